@@ -1,0 +1,38 @@
+/** Brings the database to the newest migration. Any number of processes may run it at once. */
+import { Migrator } from '@mikro-orm/migrations'
+import { makeOrm } from '../shared/database/index.ts'
+import { First } from './20261121_first.ts'
+
+const migrationsList = [{ name: '20261121_first', class: First }]
+
+/** A number of our own for pg_advisory_lock: MikroORM's migrator takes no lock itself. */
+const lock = 7_263_001
+
+/** @returns the names of the migrations that it applied */
+export async function migrate(databaseUrl: string): Promise<string[]> {
+  const locker = makeOrm(databaseUrl, { pool: { min: 1, max: 1 } })
+  const orm = makeOrm(databaseUrl, {
+    extensions: [Migrator],
+    migrations: { migrationsList, snapshot: false, silent: true },
+  })
+  try {
+    return await locker.em.transactional(async (em) => {
+      // Held until the transaction ends, also when this process is killed.
+      await em.execute('select pg_advisory_xact_lock(?)', [lock])
+      const applied = await orm.migrator.up()
+      return applied.map(({ name }) => name)
+    })
+  } finally {
+    await Promise.all([orm.close(true), locker.close(true)])
+  }
+}
+
+if (import.meta.main) {
+  const databaseUrl = process.env.DATABASE_URL
+  if (!databaseUrl) {
+    console.error('DATABASE_URL is not set: postgresql://user:password@host/database')
+    process.exit(2)
+  }
+  const applied = await migrate(databaseUrl)
+  console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
+}

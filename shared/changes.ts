@@ -1,0 +1,41 @@
+/**
+ * "Something about this sandbox changed": a word over Redis pub/sub that wakes whoever waits for
+ * its row. A hint like any other: waiters also look by themselves, so a lost one costs time alone.
+ */
+import type { Redis } from 'ioredis'
+
+const channel = 'sandlot:sandbox-changed'
+
+export const tellChange = async (redis: Redis, sandboxId: string): Promise<void> => {
+  await redis.publish(channel, sandboxId)
+}
+
+export interface Changes {
+  /** Resolves at the next change, at the latest after `mostMs`. */
+  next(sandboxId: string, mostMs: number): Promise<void>
+}
+
+/** @param subscriber a connection of its own: one that listens can do nothing else */
+export function listenForChanges(subscriber: Redis): Changes {
+  const waiting = new Map<string, Set<() => void>>()
+  // ioredis subscribes again by itself after an outage.
+  void subscriber.subscribe(channel).catch(() => {})
+  subscriber.on('message', (_channel, sandboxId: string) => {
+    for (const wake of waiting.get(sandboxId) ?? []) wake()
+  })
+  return {
+    next: (sandboxId, mostMs) =>
+      new Promise((resolve) => {
+        const wakers = waiting.get(sandboxId) ?? new Set()
+        waiting.set(sandboxId, wakers)
+        const wake = () => {
+          clearTimeout(timer)
+          wakers.delete(wake)
+          if (wakers.size === 0) waiting.delete(sandboxId)
+          resolve()
+        }
+        const timer = setTimeout(wake, mostMs)
+        wakers.add(wake)
+      }),
+  }
+}

@@ -1,0 +1,45 @@
+import * as z from 'zod'
+import { endpoint, Time } from './endpoint.ts'
+import { limits } from './limits.ts'
+import { Text } from './sandboxes.ts'
+
+/** Trimmed and lower case: two spellings of one address are one account. */
+const Email = z
+  .string()
+  .transform((text) => text.normalize('NFKC').trim().toLowerCase())
+  .pipe(z.email('is not an email address').max(254))
+
+const Password = z
+  .string()
+  .min(limits.passwordCharacters.least, `must have at least ${limits.passwordCharacters.least} characters`)
+  .max(limits.passwordCharacters.most)
+
+const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })
+
+const Session = z
+  .object({
+    account: AccountSummary,
+    token: z.string().meta({ description: 'A JWT; opens /v1/api-keys alone' }),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().meta({ description: 'Seconds' }),
+  })
+  .meta({ id: 'Session' })
+export type Session = z.infer<typeof Session>
+
+export const signUp = endpoint('signUp', {
+  summary: 'Create an account',
+  body: z.strictObject({ email: Email, password: Password }),
+  reply: Session,
+  errors: ['email_taken'],
+})
+
+export const logIn = endpoint('logIn', {
+  summary: 'Exchange email and password for a session token',
+  // Any text is looked up, so that a badly formed address is refused like an unknown one.
+  body: z.strictObject({
+    email: Text.max(1024).transform((text) => text.normalize('NFKC').trim().toLowerCase()),
+    password: z.string().max(limits.passwordCharacters.most),
+  }),
+  reply: Session,
+  errors: ['invalid_credentials', 'account_suspended'],
+})

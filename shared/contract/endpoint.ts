@@ -1,0 +1,63 @@
+/** What an endpoint is: a route of routes.ts with the schemas of what goes in and comes out. */
+import * as z from 'zod'
+import type { ErrorCode } from './errors.ts'
+import { type Route, type RouteName, routes } from './routes.ts'
+
+export interface Schemas {
+  /** One sentence for the API description. */
+  summary: string
+  params?: z.ZodObject
+  query?: z.ZodObject
+  body?: z.ZodType
+  /** Request headers that the route reads, lower case. */
+  headers?: z.ZodObject
+  reply?: z.ZodType
+  /** A second success, such as 202 for a create that goes on in the background. */
+  alsoStatus?: 202
+  /** The codes that are this route's own; those that any route may answer are added elsewhere. */
+  errors: readonly ErrorCode[]
+}
+
+export type Endpoint<S extends Schemas = Schemas> = Route & S & { name: RouteName }
+
+export const endpoint = <N extends RouteName, const S extends Schemas>(
+  name: N,
+  schemas: S,
+): Endpoint<S> & (typeof routes)[N] => ({
+  ...routes[name],
+  ...schemas,
+  name,
+})
+
+export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
+/** What a client has to send: optional where the schema has a default. */
+export type Sent<T> = T extends z.ZodType ? z.input<T> : undefined
+
+/** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
+export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })
+
+/** Of an account, a key, a sandbox: a prefix and a ULID. */
+export const Id = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/)
+
+export const Cursor = z.string().max(200)
+
+export const Page = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: Cursor.optional().meta({ description: '`next_cursor` of the page before' }),
+})
+
+export const listOf = <T extends z.ZodType>(item: T) =>
+  z.object({ data: z.array(item), next_cursor: z.string().nullable() })
+
+export const Problem = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.string(),
+    request_id: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  })
+  .loose()
+  .meta({ id: 'Problem', description: 'RFC 9457 problem details' })

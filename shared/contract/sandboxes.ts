@@ -1,0 +1,93 @@
+import * as z from 'zod'
+import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+
+export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
+export type DestroyReason = (typeof destroyReasons)[number]
+
+/** A NUL cannot stand in an argv, an environment or a database; half a surrogate pair is no text. */
+export const Text = z
+  .string()
+  .refine((text) => !text.includes('\0'), 'must not contain NUL')
+  .refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
+
+export const Environment = z.record(
+  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _'),
+  Text,
+)
+
+export const Sandbox = z
+  .object({
+    id: z.string(),
+    state: z.enum(['active', 'destroyed']),
+    name: z.string().nullable(),
+    image: z.string(),
+    metadata: z.record(z.string(), z.string()),
+    created_at: Time,
+    ready_at: Time.nullable().meta({ description: 'When the first command could run' }),
+    expires_at: Time,
+    destroyed_at: Time.nullable(),
+    destroy_reason: z.enum(destroyReasons).nullable(),
+    destroy_detail: z.string().nullable(),
+    billed_seconds: z.number(),
+    timings: z
+      .record(z.string(), z.number())
+      .meta({ description: 'Milliseconds from admission to each stage' }),
+  })
+  .meta({ id: 'Sandbox' })
+export type Sandbox = z.infer<typeof Sandbox>
+
+const ById = z.object({ id: Id })
+
+export const createSandbox = endpoint('createSandbox', {
+  summary: 'Create a sandbox',
+  headers: z.object({
+    'idempotency-key': z
+      .string()
+      .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
+      .optional()
+      .meta({ description: 'The same key and body give the same sandbox' }),
+    prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
+  }),
+  body: z
+    .strictObject({
+      image: z.string().min(1).max(512).optional(),
+      name: Text.trim().min(1).max(100).optional(),
+      metadata: z
+        .record(Text.min(1).max(64), Text.max(512))
+        .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+        .optional(),
+      env: Environment.optional(),
+      ttl_seconds: z.int().min(1).optional(),
+    })
+    .prefault({}),
+  reply: Sandbox,
+  alsoStatus: 202,
+  errors: [
+    'account_suspended',
+    'idempotency_conflict',
+    'concurrent_sandbox_limit_reached',
+    'monthly_usage_limit_reached',
+    'sandbox_start_failed',
+  ],
+})
+
+export const listSandboxes = endpoint('listSandboxes', {
+  summary: 'List sandboxes, newest first',
+  query: Page.extend({ state: z.enum(['active', 'destroyed', 'all']).default('all') }),
+  reply: listOf(Sandbox),
+  errors: [],
+})
+
+export const getSandbox = endpoint('getSandbox', {
+  summary: 'Get a sandbox',
+  params: ById,
+  reply: Sandbox,
+  errors: ['not_found'],
+})
+
+export const destroySandbox = endpoint('destroySandbox', {
+  summary: 'Destroy a sandbox; one that is destroyed stays so',
+  params: ById,
+  reply: Sandbox,
+  errors: ['not_found'],
+})

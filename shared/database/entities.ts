@@ -1,0 +1,58 @@
+/** The tables as MikroORM knows them. Migrations make them; these only read and write. */
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
+import type { DestroyReason } from '../contract/sandboxes.ts'
+
+export const Account = defineEntity({
+  name: 'Account',
+  tableName: 'account',
+  properties: {
+    id: p.text().primary(),
+    email: p.text(),
+    password_hash: p.blob(),
+    created_at: p.datetime(3).onCreate(() => new Date()),
+    suspended_at: p.datetime(3).nullable(),
+    concurrent_limit: p.integer().nullable(),
+    hours_limit: p.double().nullable(),
+  },
+})
+export type Account = InferEntity<typeof Account>
+
+export const ApiKey = defineEntity({
+  name: 'ApiKey',
+  tableName: 'api_key',
+  properties: {
+    id: p.text().primary(),
+    account_id: p.text(),
+    name: p.text().nullable(),
+    hash: p.blob(),
+    last_four: p.text(),
+    created_at: p.datetime(3),
+    expires_at: p.datetime(3).nullable(),
+    revoked_at: p.datetime(3).nullable(),
+    last_used_at: p.datetime(3).nullable(),
+  },
+})
+export type ApiKey = InferEntity<typeof ApiKey>
+
+export const Sandbox = defineEntity({
+  name: 'Sandbox',
+  tableName: 'sandbox',
+  properties: {
+    id: p.text().primary(),
+    account_id: p.text(),
+    name: p.text().nullable(),
+    image: p.text(),
+    metadata: p.json<Record<string, string>>(),
+    sealed_env: p.blob().nullable(),
+    created_at: p.datetime(3),
+    expires_at: p.datetime(3),
+    ready_at: p.datetime(3).nullable(),
+    destroyed_at: p.datetime(3).nullable(),
+    destroy_reason: p.text().$type<DestroyReason>().nullable(),
+    destroy_detail: p.text().nullable(),
+    pod_uid: p.text().nullable(),
+    reaped_at: p.datetime(3).nullable(),
+    timings: p.json<Record<string, number>>(),
+  },
+})
+export type SandboxRow = InferEntity<typeof Sandbox>

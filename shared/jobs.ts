@@ -1,0 +1,71 @@
+/**
+ * Every durable job: its name and its arguments, once, for the API that adds it and the workers
+ * that do it. Jobs are hints: the row in Postgres is the truth, so any of them may run twice, late
+ * or never, and ids are left to BullMQ so that no retained job swallows a new one.
+ */
+import { type JobsOptions, Queue } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { unavailable } from './problem.ts'
+
+export interface Jobs {
+  /** Gives an admitted sandbox its pod. */
+  createPod: { sandboxId: string; requestId: string }
+  /** Deletes the pod of a destroyed sandbox. */
+  deletePod: { sandboxId: string; requestId: string }
+  /** Ends a sandbox at its cap; delayed until then. */
+  expire: { sandboxId: string }
+}
+export type JobName = keyof Jobs
+
+export const queueName = 'lifecycle'
+export const queuePrefix = 'sandlot'
+
+const options: Record<JobName, JobsOptions> = {
+  createPod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
+  deletePod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
+  expire: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
+}
+
+export interface JobQueue {
+  /** @param delayMs from now; the job may start some milliseconds later, never earlier */
+  add<N extends JobName>(name: N, args: Jobs[N], delayMs?: number): Promise<void>
+  /** How many jobs wait, run, are delayed or have failed. */
+  depth(): Promise<Record<string, number>>
+  close(): Promise<void>
+}
+
+/** @param redis fails at once when Redis is away, and so does every method here */
+export function openQueue(redis: Redis): JobQueue {
+  let opening: Promise<Queue> | undefined
+  // Opened at first use, and again after a failure: BullMQ asks for Redis's version once, and a
+  // queue for which that failed stays broken for good.
+  const open = async () => {
+    if (redis.status !== 'ready') throw unavailable('Redis is away. Try again.')
+    opening ??= openReady(redis).catch((error) => {
+      opening = undefined
+      throw error
+    })
+    return await opening
+  }
+  return {
+    async add(name, args, delayMs) {
+      const queue = await open()
+      const delay = delayMs === undefined ? {} : { delay: Math.max(0, Math.ceil(delayMs)) }
+      await queue.add(name, args, { ...options[name], ...delay })
+    },
+    depth: async () => await (await open()).getJobCounts('wait', 'active', 'delayed', 'failed'),
+    close: async () => await (await opening)?.close(),
+  }
+}
+
+async function openReady(redis: Redis): Promise<Queue> {
+  const queue = new Queue(queueName, {
+    connection: redis,
+    prefix: queuePrefix,
+    defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 1_000, age: 86_400 } },
+  })
+  // The connection reports its own outages; without a listener one would end the process.
+  queue.on('error', () => {})
+  await queue.waitUntilReady()
+  return queue
+}

@@ -1,0 +1,70 @@
+/** What Prometheus can ask of a process. Names and buckets once, for the API and the workers. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+export type Metrics = ReturnType<typeof openMetrics>
+
+/** Seconds. */
+const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
+
+export function openMetrics(role: string) {
+  const registry = new Registry()
+  registry.setDefaultLabels({ role })
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  return {
+    registry,
+    requests: new Histogram({
+      name: 'sandlot_http_request_seconds',
+      help: 'Requests by route, method and status',
+      labelNames: ['route', 'method', 'status'],
+      buckets: fast,
+      registers,
+    }),
+    refusals: new Counter({
+      name: 'sandlot_refusals_total',
+      help: 'Requests refused, by error code',
+      labelNames: ['code'],
+      registers,
+    }),
+    creates: new Histogram({
+      name: 'sandlot_create_seconds',
+      help: 'From admission to the first command that could run, by outcome',
+      labelNames: ['outcome'],
+      buckets: slow,
+      registers,
+    }),
+    execs: new Histogram({
+      name: 'sandlot_exec_seconds',
+      help: 'Commands by how they ended',
+      labelNames: ['status'],
+      buckets: fast,
+      registers,
+    }),
+    jobs: new Histogram({
+      name: 'sandlot_job_seconds',
+      help: 'Jobs by name and outcome',
+      labelNames: ['job', 'outcome'],
+      buckets: slow,
+      registers,
+    }),
+    sweeps: new Counter({
+      name: 'sandlot_sweep_actions_total',
+      help: 'What the sweep had to mend, by action',
+      labelNames: ['action'],
+      registers,
+    }),
+    queueDepth: new Gauge({
+      name: 'sandlot_queue_jobs',
+      help: 'Jobs in the queue by state, as of the last scrape',
+      labelNames: ['state'],
+      registers,
+    }),
+    sandboxes: new Gauge({
+      name: 'sandlot_sandboxes',
+      help: 'Sandboxes that are active or not yet cleaned up, as of the last scrape',
+      labelNames: ['state'],
+      registers,
+    }),
+  }
+}

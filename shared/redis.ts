@@ -1,0 +1,61 @@
+/** Connections to Redis, and the one setting of its that the service cannot do without. */
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Logger } from './log.ts'
+
+/**
+ * `impatient` fails at once when Redis is away, for requests somebody waits for; `patient` waits
+ * for it to come back, for the queue's own loops.
+ */
+export function connectRedis(url: string, patience: 'impatient' | 'patient', log: Logger): Redis {
+  const options = {
+    ...addressOf(url),
+    connectTimeout: 2_000,
+    retryStrategy: (attempt: number) => Math.min(50 * attempt, 1_000),
+    ...(patience === 'patient'
+      ? { maxRetriesPerRequest: null }
+      : { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: 2_000 }),
+  }
+  // As RESP2 replies: scripts' answers stay arrays and strings.
+  const redis = new Redis({ ...options, replyMapping: 'legacy' })
+  reportOutage(redis, log)
+  return redis
+}
+
+/** `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`. */
+function addressOf(text: string): RedisOptions {
+  const url = new URL(text)
+  const db = Number(url.searchParams.get('db') ?? (url.protocol === 'unix:' ? 0 : url.pathname.slice(1) || 0))
+  if (url.protocol === 'unix:') return { path: url.pathname, db }
+  return {
+    host: url.hostname,
+    port: Number(url.port || 6379),
+    db,
+    ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
+    ...(url.password ? { password: decodeURIComponent(url.password) } : {}),
+    ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
+  }
+}
+
+/** One line when it goes and one when it is back, however often the client retries. */
+function reportOutage(redis: Redis, log: Logger) {
+  let away = false
+  redis.on('error', (error: Error) => {
+    if (!away) log.warn({ err: error }, 'Redis is away')
+    away = true
+  })
+  redis.on('ready', () => {
+    if (away) log.info('Redis is back')
+    away = false
+  })
+}
+
+/**
+ * A Redis that evicts keys would lose jobs in silence.
+ * @returns what is wrong, or undefined; a Redis that hides its settings is believed
+ */
+export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
+  const answer = await redis.config('GET', 'maxmemory-policy').catch(() => [])
+  const [, policy] = answer as string[]
+  if (policy === undefined || policy === 'noeviction') return undefined
+  return `Redis has maxmemory-policy ${policy}, under which it drops jobs when memory is short. Set it to noeviction.`
+}

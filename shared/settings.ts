@@ -1,0 +1,155 @@
+/**
+ * The settings of a process: read from the environment once, checked once, typed. Nothing
+ * else in the project reads `process.env`, but for the client and the scripts that start things.
+ */
+import { resolve } from 'node:path'
+import * as z from 'zod'
+
+export type Settings = ReturnType<typeof readSettings>
+
+export class SettingsError extends Error {
+  override name = 'SettingsError'
+}
+
+const whole = z.coerce.number().int()
+const port = whole.min(0).max(65535)
+const perMinute = whole.min(1)
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+)
+/** A Kubernetes quantity, such as `500m`, `1`, `512Mi`. */
+const quantity = z
+  .string()
+  .regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, 'expected a quantity such as 500m, 1 or 512Mi')
+const secrets = list.pipe(
+  z
+    .array(
+      z.string().refine((text) => Buffer.byteLength(text) >= 32, 'every entry must have at least 32 bytes'),
+    )
+    .min(1),
+)
+const image = z.string().min(1)
+
+const Environment = z.object({
+  NODE_ENV: z.string().default('development'),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  PORT: port.default(8080),
+  HOST: z.string().default('127.0.0.1'),
+  INTERNAL_PORT: port.default(9090),
+  INTERNAL_HOST: z.string().default('127.0.0.1'),
+  DATABASE_URL: z.string().min(1, 'is needed: postgresql://user:password@host/database'),
+  REDIS_URL: z.string().min(1, 'is needed: redis://host:6379, or unix:///path/of/redis.sock'),
+  JWT_SECRET: secrets,
+  SECRETS_KEY: secrets,
+  SANDBOX_DRIVER: z.enum(['kubernetes', 'local']).default('kubernetes'),
+  KUBECONFIG: z.string().optional(),
+  SANDBOX_NAMESPACE: z.string().default('sandlot'),
+  SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes'),
+  SANDBOX_LOCAL_BWRAP: z.string().optional(),
+  SANDBOX_IMAGE: image.default('debian:bookworm-slim'),
+  SANDBOX_IMAGES: list.optional(),
+  SANDBOX_CPU: quantity.default('1'),
+  SANDBOX_MEMORY: quantity.default('512Mi'),
+  SANDBOX_DISK: quantity.default('1Gi'),
+  SANDBOX_PIDS: whole.min(16).default(256),
+  SANDBOX_RUNTIME_CLASS: z.string().optional(),
+  SANDBOX_CPU_REQUEST: quantity.default('50m'),
+  SANDBOX_MEMORY_REQUEST: quantity.default('64Mi'),
+  SANDBOX_DISK_REQUEST: quantity.default('64Mi'),
+  SANDBOX_MAX_SECONDS: whole.min(1).max(86_400).default(1800),
+  SANDBOX_START_SECONDS: whole.min(1).max(3600).default(60),
+  SANDBOX_EGRESS: z.enum(['internet', 'none']).default('internet'),
+  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2),
+  QUOTA_SANDBOX_HOURS_PER_MONTH: z.coerce.number().min(0).default(20),
+  RATE_SANDBOX_OPS_PER_MINUTE: perMinute.default(120),
+  RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute.default(20),
+  RATE_SIGNUP_PER_MINUTE: perMinute.default(5),
+  RATE_LOGIN_PER_MINUTE: perMinute.default(10),
+  TRUSTED_PROXIES: list.default([]),
+  PASSWORD_SCRYPT_LOG_N: whole.min(10).max(20).default(17),
+  PASSWORD_SCRYPT_AT_ONCE: whole.min(1).default(2),
+  SWEEP_SECONDS: z.coerce.number().min(0.1).default(10),
+})
+
+/** The few settings that `npm run cluster` needs, by the rules of {@link readSettings}. */
+export function readClusterSettings(environment: Record<string, string | undefined>) {
+  const named = Environment.pick({ KUBECONFIG: true, SANDBOX_NAMESPACE: true, SANDBOX_EGRESS: true })
+  const env = check(named, environment)
+  return { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE, egress: env.SANDBOX_EGRESS }
+}
+
+/**
+ * Reads the settings of an API or worker process.
+ * @param environment usually `process.env`
+ * @throws {SettingsError} names every setting that is missing or wrong, and never shows a value
+ */
+export function readSettings(environment: Record<string, string | undefined>) {
+  const env = check(Environment, environment)
+  return {
+    production: env.NODE_ENV === 'production',
+    logLevel: env.LOG_LEVEL,
+    http: { host: env.HOST, port: env.PORT },
+    /** Health and metrics; in a worker also the calls of the API. */
+    internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
+    databaseUrl: env.DATABASE_URL,
+    redisUrl: env.REDIS_URL,
+    /** Newest first: the first signs, all verify. */
+    jwtSecrets: env.JWT_SECRET,
+    /** Newest first: the first seals, all open. */
+    secretsKeys: env.SECRETS_KEY,
+    driver: env.SANDBOX_DRIVER,
+    kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
+    local: { directory: resolve(env.SANDBOX_LOCAL_DIR), bwrap: env.SANDBOX_LOCAL_BWRAP },
+    sandbox: {
+      image: env.SANDBOX_IMAGE,
+      /** What a client may ask for; the default image is always among them. */
+      images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
+      /** Kubernetes quantities. */
+      limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
+      requests: {
+        cpu: env.SANDBOX_CPU_REQUEST,
+        memory: env.SANDBOX_MEMORY_REQUEST,
+        disk: env.SANDBOX_DISK_REQUEST,
+      },
+      pids: env.SANDBOX_PIDS,
+      runtimeClass: env.SANDBOX_RUNTIME_CLASS,
+      maxSeconds: env.SANDBOX_MAX_SECONDS,
+      startSeconds: env.SANDBOX_START_SECONDS,
+      egress: env.SANDBOX_EGRESS,
+    },
+    quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
+    /** Tokens per minute, by bucket. */
+    rates: {
+      sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
+      sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,
+      signup: env.RATE_SIGNUP_PER_MINUTE,
+      login: env.RATE_LOGIN_PER_MINUTE,
+    },
+    /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
+    trustedProxies: env.TRUSTED_PROXIES,
+    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
+    sweepSeconds: env.SWEEP_SECONDS,
+  }
+}
+
+function check<Shape extends z.ZodType>(
+  shape: Shape,
+  environment: Record<string, string | undefined>,
+): z.output<Shape> {
+  // `NAME=` in an .env file means "not set".
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  )
+  const parsed = shape.safeParse(given)
+  if (parsed.success) return parsed.data
+  const lines = parsed.error.issues.map((issue) => {
+    const name = String(issue.path[0])
+    return `  ${name}: ${given[name] === undefined ? 'is not set, and has no default' : issue.message}`
+  })
+  throw new SettingsError(
+    `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\nREADME.md lists all of them.`,
+  )
+}
