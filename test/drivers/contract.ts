@@ -1,0 +1,354 @@
+/**
+ * What workers/drivers/driver.ts promises, held against real sandboxes: both drivers run this
+ * same suite. The image may be a busybox: only POSIX sh and small tools are used inside.
+ */
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ulid } from 'ulid'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Driver, type Pod, PodGone, podName } from '../../workers/drivers/driver.ts'
+import { collect, eventually, firstLine, run, shell } from './processes.ts'
+
+export interface OpenDriver {
+  driver: Driver
+  image: string
+  close(): Promise<void>
+}
+
+/** @param open opens one more driver of the same installation, as one more worker would */
+export function describeDriver(name: string, open: () => Promise<OpenDriver>): void {
+  describe(`the ${name} driver`, { timeout: 120_000 }, () => {
+    const hostSecret = `host-${randomUUID()}`
+    let opened: OpenDriver
+    let driver: Driver
+    /** One sandbox that most tests share. */
+    let pod: Pod
+
+    const request = (sandboxId: string, deadlineSeconds = 600) => ({
+      sandboxId,
+      image: opened.image,
+      deadlineSeconds,
+    })
+    async function createReady(sandboxId = newSandboxId(), deadlineSeconds?: number): Promise<Pod> {
+      const created = await driver.create(request(sandboxId, deadlineSeconds))
+      await driver.ready(created, AbortSignal.timeout(60_000))
+      return created
+    }
+
+    beforeAll(async () => {
+      process.env.SANDLOT_CONTRACT_PROBE = hostSecret
+      opened = await open()
+      driver = opened.driver
+      pod = await createReady()
+    }, 120_000)
+
+    afterAll(async () => {
+      delete process.env.SANDLOT_CONTRACT_PROBE
+      if (pod) await driver.delete(pod)
+      await opened?.close()
+    }, 120_000)
+
+    describe('pods', () => {
+      test('answers a ping', async () => {
+        await driver.ping()
+      })
+
+      test('names the pod after its sandbox', () => {
+        expect(pod.name).toBe(podName(pod.sandboxId))
+      })
+
+      test('finds a pod again that exists already', async () => {
+        const again = await driver.create(request(pod.sandboxId))
+        expect(again).toEqual(pod)
+      })
+
+      test('makes one pod out of several creates at once', async () => {
+        const sandboxId = newSandboxId()
+        const pods = await Promise.all(Array.from({ length: 5 }, () => driver.create(request(sandboxId))))
+        await driver.delete(pods[0]!)
+        expect(new Set(pods.map((made) => made.uid)).size).toBe(1)
+      })
+
+      test('lists a pod with its sandbox, alive', async () => {
+        const listed = (await driver.list()).filter((each) => each.name === pod.name)
+        expect(listed).toEqual([{ ...pod, death: undefined }])
+      })
+
+      test('a second driver of the installation sees and reaches the pod', async () => {
+        const second = await open()
+        try {
+          expect((await second.driver.list()).map((each) => each.uid)).toContain(pod.uid)
+          expect(await run(second.driver, pod, shell('echo hello'))).toMatchObject({ stdout: 'hello\n' })
+        } finally {
+          await second.close()
+        }
+      })
+
+      test('deletes a pod with all that runs in it, again and again', async () => {
+        const doomed = await createReady()
+        const process = await driver.start(doomed, shell("trap '' TERM HUP INT; while :; do sleep 1; done"))
+        await driver.delete(doomed)
+        expect(await names()).not.toContain(doomed.name)
+        expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
+        await driver.delete(doomed)
+        await driver.delete({ name: doomed.name })
+      })
+
+      test('deletes nothing when the uid is that of another pod', async () => {
+        await driver.delete({ name: pod.name, uid: randomUUID() })
+        expect(await run(driver, pod, shell('echo alive'))).toMatchObject({ stdout: 'alive\n' })
+      })
+
+      test('a sandbox created again after its deletion is another pod', async () => {
+        const first = await createReady()
+        await run(driver, first, shell('echo old > /workspace/left'))
+        await driver.delete(first)
+        const second = await createReady(first.sandboxId)
+        const left = await run(driver, second, shell('cat /workspace/left'))
+        await driver.delete(first)
+        expect(await names()).toContain(second.name)
+        await driver.delete(second)
+        expect(second.uid).not.toBe(first.uid)
+        expect(left.code).not.toBe(0)
+      })
+
+      test('refuses to start in a pod that was deleted or never was', async () => {
+        const gone = await createReady()
+        await driver.delete(gone)
+        await expect(driver.start(gone, ['true'])).rejects.toThrow(PodGone)
+        await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
+      })
+
+      test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
+        const other = await open()
+        const doomed = await other.driver.create(request(newSandboxId(), 4))
+        await other.driver.ready(doomed, AbortSignal.timeout(60_000))
+        await other.close()
+        const isDead = async () => {
+          const found = (await driver.list()).find((each) => each.name === doomed.name)
+          return !found || found.death !== undefined
+        }
+        expect(await isDead()).toBe(false)
+        await eventually(isDead, 60_000)
+        const found = (await driver.list()).find((each) => each.name === doomed.name)
+        if (found) expect(found.death?.reason).toBe('expired')
+        await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
+        await driver.delete(doomed)
+        expect(await names()).not.toContain(doomed.name)
+      })
+
+      const names = async () => (await driver.list()).map((each) => each.name)
+    })
+
+    describe('processes', () => {
+      test.each([
+        { script: 'exit 0', code: 0 },
+        { script: 'exit 3', code: 3 },
+        { script: 'exit 255', code: 255 },
+        { script: 'no-such-command-anywhere', code: 127 },
+        { script: 'kill -TERM $$', code: 143 },
+        { script: 'kill -KILL $$', code: 137 },
+      ])('reports $code for `$script`', async ({ script, code }) => {
+        expect(await run(driver, pod, shell(script))).toMatchObject({ code })
+      })
+
+      test('keeps stdout and stderr apart', async () => {
+        const result = await run(driver, pod, shell('printf out; printf err >&2; printf put; exit 7'))
+        expect(result).toEqual({ stdout: 'output', stderr: 'err', code: 7 })
+      })
+
+      test('passes its argv as it is', async () => {
+        const words = ['a b', "it's", '$HOME', '*', '', 'ü€', '-n', '"', '\\n', 'line\nline']
+        const result = await run(driver, pod, ['/bin/sh', '-c', 'printf "[%s]" "$@"', 'sh', ...words])
+        expect(result.stdout).toBe(words.map((word) => `[${word}]`).join(''))
+      })
+
+      test('carries all 256 byte values in and out', async () => {
+        const bytes = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
+        const process = await driver.start(pod, ['cat'])
+        process.stdin.end(bytes)
+        expect((await collect(process.stdout)).equals(bytes)).toBe(true)
+        expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      })
+
+      test('carries 3 MB in and out, and a half-close ends the input', async () => {
+        const bytes = randomBytes(3_000_000)
+        const process = await driver.start(pod, ['cat'])
+        process.stdin.end(bytes)
+        expect(sha256(await collect(process.stdout))).toBe(sha256(bytes))
+        expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      })
+
+      test('the input stays open until it is closed', async () => {
+        const process = await driver.start(
+          pod,
+          shell('read a; echo "1 $a"; read b; echo "2 $b"; cat; echo end'),
+        )
+        process.stdin.write('first\n')
+        expect(await firstLine(process.stdout)).toBe('1 first')
+        process.stdin.write('second\n')
+        expect(await firstLine(process.stdout)).toBe('2 second')
+        process.stdin.end('rest ')
+        expect(String(await collect(process.stdout))).toBe('rest end\n')
+        expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      })
+
+      test('output that is all there before the end is announced is all delivered', async () => {
+        for (let round = 0; round < 10; round++) {
+          const process = await driver.start(pod, shell('head -c 300000 /dev/zero; exit 5'))
+          const [output, end] = await Promise.all([collect(process.stdout), process.ended])
+          expect(output.length).toBe(300_000)
+          expect(end).toEqual({ kind: 'exited', code: 5 })
+        }
+      })
+
+      test('a reader that pauses makes the process wait', async () => {
+        const size = 64 * 1024 * 1024
+        const process = await driver.start(pod, shell(`echo $$; exec head -c ${size} /dev/zero`))
+        const pid = await firstLine(process.stdout)
+        process.stdout.pause()
+        const before = memory()
+        await sleep(2_000)
+        expect(memory() - before).toBeLessThan(32 * 1024 * 1024)
+        expect(await run(driver, pod, shell(`kill -0 ${pid}`))).toMatchObject({ code: 0 })
+        let received = 0
+        for await (const chunk of process.stdout) received += chunk.length
+        expect(received).toBe(size)
+        expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      })
+
+      test('a process that does not read makes the writer wait', async () => {
+        const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
+        const pid = await firstLine(process.stdout)
+        const chunk = Buffer.alloc(1024 * 1024)
+        let accepted = 0
+        const write = (): void => {
+          process.stdin.write(chunk, (error) => {
+            if (error) return
+            accepted += chunk.length
+            if (accepted < 64 * chunk.length) write()
+          })
+        }
+        write()
+        await sleep(2_000)
+        expect(accepted).toBeLessThan(48 * chunk.length)
+        await run(driver, pod, shell(`kill -KILL ${pid}`))
+        // Not every cluster tells the end of a process whose input is stuck: `kubectl exec` hangs alike.
+        if (driver.kind === 'kubernetes') process.close()
+        expect(await process.ended).toMatchObject(
+          driver.kind === 'kubernetes' ? { kind: 'lost' } : { kind: 'exited', code: 137 },
+        )
+      })
+
+      test('leads its own process group: a signal to the group ends all of it', async () => {
+        const process = await driver.start(pod, shell('sleep 600 & echo "$$ $!"; wait'))
+        const [leader, child] = (await firstLine(process.stdout)).split(' ')
+        await run(driver, pod, shell(`kill -TERM -${leader}`))
+        expect(await process.ended).toEqual({ kind: 'exited', code: 143 })
+        await eventually(async () => {
+          const state = await run(driver, pod, shell(`kill -0 ${child} 2>/dev/null`))
+          return state.code !== 0
+        }, 20_000)
+      })
+
+      test('what one command leaves running, the next one sees', async () => {
+        const left = await run(driver, pod, shell('sleep 600 >/dev/null 2>&1 & echo $!'))
+        const pid = left.stdout.trim()
+        expect(await run(driver, pod, shell(`kill -0 ${pid} && kill -KILL ${pid}`))).toMatchObject({
+          code: 0,
+        })
+      })
+
+      test('no zombies pile up', async () => {
+        await run(driver, pod, shell('for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0 >/dev/null 2>&1 &); done'))
+        const zombies = shell("grep -l '^State:[[:space:]]*Z' /proc/[0-9]*/status 2>/dev/null | wc -l")
+        await eventually(async () => (await run(driver, pod, zombies)).stdout.trim() === '0', 20_000)
+      })
+
+      test('twenty processes at once each get their own answer', async () => {
+        const results = await Promise.all(
+          Array.from({ length: 20 }, (_, index) => run(driver, pod, shell(`echo ${index}; exit ${index}`))),
+        )
+        expect(results.map((result) => result.stdout)).toEqual(results.map((_, index) => `${index}\n`))
+        expect(results.map((result) => result.code)).toEqual(results.map((_, index) => index))
+      })
+
+      test('a connection that is closed settles once, as lost', async () => {
+        const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
+        const pid = await firstLine(process.stdout)
+        process.close()
+        expect(await process.ended).toMatchObject({ kind: 'lost' })
+        process.close()
+        await run(driver, pod, shell(`kill -KILL ${pid} 2>/dev/null`))
+      })
+
+      test('a write to a process that has ended hurts nobody', async () => {
+        const process = await driver.start(pod, ['true'])
+        process.stdout.resume()
+        await process.ended
+        process.stdin.write('too late')
+        process.stdin.end()
+        await sleep(100)
+      })
+    })
+
+    describe('walls', () => {
+      test('the user is not root, and can not become root', async () => {
+        const result = await run(driver, pod, shell('id -u'))
+        expect(Number(result.stdout)).toBeGreaterThanOrEqual(10_001)
+        const caps = await run(driver, pod, shell('grep -E "^(CapEff|CapPrm|CapAmb)" /proc/self/status'))
+        expect(caps.stdout).toMatch(/^(Cap\w+:\s+0+\n){3}$/)
+        const privileges = await run(driver, pod, shell('grep NoNewPrivs /proc/self/status'))
+        expect(privileges.stdout).toMatch(/^NoNewPrivs:\s+1\n$/)
+      })
+
+      test('HOME is /workspace, which can be written, as can /tmp', async () => {
+        const script = 'echo $HOME && echo x > "$HOME/f" && cat /workspace/f && echo y > /tmp/f && cat /tmp/f'
+        expect(await run(driver, pod, shell(script))).toMatchObject({ code: 0, stdout: '/workspace\nx\ny\n' })
+      })
+
+      test.each(['/', '/usr', '/etc', '/bin'])('%s can not be written', async (folder) => {
+        const result = await run(driver, pod, shell(`: > ${folder}/probe`))
+        expect(result.code).not.toBe(0)
+      })
+
+      test('nothing of the host’s environment is inside, and no token of the cluster', async () => {
+        const environment = await run(driver, pod, shell('env; cat /proc/*/environ 2>/dev/null'))
+        expect(environment.stdout.includes('HOME=/workspace')).toBe(true)
+        expect(environment.stdout.includes(hostSecret)).toBe(false)
+        expect(environment.stdout.includes('SANDLOT_')).toBe(false)
+        expect(await run(driver, pod, shell('test ! -e /var/run/secrets/kubernetes.io'))).toMatchObject({
+          code: 0,
+        })
+      })
+
+      test('two sandboxes see neither files nor processes of each other', async () => {
+        const other = await createReady()
+        try {
+          const hidden =
+            'echo mine > /workspace/mine; echo mine > /tmp/mine; sleep 98765 >/dev/null 2>&1 & echo $!'
+          const { stdout } = await run(driver, other, shell(hidden))
+          const look = 'ls /workspace /tmp; cat /proc/[0-9]*/cmdline | tr "\\0" " "'
+          const own = await run(driver, other, shell(look))
+          const seen = await run(driver, pod, shell(`: ${stdout.trim()}; ${look}`))
+          // No more than the answer, or a failure would print every process of the machine.
+          const find = (text: string) => ['mine', 'sleep 98765'].filter((word) => text.includes(word))
+          expect(find(own.stdout)).toEqual(['mine', 'sleep 98765'])
+          expect(find(seen.stdout)).toEqual([])
+        } finally {
+          await driver.delete(other)
+        }
+      })
+    })
+  })
+}
+
+export const newSandboxId = (): string => `sbx_${ulid().toLowerCase()}`
+
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+/** What this process holds, in bytes: buffers that wait for a reader are in here. */
+function memory(): number {
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,0 +1,215 @@
+/** What goes wrong with pods and with the way to the cluster, and what the driver makes of it. */
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
+import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
+import { newSandboxId } from './contract.ts'
+import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
+import { collect, eventually, firstLine, run, shell } from './processes.ts'
+
+describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 }, () => {
+  let world: ClusterWorld
+  let driver: Driver
+  const deaths: DeadPod[] = []
+
+  beforeAll(async () => {
+    world = await startClusterWorld()
+    driver = world.open()
+    driver.watch((death) => deaths.push(death))
+  })
+  afterAll(() => world?.close(), 90_000)
+
+  const request = (changes: Partial<PodRequest> = {}): PodRequest => ({
+    sandboxId: newSandboxId(),
+    image: IMAGES.busybox,
+    deadlineSeconds: 300,
+    ...changes,
+  })
+  async function createReady(from = driver, changes?: Partial<PodRequest>) {
+    const pod = await from.create(request(changes))
+    await from.ready(pod, AbortSignal.timeout(60_000))
+    return pod
+  }
+  const toldOf = async (uid: string) => {
+    await eventually(() => deaths.some((each) => each.uid === uid), 20_000)
+    return deaths.find((each) => each.uid === uid)!.death
+  }
+
+  describe('a pod that does not start', () => {
+    test.each([
+      { image: 'localhost/no-such-image:1', words: /^(ErrImagePull|ImagePullBackOff): .*no-such-image/ },
+      { image: 'Not/Valid', words: /^InvalidImageName: / },
+    ])('with the image $image is refused in the cluster’s words within seconds', async ({ image, words }) => {
+      const started = Date.now()
+      const pod = await driver.create(request({ image }))
+      const refusal = await driver.ready(pod, AbortSignal.timeout(60_000)).catch((error) => error)
+      expect(refusal).toBeInstanceOf(PodRefused)
+      expect(refusal.message).toMatch(words)
+      expect(Date.now() - started).toBeLessThan(15_000)
+      expect(await toldOf(pod.uid)).toEqual({ reason: 'start_failed', detail: expect.stringMatching(words) })
+      await driver.delete(pod)
+    })
+
+    test('because no node has room is refused at the time-out, in the scheduler’s words', async () => {
+      const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
+      const pod = await greedy.create(request())
+      const refusal = await greedy.ready(pod, AbortSignal.timeout(3_000)).catch((error) => error)
+      expect(refusal).toBeInstanceOf(PodRefused)
+      expect(refusal.message).toMatch(/Insufficient cpu/)
+      await greedy.delete(pod)
+    })
+
+    test('is waited for no longer once that is called off', async () => {
+      const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
+      const pod = await greedy.create(request())
+      const calledOff = new AbortController()
+      const waiting = greedy.ready(pod, calledOff.signal)
+      calledOff.abort(new Error('never mind'))
+      await expect(waiting).rejects.toThrow('never mind')
+      await greedy.delete(pod)
+    })
+
+    test('because it was deleted meanwhile is refused', async () => {
+      const greedy = world.open({ SANDBOX_CPU: '500', SANDBOX_CPU_REQUEST: '500' })
+      const pod = await greedy.create(request())
+      const waiting = greedy.ready(pod, AbortSignal.timeout(30_000)).catch((error) => error)
+      await greedy.delete(pod)
+      expect(await waiting).toBeInstanceOf(PodRefused)
+    })
+  })
+
+  describe('a pod that dies', () => {
+    test('is told of with the exit code of its main process', async () => {
+      const pod = await createReady()
+      await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
+      expect(await toldOf(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
+      const listed = (await driver.list()).find(({ uid }) => uid === pod.uid)
+      expect(listed?.death).toEqual({ reason: 'pod_failed', detail: 'Error (exit code 137)' })
+      await driver.delete(pod)
+    })
+
+    test('takes its processes along, even one whose input is stuck', async () => {
+      const pod = await createReady()
+      const process = await driver.start(pod, shell('exec sleep 600'))
+      process.stdin.write(Buffer.alloc(4_000_000))
+      await driver.delete(pod)
+      expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
+    })
+
+    test('because somebody deleted it is told of', async () => {
+      const pod = await createReady()
+      await world.api.deleteNamespacedPod({ name: pod.name, namespace: world.namespace })
+      expect(await toldOf(pod.uid)).toEqual({ reason: 'pod_failed', detail: 'Deleted' })
+    })
+
+    test('of another installation is neither told of nor listed', async () => {
+      const others = world.open({}, 'another-installation')
+      const pod = await createReady(others)
+      await run(others, pod, shell('kill -KILL $(pidof sleep)'))
+      await eventually(async () => (await others.list()).some(({ death }) => death), 20_000)
+      expect((await driver.list()).map(({ uid }) => uid)).not.toContain(pod.uid)
+      expect(deaths.map(({ uid }) => uid)).not.toContain(pod.uid)
+      await expect(driver.create(request({ sandboxId: pod.sandboxId }))).rejects.toThrow(PodRefused)
+      await others.delete(pod)
+    })
+  })
+
+  describe('the way to the cluster', () => {
+    let road: Road
+    let far: Driver
+    const farDeaths: DeadPod[] = []
+
+    beforeAll(async () => {
+      const server = new URL(world.admin.getCurrentCluster()!.server)
+      road = await openRoad(server.hostname, Number(server.port || 443))
+      const config = JSON.parse(await world.readKubeconfig())
+      config.clusters[0].cluster.server = `https://127.0.0.1:${road.port}`
+      far = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })
+      far.watch((death) => farDeaths.push(death))
+    })
+    afterAll(() => road?.close())
+
+    test('is used again by itself after a cut, and deaths meanwhile are told of', async () => {
+      const pod = await createReady(far)
+      road.block()
+      await expect(far.ping()).rejects.toThrow(DriverUnavailable)
+      await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
+      await toldOf(pod.uid)
+      road.unblock()
+      await eventually(() => farDeaths.some(({ uid }) => uid === pod.uid), 20_000)
+      await far.ping()
+      await driver.delete(pod)
+    })
+
+    test('is given up after two seconds by a ping, when it swallows everything', async () => {
+      road.freeze()
+      const started = Date.now()
+      await expect(far.ping()).rejects.toThrow(DriverUnavailable)
+      expect(Date.now() - started).toBeLessThan(3_000)
+      road.unblock()
+      await far.ping()
+    })
+
+    test('that breaks under a process makes it lost, with what came before', async () => {
+      const pod = await createReady(far)
+      const process = await far.start(pod, shell('echo before; exec sleep 600'))
+      expect(await firstLine(process.stdout)).toBe('before')
+      road.block()
+      expect(await process.ended).toMatchObject({ kind: 'lost' })
+      expect(String(await collect(process.stdout))).toBe('')
+      road.unblock()
+      await driver.delete(pod)
+    })
+
+    test('that leads nowhere opens a driver all the same, which says so', async () => {
+      const config = JSON.parse(await world.readKubeconfig())
+      config.clusters[0].cluster.server = 'https://127.0.0.1:1'
+      const lost = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })
+      await expect(lost.ping()).rejects.toThrow(DriverUnavailable)
+      await expect(lost.create(request())).rejects.toThrow(DriverUnavailable)
+      await expect(lost.start({ name: 'some-pod' }, ['true'])).rejects.toThrow(DriverUnavailable)
+      await expect(lost.delete({ name: 'some-pod' })).rejects.toThrow(DriverUnavailable)
+    })
+  })
+})
+
+type Road = Awaited<ReturnType<typeof openRoad>>
+
+/** A TCP proxy that can be cut, or made to swallow what it gets. */
+async function openRoad(host: string, port: number) {
+  const sockets = new Set<Socket>()
+  let mode: 'open' | 'blocked' | 'frozen' = 'open'
+  const server: Server = createServer((near) => {
+    sockets.add(near.on('error', () => {}).on('close', () => sockets.delete(near)))
+    if (mode === 'blocked') return near.destroy()
+    if (mode === 'frozen') return
+    const far = connect(port, host)
+    sockets.add(far.on('error', () => {}).on('close', () => sockets.delete(far)))
+    near.pipe(far).pipe(near)
+    near.on('close', () => far.destroy())
+    far.on('close', () => near.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: (server.address() as { port: number }).port,
+    block: () => {
+      mode = 'blocked'
+      cut()
+    },
+    freeze: () => {
+      mode = 'frozen'
+      for (const socket of sockets) socket.unpipe().pause()
+    },
+    unblock: () => {
+      cut()
+      mode = 'open'
+    },
+    close: () => {
+      cut()
+      server.close()
+    },
+  }
+}

@@ -1,0 +1,238 @@
+/** The walls that only a cluster has: network, role, admission. */
+import { createServer, type Server } from 'node:net'
+import { AuthorizationV1Api, KubeConfig, NetworkingV1Api, type V1ResourceRule } from '@kubernetes/client-node'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Driver, DriverUnavailable, type Pod, PodRefused } from '../../workers/drivers/driver.ts'
+import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
+import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
+import { newSandboxId } from './contract.ts'
+import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
+import { eventually, run, shell } from './processes.ts'
+
+const PORT = 8080
+const TRIES = 50
+const AT_ONCE = 10
+
+describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }, () => {
+  let world: ClusterWorld
+  let workers: Driver
+
+  beforeAll(async () => {
+    world = await startClusterWorld()
+    workers = world.open()
+  })
+  afterAll(() => world?.close(), 90_000)
+
+  async function createReady(driver: Driver): Promise<Pod> {
+    const pod = await driver.create({
+      sandboxId: newSandboxId(),
+      image: IMAGES.busybox,
+      deadlineSeconds: 300,
+    })
+    await driver.ready(pod, AbortSignal.timeout(60_000))
+    return pod
+  }
+
+  describe('the network', () => {
+    /** Pods outside every policy, made by the administrator: they prove that there is something to reach. */
+    let unpoliced: Driver
+    let node: { server: Server; port: number }
+
+    beforeAll(async () => {
+      unpoliced = world.open({
+        KUBECONFIG: adminKubeconfig!,
+        SANDBOX_NAMESPACE: await world.openNamespace('open'),
+      })
+      node = await listenOnNode()
+    })
+    afterAll(() => node?.server.close())
+
+    test(`a sandbox’s first command reaches nothing of the cluster, ${TRIES} times of ${TRIES}`, async () => {
+      const [listener, neighbour, control] = await Promise.all([
+        createReady(unpoliced),
+        createReady(workers),
+        createReady(unpoliced),
+      ])
+      await serve(unpoliced, listener)
+      await serve(workers, neighbour)
+      const nodeAddresses = await findNodeAddresses(world, listener)
+      const reachable = [
+        `${await addressOf(world, listener)}:${PORT}`,
+        ...nodeAddresses.map((address) => `${address}:${node.port}`),
+      ]
+      const targets = [
+        ...reachable,
+        `${await addressOf(world, neighbour)}:${PORT}`,
+        // Nothing answers there on every cluster. On one where something does, it must not be reached either.
+        '10.96.0.1:443',
+        '169.254.169.254:80',
+      ]
+
+      const seen = await run(unpoliced, control, probe(targets))
+      expect(seen.stdout.split('\n')).toEqual(expect.arrayContaining(reachable))
+
+      const reached: string[] = []
+      let tries = 0
+      await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          while (tries < TRIES) {
+            tries++
+            const newborn = await createReady(workers)
+            const { stdout, code } = await run(workers, newborn, probe(targets))
+            expect(code).toBe(0)
+            reached.push(...stdout.split('\n').filter(Boolean))
+            await workers.delete(newborn)
+          }
+        }),
+      )
+      expect(tries).toBe(TRIES)
+      expect(reached).toEqual([])
+    })
+  })
+
+  test('a command’s environment tells nothing of the cluster', async () => {
+    const pod = await createReady(workers)
+    const { stdout } = await run(workers, pod, ['env'])
+    expect(stdout).toContain('HOME=/workspace')
+    expect(stdout).not.toContain('KUBERNETES')
+    await workers.delete(pod)
+  })
+
+  test('npm run cluster can be run again, and closes the way out when told to', async () => {
+    const prepare = (egress: Egress) =>
+      installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress })
+    const readRules = async () => {
+      const api = world.admin.makeApiClient(NetworkingV1Api)
+      const { items } = await api.listNamespacedNetworkPolicy({ namespace: world.namespace })
+      expect(items).toHaveLength(1)
+      expect(items[0]!.spec!.podSelector!.matchLabels).toEqual({ 'sandlot.dev/role': 'sandbox' })
+      expect(items[0]!.spec!.policyTypes).toEqual(['Ingress', 'Egress'])
+      expect(items[0]!.spec!.ingress ?? []).toEqual([])
+      return items[0]!.spec!.egress ?? []
+    }
+    await prepare('none')
+    expect(await readRules()).toEqual([])
+    const { kubeconfig } = await prepare('internet')
+    expect((await readRules()).flatMap(({ to }) => to?.map(({ ipBlock }) => ipBlock?.cidr))).toEqual([
+      '0.0.0.0/0',
+      '2000::/3',
+    ])
+    await world.open({ KUBECONFIG: await world.keep(kubeconfig) }).ping()
+  })
+
+  describe('the role of the workers', () => {
+    test('can do what the driver does, and nothing more', async () => {
+      const api = worker(world, AuthorizationV1Api)
+      const { status } = await api.createSelfSubjectRulesReview({
+        body: { spec: { namespace: world.namespace } },
+      })
+      // Everybody may ask who they are and what they may do.
+      const own = status!.resourceRules.filter(
+        ({ apiGroups }) => !apiGroups?.every((group) => /^auth(entic|oriz)ation\.k8s\.io$/.test(group)),
+      )
+      expect(sorted(own)).toEqual(sorted(WORKER_RULES))
+      expect(status!.nonResourceRules.flatMap(({ verbs }) => verbs)).not.toContain('*')
+    })
+
+    test.each([
+      { verb: 'get', resource: 'secrets' },
+      { verb: 'list', resource: 'configmaps' },
+      { verb: 'patch', resource: 'pods' },
+      { verb: 'update', resource: 'pods', subresource: 'ephemeralcontainers' },
+      { verb: 'create', resource: 'pods', subresource: 'portforward' },
+      { verb: 'create', resource: 'serviceaccounts', subresource: 'token' },
+      { verb: 'delete', resource: 'networkpolicies', group: 'networking.k8s.io' },
+      { verb: 'list', resource: 'pods', namespace: 'kube-system' },
+      { verb: 'list', resource: 'pods', namespace: '' },
+      { verb: 'list', resource: 'nodes', namespace: '' },
+      { verb: 'list', resource: 'namespaces', namespace: '' },
+    ])('can not $verb $resource $subresource', async (attributes) => {
+      const resourceAttributes = { namespace: world.namespace, ...attributes }
+      const api = worker(world, AuthorizationV1Api)
+      const { status } = await api.createSelfSubjectAccessReview({ body: { spec: { resourceAttributes } } })
+      expect(status!.allowed).toBe(false)
+    })
+
+    test('is told what to do when it lacks the rights', async () => {
+      const elsewhere = world.open({ SANDBOX_NAMESPACE: 'default' })
+      await expect(elsewhere.ping()).rejects.toThrow(DriverUnavailable)
+      await expect(elsewhere.ping()).rejects.toThrow(/npm run cluster/)
+      await expect(elsewhere.create(request())).rejects.toThrow(/npm run cluster/)
+    })
+  })
+
+  describe('admission', () => {
+    test('the namespace refuses a pod that is not restricted', async () => {
+      const body = {
+        metadata: { name: 'privileged' },
+        spec: { containers: [{ name: 'main', image: IMAGES.busybox }] },
+      }
+      await expect(world.api.createNamespacedPod({ namespace: world.namespace, body })).rejects.toThrow(
+        /violates PodSecurity/,
+      )
+    })
+
+    test('a pod beyond a quota of the cluster is refused in the cluster’s words', async () => {
+      const namespace = await world.openNamespace('full')
+      const quota = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } }
+      await world.api.createNamespacedResourceQuota({ namespace, body: quota })
+      const driver = world.open({ KUBECONFIG: adminKubeconfig!, SANDBOX_NAMESPACE: namespace })
+      await expect(driver.create(request())).rejects.toThrow(PodRefused)
+      await expect(driver.create(request())).rejects.toThrow(/exceeded quota: none/)
+    })
+  })
+})
+
+const request = () => ({ sandboxId: newSandboxId(), image: IMAGES.busybox, deadlineSeconds: 60 })
+
+/** Answers on every address of this machine, which is the node of the test cluster. */
+async function listenOnNode(): Promise<{ server: Server; port: number }> {
+  const server = createServer((socket) => socket.end('hello\n').on('error', () => {}))
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  return { server, port: (server.address() as { port: number }).port }
+}
+
+/** Where pods see the node: the address it reports, and the gateway of their own network. */
+async function findNodeAddresses(world: ClusterWorld, pod: Pod): Promise<string[]> {
+  const { items } = await world.api.listNode()
+  const reported = items.flatMap(({ status }) => status?.addresses ?? [])
+  const gateway = (await addressOf(world, pod)).replace(/\.\d+\.\d+$/, '.0.1')
+  return [...reported.filter(({ type }) => type === 'InternalIP').map(({ address }) => address), gateway]
+}
+
+/** A pod answers before its address is reported. */
+async function addressOf(world: ClusterWorld, pod: Pod): Promise<string> {
+  let address: string | undefined
+  await eventually(async () => {
+    const { items } = await world.api.listPodForAllNamespaces({ fieldSelector: `metadata.name=${pod.name}` })
+    address = items[0]?.status?.podIP
+    return address !== undefined
+  }, 20_000)
+  return address!
+}
+
+async function serve(driver: Driver, pod: Pod): Promise<void> {
+  await driver.start(pod, shell(`exec nc -ll -p ${PORT} -e /bin/echo hello`))
+  const listens = shell(`until nc -w 1 127.0.0.1 ${PORT} </dev/null >/dev/null 2>&1; do sleep 0.1; done`)
+  await run(driver, pod, listens)
+}
+
+/** Prints the targets that accept a connection, all tried at once. */
+function probe(targets: readonly string[]): string[] {
+  const tries = targets.map((target) => {
+    const [host, port] = target.split(':')
+    return `{ nc -w 1 ${host} ${port} </dev/null >/dev/null 2>&1 && echo ${target}; } &`
+  })
+  return shell(`${tries.join('\n')}\nwait`)
+}
+
+function worker(world: ClusterWorld, Api: typeof AuthorizationV1Api): AuthorizationV1Api {
+  const config = new KubeConfig()
+  config.loadFromFile(world.kubeconfig)
+  return config.makeApiClient(Api)
+}
+
+const sorted = (rules: readonly Pick<V1ResourceRule, 'apiGroups' | 'resources' | 'verbs'>[]) =>
+  rules
+    .map(({ apiGroups, resources, verbs }) => ({ apiGroups, resources, verbs: [...verbs].sort() }))
+    .sort((a, b) => String(a.resources).localeCompare(String(b.resources)))

@@ -1,0 +1,101 @@
+/**
+ * A namespace of its own on the cluster of KUBECONFIG, prepared by `npm run cluster` as an operator
+ * would, and drivers that run under the workers' role. Only what checks on them is administrator.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
+import { pino } from 'pino'
+import { readSettings } from '../../shared/settings.ts'
+import type { Driver } from '../../workers/drivers/driver.ts'
+import { openKubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
+import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
+import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
+import { eventually } from './processes.ts'
+
+export const adminKubeconfig = process.env.KUBECONFIG
+
+export const IMAGES = {
+  busybox: process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox',
+  debian: process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian',
+}
+
+export type ClusterWorld = Awaited<ReturnType<typeof startClusterWorld>>
+
+export async function startClusterWorld({ egress = 'internet' }: { egress?: Egress } = {}) {
+  const namespace = `sandlot-test-${randomBytes(4).toString('hex')}`
+  const installationId = `test-${randomBytes(4).toString('hex')}`
+  const folder = await mkdtemp(join(tmpdir(), 'sandlot-kubernetes-'))
+  const { kubeconfig } = await installCluster({ kubeconfig: adminKubeconfig!, namespace, egress })
+  const path = await keep(kubeconfig)
+  const admin = new KubeConfig()
+  admin.loadFromFile(adminKubeconfig!)
+  const api = admin.makeApiClient(CoreV1Api)
+  const namespaces = [namespace]
+  const drivers: Driver[] = []
+
+  /** Writes a kubeconfig that lives as long as this world. */
+  async function keep(text: string): Promise<string> {
+    const file = join(folder, randomBytes(4).toString('hex'))
+    await writeFile(file, text, { mode: 0o600 })
+    return file
+  }
+
+  return {
+    namespace,
+    installationId,
+    admin,
+    api,
+    /** The workers' own. */
+    kubeconfig: path,
+    keep,
+
+    readKubeconfig: () => readFile(path, 'utf8'),
+
+    /** @param changes to the environment that a worker would have */
+    open(changes: Record<string, string> = {}, installation = installationId): Driver {
+      const settings = readSettings({
+        DATABASE_URL: 'postgresql://unused',
+        REDIS_URL: 'redis://unused',
+        JWT_SECRET: 'unused'.repeat(6),
+        SECRETS_KEY: 'unused'.repeat(6),
+        SANDBOX_DRIVER: 'kubernetes',
+        KUBECONFIG: path,
+        SANDBOX_NAMESPACE: namespace,
+        SANDBOX_EGRESS: egress,
+        ...changes,
+      })
+      const driver = openKubernetesDriver({
+        settings,
+        installationId: installation,
+        log: pino({ level: 'silent' }),
+      })
+      drivers.push(driver)
+      return driver
+    },
+
+    /** A namespace without any policy, which only the administrator can use. */
+    async openNamespace(suffix: string): Promise<string> {
+      const name = `${namespace}-${suffix}`
+      await api.createNamespace({ body: { metadata: { name } } })
+      namespaces.push(name)
+      await eventually(async () => {
+        const { items } = await api.listNamespacedServiceAccount({ namespace: name })
+        return items.length > 0
+      }, 20_000)
+      return name
+    },
+
+    async close(): Promise<void> {
+      await Promise.all(drivers.map((driver) => driver.close()))
+      for (const name of namespaces) await api.deleteNamespace({ name })
+      await eventually(async () => {
+        const { items } = await api.listNamespace()
+        return !items.some((each) => namespaces.includes(each.metadata!.name!))
+      }, 60_000)
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,19 @@
+/** The contract of drivers on a real cluster, under the role that the workers have. */
+import { afterAll, beforeAll, describe } from 'vitest'
+import { describeDriver } from './contract.ts'
+import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
+
+describe.skipIf(!adminKubeconfig)('on a cluster', () => {
+  let world: ClusterWorld
+  beforeAll(async () => {
+    world = await startClusterWorld()
+  }, 60_000)
+  afterAll(() => world?.close(), 90_000)
+
+  for (const [name, image] of Object.entries(IMAGES)) {
+    describeDriver(`Kubernetes (${name})`, async () => {
+      const driver = world.open()
+      return { driver, image, close: () => driver.close() }
+    })
+  }
+})

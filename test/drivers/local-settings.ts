@@ -1,0 +1,19 @@
+import { readSettings } from '../../shared/settings.ts'
+
+/** Settings for a local driver of its own, with nothing of this process's environment. */
+export function localSettings(options: {
+  directory: string
+  bwrap: string | undefined
+  more?: Record<string, string>
+}) {
+  return readSettings({
+    DATABASE_URL: 'postgresql://unused',
+    REDIS_URL: 'redis://unused',
+    JWT_SECRET: 'x'.repeat(32),
+    SECRETS_KEY: 'x'.repeat(32),
+    SANDBOX_DRIVER: 'local',
+    SANDBOX_LOCAL_DIR: options.directory,
+    SANDBOX_LOCAL_BWRAP: options.bwrap,
+    ...options.more,
+  })
+}

@@ -1,0 +1,26 @@
+/**
+ * A worker process for tests of the local driver, to be killed at any moment: waits for a line on
+ * stdin, creates a sandbox, says its uid, and stays.
+ *
+ *     node local-worker.ts DIRECTORY BWRAP SANDBOX-ID [SCRIPT]
+ */
+import { once } from 'node:events'
+import { pino } from 'pino'
+import { openLocalDriver } from '../../workers/drivers/local/index.ts'
+import { localSettings } from './local-settings.ts'
+import { run, shell } from './processes.ts'
+
+const [directory, bwrap, sandboxId, script] = process.argv.slice(2)
+const driver = openLocalDriver({
+  settings: localSettings({ directory: directory!, bwrap }),
+  installationId: 'tests',
+  log: pino({ level: 'silent' }),
+})
+process.stdout.write('waiting\n')
+await once(process.stdin, 'data')
+const pod = await driver.create({ sandboxId: sandboxId!, image: 'any', deadlineSeconds: 120 })
+process.stdout.write(`${pod.uid}\n`)
+if (script) {
+  await driver.ready(pod, AbortSignal.timeout(30_000))
+  process.stdout.write(`${JSON.stringify(await run(driver, pod, shell(script)))}\n`)
+}

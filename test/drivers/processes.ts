@@ -1,0 +1,65 @@
+/** Running things in a sandbox and waiting for what they do, for the tests of drivers. */
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Driver, PodName } from '../../workers/drivers/driver.ts'
+
+export const shell = (script: string): string[] => ['/bin/sh', '-c', script]
+
+export interface RunResult {
+  stdout: string
+  stderr: string
+  code: number
+}
+
+/** Runs a process without input to its end. Throws when its exit code is not known. */
+export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
+  const process = await driver.start(pod, argv)
+  process.stdin.end()
+  const [stdout, stderr, end] = await Promise.all([
+    collect(process.stdout),
+    collect(process.stderr),
+    process.ended,
+  ])
+  if (end.kind === 'lost') throw new Error(`${argv.join(' ')}: lost, ${end.why}`)
+  return { stdout: String(stdout), stderr: String(stderr), code: end.code }
+}
+
+export async function collect(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** Takes the next line off a stream, without its line feed; what follows stays to be read. */
+export async function firstLine(stream: Readable): Promise<string> {
+  let text = Buffer.alloc(0)
+  for (;;) {
+    const chunk: Buffer | null = stream.read()
+    if (chunk) {
+      text = Buffer.concat([text, chunk])
+      const end = text.indexOf(0x0a)
+      if (end >= 0) {
+        if (text.length > end + 1) stream.unshift(text.subarray(end + 1))
+        return String(text.subarray(0, end))
+      }
+      continue
+    }
+    if (stream.readableEnded || stream.destroyed) throw new Error(`the stream ended after: ${text}`)
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        stream.off('readable', done).off('end', done).off('close', done)
+        resolve()
+      }
+      stream.on('readable', done).on('end', done).on('close', done)
+    })
+  }
+}
+
+/** Asks until it is so. Throws when it is not so after `ms`. */
+export async function eventually(isSo: () => Promise<boolean> | boolean, ms: number): Promise<void> {
+  const end = Date.now() + ms
+  while (!(await isSo())) {
+    if (Date.now() > end) throw new Error(`still not so after ${ms} ms: ${isSo}`)
+    await sleep(100)
+  }
+}

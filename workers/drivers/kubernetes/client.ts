@@ -1,0 +1,126 @@
+/**
+ * The connection to the API server: one kubeconfig, one pool of connections and a time-out on
+ * every request, for all who talk to the cluster. Its failures, in the driver's words.
+ */
+import type { RequestOptions } from 'node:https'
+import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
+import { Agent, type Dispatcher } from 'undici'
+import { DriverUnavailable } from '../driver.ts'
+
+/** Milliseconds that a request may take. The watch brings a time-out of its own. */
+export const REQUEST_MS = 5_000
+
+/**
+ * A KubeConfig whose clients share connections. Left alone, every request would open a new one
+ * and wait for ever.
+ */
+export class Connection extends KubeConfig {
+  #pool: Dispatcher | undefined
+
+  /** @param path of a kubeconfig; without one, the service account of the pod this runs in */
+  static open(path: string | undefined): Connection {
+    const connection = new Connection()
+    try {
+      if (path !== undefined) connection.loadFromFile(path)
+      else connection.loadFromCluster()
+    } catch (error) {
+      throw new DriverUnavailable(`The kubeconfig cannot be read: ${(error as Error).message}`)
+    }
+    const server = connection.getCurrentCluster()?.server
+    if (server === undefined || server.includes('undefined')) {
+      throw new DriverUnavailable(
+        path === undefined
+          ? 'KUBECONFIG is not set, and this is no pod of a cluster.'
+          : 'The kubeconfig has no current context with a cluster.',
+      )
+    }
+    return connection
+  }
+
+  /** Called by every generated API, and by the watch, just before a request leaves. */
+  override async applySecurityAuthentication(request: RequestContext): Promise<void> {
+    const options: RequestOptions = {}
+    await this.applyToHTTPSOptions(options)
+    for (const [name, value] of Object.entries(options.headers ?? {})) {
+      request.setHeaderParam(name, String(value))
+    }
+    if (options.auth) {
+      request.setHeaderParam('Authorization', `Basic ${Buffer.from(options.auth).toString('base64')}`)
+    }
+    this.#pool ??= await this.#openPool(request, options)
+    request.setDispatcher(this.#pool)
+    request.setSignal(AbortSignal.timeout(REQUEST_MS))
+  }
+
+  async close(): Promise<void> {
+    await this.#pool?.destroy()
+  }
+
+  async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
+    const cluster = this.getCurrentCluster()
+    if (cluster?.proxyUrl) {
+      // The library knows proxies of all kinds. What it makes is kept, instead of made anew.
+      await super.applySecurityAuthentication(request)
+      const made = request.getDispatcher()
+      if (made) return made
+    }
+    const { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername } = options as Record<
+      string,
+      never
+    >
+    const tls = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername }
+    return new Agent({
+      // An HTTP/2 connection that died unseen would take every request with it until TCP notices;
+      // over HTTP/1.1 the time-out of one request closes its connection and the next opens another.
+      allowH2: false,
+      // Below the 90 s after which an API server closes an idle connection.
+      keepAliveTimeout: 60_000,
+      connect: Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined)),
+    })
+  }
+}
+
+/** What went wrong with a request. `code` is missing when no answer came. */
+export interface Failure {
+  code?: number | undefined
+  /** One word of Kubernetes, such as `AlreadyExists`; may be empty. */
+  reason: string
+  message: string
+}
+
+/** Takes an error of the client apart. Its own message would show headers. */
+export function readFailure(error: unknown): Failure {
+  if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
+  const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
+  if (name === 'TimeoutError') return { reason: '', message: 'no answer in time' }
+  return { code: statusCode, reason: '', message: cause?.message || message || String(error) }
+}
+
+/** Reads a Kubernetes Status, as text or parsed; anything else is quoted as it is. */
+export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
+  let status = body
+  if (typeof body === 'string') {
+    try {
+      status = JSON.parse(body)
+    } catch {
+      return { reason: '', message: `${code}: ${body.trim().slice(0, 300)}` }
+    }
+  }
+  const { reason, message } = (status ?? {}) as { reason?: string; message?: string }
+  return { reason: reason ?? '', message: message ?? `HTTP ${code}` }
+}
+
+/** The cluster was never set up, or the credential is not the one that was made for it. */
+export const isSetupProblem = ({ code, message }: Failure): boolean =>
+  code === 401 ||
+  (code === 403 && /cannot \w+ resource/.test(message)) ||
+  (code === 404 && /^namespaces? /.test(message))
+
+/** A failure that says nothing about the pod: it is worth another try, perhaps after an operator's hand. */
+export function unavailable(failure: Failure): DriverUnavailable {
+  if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
+  return new DriverUnavailable(
+    `Kubernetes: ${failure.message}. Run \`npm run cluster\` with an administrator's KUBECONFIG, ` +
+      'and give the workers the kubeconfig it makes.',
+  )
+}

@@ -1,0 +1,108 @@
+/**
+ * How a pod ended, read off its status. Kubernetes tells it in four places, which may
+ * contradict each other while a pod goes down: the most telling one is asked first.
+ */
+import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
+import type { PodDeath } from '../driver.ts'
+
+/** @returns nothing while the pod lives or may still come to life */
+export function podDeath(pod: V1Pod): PodDeath | undefined {
+  const main = pod.status?.containerStatuses?.[0]
+  return (
+    podReason(pod) ??
+    disruption(pod) ??
+    outOfMemory(main) ??
+    // Somebody deleted it. How its processes then end says nothing.
+    (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
+    containerEnd(main) ??
+    phase(pod) ??
+    neverStarts(main)
+  )
+}
+
+/** Words for a pod that has not started yet, where the scheduler left some. */
+export function whyPending(pod: V1Pod): string | undefined {
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+  if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
+  const waiting = pod.status?.containerStatuses?.[0]?.state?.waiting
+  return waiting?.reason && sentence(waiting.reason, waiting.message)
+}
+
+/** What the kubelet, or the controllers for it, say of the whole pod. */
+function podReason(pod: V1Pod): PodDeath | undefined {
+  const { reason, message, phase } = pod.status ?? {}
+  if (!reason) return
+  if (reason === 'DeadlineExceeded') return { reason: 'expired', detail: reason }
+  if (reason === 'NodeLost') return failed(reason)
+  if (phase !== 'Failed') return
+  // With a limit of the pod's own, the message tells which; a node under pressure is none of its business.
+  if (reason === 'Evicted') {
+    return failed(/exceeds the|exceeded/i.test(message ?? '') ? sentence(reason, message) : reason)
+  }
+  // The node would not take it (OutOfcpu, NodeAffinity, UnexpectedAdmissionError, …).
+  if (!pod.status?.containerStatuses?.length) return startFailed(sentence(reason, message))
+  return failed(reason)
+}
+
+/** Deleted by the cluster itself, and not by anybody who asked for it. */
+function disruption(pod: V1Pod): PodDeath | undefined {
+  const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
+  if (target?.status !== 'True') return
+  switch (target.reason) {
+    case 'DeletionByTaintManager':
+    case 'DeletionByPodGC':
+      return failed('NodeLost')
+    case 'PreemptionByScheduler':
+      return failed('Preempted')
+    case 'EvictionByEvictionAPI':
+      return failed('Evicted')
+    case 'TerminationByKubelet':
+      return failed('Evicted')
+    default:
+      return failed(target.reason ?? 'Disrupted')
+  }
+}
+
+function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
+  if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
+}
+
+function containerEnd(container?: V1ContainerStatus): PodDeath | undefined {
+  const ended = container?.state?.terminated
+  if (!ended) return
+  // The runtime could not run the command: an image without a shell, say.
+  if (ended.reason === 'StartError' || ended.reason === 'ContainerCannotRun') {
+    return startFailed(sentence(ended.reason, ended.message))
+  }
+  return failed(`${ended.reason ?? 'Error'} (exit code ${ended.exitCode})`)
+}
+
+function phase(pod: V1Pod): PodDeath | undefined {
+  if (pod.status?.phase === 'Failed') return failed(pod.status.message ?? 'Failed')
+  if (pod.status?.phase === 'Succeeded') return failed('Completed')
+}
+
+const HOPELESS = new Set([
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'ErrImageNeverPull',
+  'InvalidImageName',
+  'ImageInspectError',
+  'CreateContainerConfigError',
+  'CreateContainerError',
+  'RunContainerError',
+])
+
+/** Kubernetes would try again for ever; somebody waits for this pod. */
+function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
+  const waiting = container?.state?.waiting
+  if (waiting?.reason && HOPELESS.has(waiting.reason)) {
+    return startFailed(sentence(waiting.reason, waiting.message))
+  }
+}
+
+const failed = (detail: string): PodDeath => ({ reason: 'pod_failed', detail })
+const startFailed = (detail: string): PodDeath => ({ reason: 'start_failed', detail })
+
+const sentence = (reason: string | undefined, message: string | undefined) =>
+  [reason, message?.trim()].filter(Boolean).join(': ').slice(0, 1000)

@@ -1,0 +1,113 @@
+/** Sandboxes as pods of a Kubernetes cluster. */
+import { CoreV1Api } from '@kubernetes/client-node'
+import type { Logger } from '../../../shared/log.ts'
+import type { Settings } from '../../../shared/settings.ts'
+import {
+  type Driver,
+  DriverUnavailable,
+  PodGone,
+  type PodName,
+  type PodState,
+  type Process,
+} from '../driver.ts'
+import { Connection, readFailure } from './client.ts'
+import { podDeath } from './death.ts'
+import { openExec, type PodProcess, withoutCluster } from './exec.ts'
+import { awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
+import { listPods, presentPod, watchPods } from './watch.ts'
+
+/** Milliseconds that a ping waits for its answer. */
+const PING_MS = 2_000
+/** Milliseconds that the processes of a dead pod have to tell their own end. */
+const LAST_WORDS_MS = 2_000
+
+/**
+ * Opens without asking the cluster anything, so that a worker can start before the cluster does.
+ * @throws {DriverUnavailable} there is no kubeconfig, or it is of no use
+ */
+export function openKubernetesDriver(options: {
+  settings: Settings
+  /** Becomes a label: pods of other installations in the same namespace are never touched. */
+  installationId: string
+  log: Logger
+}): Driver {
+  const { settings, installationId, log } = options
+  if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
+    throw new Error('The installation id cannot be a label of Kubernetes.')
+  }
+  const { namespace } = settings.kubernetes
+  const connection = Connection.open(settings.kubernetes.kubeconfig)
+  const api = connection.makeApiClient(CoreV1Api)
+  const watch = watchPods(connection, namespace, installationId, log)
+  /** Pods that a list showed dead, of which the watch may still be about to hear. */
+  const dead = new Set<string>()
+  /** With the uid of its pod, where that is known. */
+  const processes = new Map<PodProcess, string | undefined>()
+  let isClosed = false
+
+  const exec = async (pod: PodName, argv: readonly string[]): Promise<Process> => {
+    if (isClosed) throw new DriverUnavailable('The driver is closed.')
+    const process = await openExec(connection, namespace, pod.name, argv)
+    processes.set(process, pod.uid ?? watch.find(pod.name)?.metadata?.uid)
+    void process.ended.then(() => processes.delete(process))
+    if (isClosed) process.close()
+    return process
+  }
+  // Kubernetes may leave the execs of a pod that is gone open for ever.
+  watch.onEnd((uid) => {
+    const affected = [...processes].filter(([, of]) => of === uid).map(([process]) => process)
+    if (affected.length === 0) return
+    setTimeout(() => {
+      for (const process of affected) process.abandon('the pod runs no more')
+    }, LAST_WORDS_MS).unref()
+  })
+  const cluster: Cluster = { api, namespace, installationId, sandbox: settings.sandbox, watch, log, exec }
+
+  return {
+    kind: 'kubernetes',
+
+    ping: async () => {
+      const answer = api.listNamespacedPod({ namespace, limit: 1 })
+      const late = new Promise<never>((_, reject) => {
+        setTimeout(() => reject(new DOMException('', 'TimeoutError')), PING_MS).unref()
+      })
+      await Promise.race([answer, late]).catch((error) => {
+        throw reported(cluster, readFailure(error))
+      })
+    },
+
+    create: (request) => createPod(cluster, request),
+    ready: (pod, signal) => awaitReady(cluster, pod, signal),
+    delete: (pod) => deletePod(cluster, pod),
+
+    list: async () => {
+      const { pods } = await listPods(connection, namespace, installationId).catch((error) => {
+        throw reported(cluster, readFailure(error))
+      })
+      const states = pods.map((pod): PodState => ({ ...presentPod(pod), death: podDeath(pod) }))
+      dead.clear()
+      for (const { uid, death } of states) if (death) dead.add(uid)
+      return states
+    },
+
+    watch: (onDeath) => watch.onDeath(onDeath),
+
+    start: async (pod, argv) => {
+      const seen = watch.find(pod.name)
+      const uid = pod.uid ?? seen?.metadata?.uid
+      if (uid !== undefined && dead.has(uid)) throw new PodGone('The pod runs no more.')
+      if (seen && isThat(seen, pod)) {
+        const death = podDeath(seen)
+        if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
+      }
+      return exec(pod, withoutCluster(argv))
+    },
+
+    close: async () => {
+      isClosed = true
+      watch.close()
+      for (const process of processes.keys()) process.close()
+      await connection.close()
+    },
+  }
+}

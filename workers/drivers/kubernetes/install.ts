@@ -1,0 +1,203 @@
+/**
+ * `npm run cluster`: prepares a cluster for sandboxes. With an administrator's kubeconfig it makes
+ * the namespace, the network policy and a role for the workers, and hands back a kubeconfig that
+ * can do what that role can and nothing more. It may be run again at any time: to mend, to
+ * renew the credential, to change the way out, to learn of new nodes.
+ *
+ * A script entry: flags first, then the environment, then the defaults of shared/settings.ts.
+ */
+import { readFileSync } from 'node:fs'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { parseArgs } from 'node:util'
+import {
+  CoreV1Api,
+  DiscoveryV1Api,
+  dumpYaml,
+  KubeConfig,
+  KubernetesObjectApi,
+  NetworkingV1Api,
+  PatchStrategy,
+} from '@kubernetes/client-node'
+import ipaddr from 'ipaddr.js'
+import { readClusterSettings, SettingsError } from '../../../shared/settings.ts'
+import { Connection, readFailure } from './client.ts'
+import { buildPolicies, type Egress, INTERNET, NOT_INTERNET, SERVICE_ACCOUNT } from './policies.ts'
+
+export interface ClusterOptions {
+  /** Path of an administrator's kubeconfig. */
+  kubeconfig: string
+  namespace: string
+  egress: Egress
+  /** Told what was done, line by line. */
+  say?: (line: string) => void
+}
+
+/** A year: whoever loses the kubeconfig deletes the service account. A cluster may allow less. */
+const TOKEN_SECONDS = 365 * 24 * 3600
+
+/**
+ * Makes what is missing, and puts right what differs.
+ * @returns the text of a kubeconfig for the workers
+ * @throws {Error} with the cluster's words, when it refuses
+ */
+export async function installCluster(
+  options: ClusterOptions,
+): Promise<{ kubeconfig: string; expires: Date }> {
+  const { namespace, egress, say = () => {} } = options
+  const connection = Connection.open(options.kubeconfig)
+  try {
+    const own = egress === 'internet' ? await findPublicRanges(connection, say) : []
+    const objects = KubernetesObjectApi.makeApiClient(connection)
+    for (const object of buildPolicies(namespace, egress, own)) {
+      await objects.patch(object, undefined, undefined, 'sandlot', true, PatchStrategy.ServerSideApply)
+      say(`applied ${object.kind} ${object.metadata?.name}`)
+    }
+    return await mintKubeconfig(connection, namespace)
+  } catch (error) {
+    throw new Error(`The cluster refused: ${readFailure(error).message}`)
+  } finally {
+    await connection.close()
+  }
+}
+
+async function mintKubeconfig(admin: Connection, namespace: string) {
+  const { status } = await admin.makeApiClient(CoreV1Api).createNamespacedServiceAccountToken({
+    name: SERVICE_ACCOUNT,
+    namespace,
+    body: { spec: { audiences: [], expirationSeconds: TOKEN_SECONDS } },
+  })
+  const { caFile, ...cluster } = admin.getCurrentCluster()!
+  const caData = cluster.caData ?? (caFile && readFileSync(caFile).toString('base64'))
+  const config = new KubeConfig()
+  config.loadFromOptions({
+    clusters: [{ ...cluster, ...(caData ? { caData } : {}) }],
+    users: [{ name: SERVICE_ACCOUNT, token: status!.token }],
+    contexts: [{ name: namespace, cluster: cluster.name, user: SERVICE_ACCOUNT, namespace }],
+    currentContext: namespace,
+  })
+  return { kubeconfig: config.exportConfig(), expires: status!.expirationTimestamp! }
+}
+
+/**
+ * "The internet without private ranges" would still hold a cluster whose own addresses are public:
+ * nodes, the API server, pods, services. What can be found of those is denied by name.
+ */
+async function findPublicRanges(connection: Connection, say: (line: string) => void): Promise<string[]> {
+  const lookups: [string, () => Promise<(string | undefined)[]>][] = [
+    [
+      'nodes',
+      async () => {
+        const { items } = await connection.makeApiClient(CoreV1Api).listNode()
+        return items.flatMap(({ spec, status }) => [
+          ...(spec?.podCIDRs ?? []),
+          ...(status?.addresses ?? []).map(({ address }) => address),
+        ])
+      },
+    ],
+    [
+      'the API server',
+      async () => {
+        const { items } = await connection.makeApiClient(DiscoveryV1Api).listNamespacedEndpointSlice({
+          namespace: 'default',
+          labelSelector: 'kubernetes.io/service-name=kubernetes',
+        })
+        return items.flatMap(({ endpoints }) => (endpoints ?? []).flatMap(({ addresses }) => addresses))
+      },
+    ],
+    [
+      'services',
+      async () => {
+        const { items } = await connection.makeApiClient(NetworkingV1Api).listServiceCIDR()
+        return items.flatMap(({ spec }) => spec?.cidrs ?? [])
+      },
+    ],
+  ]
+  const found: (string | undefined)[] = []
+  for (const [what, look] of lookups) {
+    try {
+      found.push(...(await look()))
+    } catch (error) {
+      say(`note: the addresses of ${what} could not be listed (${readFailure(error).message})`)
+    }
+  }
+  const ranges = new Set(found.flatMap((each) => (each ? toPublicRange(each) : [])))
+  if (ranges.size > 0) say(`denied besides private ranges: ${[...ranges].join(', ')}`)
+  return [...ranges]
+}
+
+/** @returns nothing for a host name, and for a range that is denied anyway */
+function toPublicRange(text: string): string[] {
+  const [address, length] = text.split('/') as [string, string?]
+  if (!ipaddr.isValid(address)) return []
+  const parsed = ipaddr.parse(address)
+  const family = parsed.kind() === 'ipv4' ? 'v4' : 'v6'
+  const lies = (range: string) => parsed.match(ipaddr.parseCIDR(range))
+  if (!lies(INTERNET[family]) || NOT_INTERNET[family].some(lies)) return []
+  return [`${address}/${length ?? (family === 'v4' ? 32 : 128)}`]
+}
+
+const USAGE = `npm run cluster -- [options]
+
+Prepares a Kubernetes cluster for Sandlot, and makes a kubeconfig for its workers.
+
+  --kubeconfig FILE      an administrator's (default: KUBECONFIG)
+  --namespace NAME       (default: SANDBOX_NAMESPACE, else sandlot)
+  --egress internet|none (default: SANDBOX_EGRESS, else internet)
+  --kubeconfig-out FILE  where the workers' kubeconfig goes (default: .data/kubeconfig)
+  --print                prints the objects as YAML, and asks no cluster
+  --help`
+
+async function main(): Promise<void> {
+  const { values: flags } = parseArgs({
+    options: {
+      kubeconfig: { type: 'string' },
+      namespace: { type: 'string' },
+      egress: { type: 'string' },
+      'kubeconfig-out': { type: 'string', default: '.data/kubeconfig' },
+      print: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (flags.help) return console.log(USAGE)
+  const { kubeconfig, namespace, egress } = readClusterSettings({
+    KUBECONFIG: flags.kubeconfig ?? process.env.KUBECONFIG,
+    SANDBOX_NAMESPACE: flags.namespace ?? process.env.SANDBOX_NAMESPACE,
+    SANDBOX_EGRESS: flags.egress ?? process.env.SANDBOX_EGRESS,
+  })
+  if (flags.print) {
+    return console.log(
+      buildPolicies(namespace, egress)
+        .map((object) => dumpYaml(object))
+        .join('---\n'),
+    )
+  }
+  if (kubeconfig === undefined)
+    throw new Error("Set KUBECONFIG, or give --kubeconfig, to an administrator's.")
+  const out = flags['kubeconfig-out']
+  const made = await installCluster({ kubeconfig, namespace, egress, say: (line) => console.log(line) })
+  await writeWhole(out, made.kubeconfig)
+  console.log(
+    `wrote ${out}, which may run sandboxes in ${namespace} until ${made.expires.toISOString().slice(0, 10)}`,
+    '\n\nNext:\n',
+    `\n  SANDBOX_DRIVER=kubernetes KUBECONFIG=${out} SANDBOX_NAMESPACE=${namespace} SANDBOX_EGRESS=${egress} npm start`,
+  )
+}
+
+/** The old file stays until the new one is whole; nobody else may read either. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })
+  await rename(`${path}.new`, path)
+}
+
+if (import.meta.main) {
+  try {
+    await main()
+  } catch (error) {
+    console.error(
+      error instanceof SettingsError ? error.message : `npm run cluster: ${(error as Error).message}`,
+    )
+    process.exitCode = 1
+  }
+}

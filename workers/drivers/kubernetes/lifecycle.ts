@@ -1,0 +1,207 @@
+/** From the request for a pod to its end. Each function may run twice, or late. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CoreV1Api, V1Pod } from '@kubernetes/client-node'
+import type { Logger } from '../../../shared/log.ts'
+import type { Settings } from '../../../shared/settings.ts'
+import {
+  DriverUnavailable,
+  type Pod,
+  PodGone,
+  type PodName,
+  PodRefused,
+  type PodRequest,
+  type Process,
+} from '../driver.ts'
+import { type Failure, isSetupProblem, readFailure, unavailable } from './client.ts'
+import { podDeath, whyPending } from './death.ts'
+import { buildPod, LABELS } from './manifest.ts'
+import { type PodWatch, presentPod } from './watch.ts'
+
+export interface Cluster {
+  api: CoreV1Api
+  namespace: string
+  installationId: string
+  sandbox: Settings['sandbox']
+  watch: PodWatch
+  log: Logger
+  exec(pod: PodName, argv: readonly string[]): Promise<Process>
+}
+
+/** Milliseconds. The kubelet of a lost node never confirms a deletion: then it is forced. */
+const FORCE_AFTER_MS = 20_000
+const DELETE_MS = 30_000
+/** Between two looks at a pod that the watch has no news of. */
+const LOOK_MS = 1_000
+/**
+ * Between two tries to reach a new pod, growing from the first to the last. The head start is
+ * the kubelet's: it looks whether a pod's volumes are mounted at once, which they never are, and
+ * then 300 ms later. Until then a try cannot succeed, and measurably slows the node down.
+ */
+const RETRY_MS = { headStart: 350, first: 10, growth: 1.15, last: 100 }
+/** How long a trial command may take, before it counts as unanswered. */
+const ANSWER_MS = 5_000
+
+export async function createPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
+  const { api, namespace, installationId } = cluster
+  const body = buildPod(request, installationId, cluster.sandbox)
+  try {
+    return presentPod(await api.createNamespacedPod({ namespace, body }))
+  } catch (error) {
+    const failure = readFailure(error)
+    if (failure.code !== 409 || failure.reason !== 'AlreadyExists') throw refusal(cluster, failure)
+  }
+  const found = await readPod(cluster, body.metadata!.name!)
+  if (!found || found.metadata?.deletionTimestamp) {
+    throw new DriverUnavailable('Kubernetes: a pod of this name is just being deleted')
+  }
+  if (found.metadata?.labels?.[LABELS.installation] !== installationId) {
+    throw new PodRefused('Kubernetes: the pod of this name belongs to another installation')
+  }
+  return presentPod(found)
+}
+
+/**
+ * A pod answers an exec long before its status says Ready, because the kubelet reports in its own
+ * time: so it is tried, again and again, while the status is watched for a failure.
+ */
+export async function awaitReady(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
+  const { watch } = cluster
+  let lookAt = Date.now() + LOOK_MS
+  let retry = RETRY_MS.first
+  let tryAt: number | undefined
+  let seen: V1Pod | undefined
+  try {
+    while (true) {
+      signal.throwIfAborted()
+      seen = watch.find(pod.name)
+      if ((!seen || !watch.isLive()) && Date.now() >= lookAt) {
+        seen = await readPod(cluster, pod.name)
+        lookAt = Date.now() + LOOK_MS
+        if (!seen) throw new PodRefused('The pod was deleted while it started.')
+      }
+      if (seen && isThat(seen, pod)) {
+        const death = podDeath(seen)
+        if (death) throw new PodRefused(death.detail)
+        const headStart = seen.status?.phase === 'Pending' ? RETRY_MS.headStart : 0
+        if (seen.spec?.nodeName) tryAt ??= Date.now() + headStart
+        if (tryAt !== undefined && Date.now() >= tryAt) {
+          if (await answers(cluster, pod, signal)) return
+          retry = Math.min(retry * RETRY_MS.growth, RETRY_MS.last)
+          await sleep(retry, undefined, { signal })
+          continue
+        }
+      }
+      await watch.changed(pod.name, tryAt === undefined ? LOOK_MS / 4 : tryAt - Date.now(), signal)
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+    // Out of time, and not called off: what the cluster was waiting for is the reason.
+    if (signal.reason?.name !== 'TimeoutError') throw signal.reason
+    throw new PodRefused((seen && whyPending(seen)) ?? 'The pod was not ready in time.')
+  }
+}
+
+async function answers(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<boolean> {
+  let process: Process
+  try {
+    process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])
+  } catch (error) {
+    // Its status will tell more than the refusal does.
+    if (error instanceof PodGone || error instanceof DriverUnavailable) return false
+    throw error
+  }
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+  const stop = () => process.close()
+  limit.addEventListener('abort', stop)
+  if (limit.aborted) stop()
+  const end = await process.ended
+  limit.removeEventListener('abort', stop)
+  return end.kind === 'exited' && end.code === 0
+}
+
+/** @throws {DriverUnavailable} it is not gone after {@link DELETE_MS} */
+export async function deletePod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
+  const { watch } = cluster
+  const started = Date.now()
+  const deleted = await requestDeletion(cluster, name, uid)
+  if (!deleted) return
+  let lookAt = Date.now() + LOOK_MS
+  let isForced = false
+  while (Date.now() - started < DELETE_MS) {
+    await watch.changed(name, LOOK_MS)
+    if (watch.find(name) && watch.isLive() && Date.now() < lookAt) continue
+    const left = await readPod(cluster, name)
+    lookAt = Date.now() + LOOK_MS
+    if (!left || left.metadata?.uid !== deleted) return
+    if (!isForced && Date.now() - started > FORCE_AFTER_MS) {
+      // Its processes, if the node still runs them, end at the pod's own deadline.
+      await requestDeletion(cluster, name, deleted, 0)
+      isForced = true
+    }
+  }
+  throw new DriverUnavailable(`Kubernetes: the pod ${name} is still not gone`)
+}
+
+/** @returns the uid of the pod that is going, or nothing when there is no such pod */
+async function requestDeletion(
+  cluster: Cluster,
+  name: string,
+  uid: string | undefined,
+  graceSeconds?: number,
+): Promise<string | undefined> {
+  const { api, namespace, watch } = cluster
+  if (uid) watch.expectDeath(uid)
+  try {
+    const pod = await api.deleteNamespacedPod({
+      name,
+      namespace,
+      // All of it in the body: beside one, query parameters are ignored.
+      body: {
+        ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+        ...(uid === undefined ? {} : { preconditions: { uid } }),
+      },
+    })
+    const going = pod.metadata?.uid ?? uid
+    if (going) watch.expectDeath(going)
+    return going
+  } catch (error) {
+    const failure = readFailure(error)
+    if (failure.code === 404 && !isSetupProblem(failure)) return
+    if (failure.code !== 409) throw reported(cluster, failure)
+  }
+  // Another pod has the name by now.
+  const found = await readPod(cluster, name)
+  if (found && found.metadata?.uid === uid)
+    throw new DriverUnavailable(`Kubernetes: ${name} changes just now`)
+}
+
+async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefined> {
+  const { api, namespace } = cluster
+  try {
+    return await api.readNamespacedPod({ name, namespace })
+  } catch (error) {
+    const failure = readFailure(error)
+    if (failure.code === 404 && !isSetupProblem(failure)) return
+    throw reported(cluster, failure)
+  }
+}
+
+export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
+
+/** Refusals that pass: a namespace that is a second old or going, a quota that is not counted yet. */
+const PASSING = /error looking up service account|status unknown for quota|being terminated|not yet ready/
+
+/** Tells a pod that will never be accepted from a cluster that could not answer. */
+function refusal(cluster: Cluster, failure: Failure): Error {
+  const { code, message } = failure
+  const isFinal = code === 400 || code === 403 || code === 422
+  if (!isFinal || PASSING.test(message) || isSetupProblem(failure)) return reported(cluster, failure)
+  return new PodRefused(message)
+}
+
+/** What only an operator can mend is also logged: the client learns no more than "unavailable". */
+export function reported(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
+  const error = unavailable(failure)
+  if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')
+  return error
+}

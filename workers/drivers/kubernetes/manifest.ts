@@ -1,0 +1,106 @@
+/** The pod of a sandbox, as a pure function of what was asked: every wall it has is in here. */
+import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
+import type { Settings } from '../../../shared/settings.ts'
+import { type PodRequest, podName } from '../driver.ts'
+
+/** The one container, which every exec names. */
+export const CONTAINER = 'main'
+
+export const LABELS = {
+  managedBy: 'app.kubernetes.io/managed-by',
+  installation: 'sandlot.dev/installation',
+  role: 'sandlot.dev/role',
+  sandbox: 'sandlot.dev/sandbox',
+} as const
+
+/** What the network policy selects. A pod carries it from birth, so that no command runs before it. */
+export const SANDBOX_ROLE = { [LABELS.role]: 'sandbox' }
+
+/** Images hold no such user, and need none. */
+const UID = 10_001
+
+export function buildPod(
+  request: PodRequest,
+  installationId: string,
+  sandbox: Settings['sandbox'],
+): V1Pod & { spec: V1PodSpec } {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: podName(request.sandboxId),
+      labels: {
+        ...SANDBOX_ROLE,
+        [LABELS.managedBy]: 'sandlot',
+        [LABELS.installation]: installationId,
+        [LABELS.sandbox]: request.sandboxId,
+      },
+    },
+    spec: {
+      restartPolicy: 'Never',
+      activeDeadlineSeconds: Math.max(1, Math.ceil(request.deadlineSeconds)),
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      // The pause process is pid 1 and reaps what commands leave behind.
+      shareProcessNamespace: true,
+      ...(sandbox.runtimeClass === undefined ? {} : { runtimeClassName: sandbox.runtimeClass }),
+      tolerations: ['unreachable', 'not-ready'].map((taint) => ({
+        key: `node.kubernetes.io/${taint}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: 20,
+      })),
+      ...resolvers(sandbox.egress),
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: UID,
+        runAsGroup: UID,
+        fsGroup: UID,
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      containers: [
+        {
+          name: CONTAINER,
+          image: request.image,
+          imagePullPolicy: 'IfNotPresent',
+          // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.
+          command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
+          workingDir: '/workspace',
+          env: [{ name: 'HOME', value: '/workspace' }],
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+          resources: { limits: resources(sandbox.limits), requests: resources(sandbox.requests) },
+          volumeMounts: [
+            { name: 'workspace', mountPath: '/workspace' },
+            { name: 'tmp', mountPath: '/tmp' },
+          ],
+        },
+      ],
+      // Each may fill the disk limit; the container's own limit holds for both together.
+      volumes: ['workspace', 'tmp'].map((name) => ({
+        name,
+        emptyDir: { sizeLimit: sandbox.limits.disk },
+      })),
+    },
+  }
+}
+
+/**
+ * The cluster's own resolver has a private address, which the network policy denies: pods ask
+ * public ones, or with no way out nobody, so that a look-up fails at once instead of hanging.
+ */
+function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
+  const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']
+  return { dnsPolicy: 'None', dnsConfig: { nameservers } }
+}
+
+const resources = ({ cpu, memory, disk }: Settings['sandbox']['limits']) => ({
+  cpu,
+  memory,
+  'ephemeral-storage': disk,
+})

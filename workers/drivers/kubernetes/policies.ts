@@ -1,0 +1,96 @@
+/** What a cluster needs before it can run sandboxes, as data: `install.ts` applies it. */
+import type { KubernetesObject } from '@kubernetes/client-node'
+import type { Settings } from '../../../shared/settings.ts'
+import { SANDBOX_ROLE } from './manifest.ts'
+
+export type Egress = Settings['sandbox']['egress']
+
+export const SERVICE_ACCOUNT = 'sandlot-worker'
+
+/** All that the driver does, and nothing more. A test compares it with what the cluster allows. */
+export const WORKER_RULES = [
+  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'watch'] },
+  // An exec over a WebSocket is a GET; from Kubernetes 1.35 on it also needs what a POST needs.
+  { apiGroups: [''], resources: ['pods/exec'], verbs: ['create', 'get'] },
+]
+
+/** All of the internet's addresses are in here. */
+export const INTERNET = { v4: '0.0.0.0/0', v6: '2000::/3' }
+
+/** And these are not of it: private, shared, local, link-local (metadata), multicast, reserved. */
+export const NOT_INTERNET = {
+  v4: [
+    '0.0.0.0/8',
+    '10.0.0.0/8',
+    '100.64.0.0/10',
+    '127.0.0.0/8',
+    '169.254.0.0/16',
+    '172.16.0.0/12',
+    '192.0.0.0/24',
+    '192.168.0.0/16',
+    '198.18.0.0/15',
+    '224.0.0.0/4',
+    '240.0.0.0/4',
+  ],
+  // Private IPv6 (fc00::/7, fe80::/10, ::1, 64:ff9b::/96) lies outside 2000::/3. These two hold IPv4 addresses.
+  v6: ['2001::/32', '2002::/16'],
+}
+
+/** @param own addresses of the cluster that are public, as CIDR ranges */
+export function buildPolicies(namespace: string, egress: Egress, own: readonly string[] = []) {
+  const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
+  const named = (name: string) => ({ name, namespace, labels })
+  const level = { enforce: 'restricted', warn: 'restricted', audit: 'restricted' }
+  const objects: (KubernetesObject & Record<string, unknown>)[] = [
+    {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: {
+        name: namespace,
+        labels: {
+          ...labels,
+          ...Object.fromEntries(
+            Object.entries(level).flatMap(([mode, standard]) => [
+              [`pod-security.kubernetes.io/${mode}`, standard],
+              [`pod-security.kubernetes.io/${mode}-version`, 'latest'],
+            ]),
+          ),
+        },
+      },
+    },
+    // Before anything can make a pod.
+    {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: named('sandlot-sandboxes'),
+      spec: {
+        podSelector: { matchLabels: SANDBOX_ROLE },
+        // Named without rules, a direction is denied.
+        policyTypes: ['Ingress', 'Egress'],
+        egress: egress === 'internet' ? [{ to: toInternet(own) }] : [],
+      },
+    },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: named(SERVICE_ACCOUNT) },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: named(SERVICE_ACCOUNT),
+      rules: WORKER_RULES,
+    },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata: named(SERVICE_ACCOUNT),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: SERVICE_ACCOUNT },
+      subjects: [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace }],
+    },
+  ]
+  return objects
+}
+
+const toInternet = (own: readonly string[]) => [
+  { ipBlock: { cidr: INTERNET.v4, except: [...NOT_INTERNET.v4, ...own.filter((range) => !isV6(range))] } },
+  { ipBlock: { cidr: INTERNET.v6, except: [...NOT_INTERNET.v6, ...own.filter(isV6)] } },
+]
+
+const isV6 = (range: string) => range.includes(':')

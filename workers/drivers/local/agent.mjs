@@ -1,0 +1,231 @@
+/**
+ * Runs inside a sandbox, as its user: starts processes for the driver, one a connection, and
+ * carries their streams. Nothing here is trusted by the driver: the tenant may kill or replace it.
+ *
+ *     node agent.mjs SOCKET PIPES-FOLDER
+ */
+import { spawn } from 'node:child_process'
+import fs from 'node:fs'
+import net from 'node:net'
+import os from 'node:os'
+import { Frame, FrameReader, sendFrame } from './frames.mjs'
+
+/** How long output is still carried after the exit while something else holds the pipes open. */
+const DRAIN_MS = 200
+const DRAIN_STEP_MS = 20
+const SPARE_PIPES = 24
+
+const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
+const [socketPath, pipesFolder] = process.argv.slice(2)
+const env = Object.fromEntries(
+  ['PATH', 'HOME', 'LANG', 'TMPDIR', 'SANDBOX_POD']
+    .filter((name) => process.env[name] !== undefined)
+    .map((name) => [name, process.env[name]]),
+)
+
+// One broken connection must not end the others.
+process.on('uncaughtException', () => {})
+
+closeInherited()
+// What an agent before this one left.
+fs.rmSync(socketPath, { force: true })
+for (const name of fs.readdirSync(pipesFolder)) {
+  if (/^\d+-\d+$/.test(name)) fs.rmSync(`${pipesFolder}/${name}`, { force: true })
+}
+net.createServer(serve).listen(socketPath)
+const pipes = pipePool()
+
+/** Processes must not find open files that are none of theirs. Node's own are not passed on. */
+function closeInherited() {
+  if (!fs.existsSync('/proc/self/fdinfo')) return
+  const O_CLOEXEC = 0o2000000
+  for (const fd of fs.readdirSync('/proc/self/fdinfo').map(Number)) {
+    if (fd <= 2) continue
+    try {
+      const [, flags] = /^flags:\s+(\d+)/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))
+      if ((Number.parseInt(flags, 8) & O_CLOEXEC) === 0) fs.closeSync(fd)
+    } catch {
+      // It was open only to read the list.
+    }
+  }
+}
+
+function serve(socket) {
+  /** Input that came before the process runs. */
+  let early = []
+  let started = false
+  let stdin
+
+  socket.on('error', () => {})
+  sendFrame(socket, Frame.hello)
+
+  const reader = new FrameReader((type, payload) => {
+    if (type !== Frame.start) return stdin ? input(type, payload) : early.push([type, payload])
+    if (started) throw new Error('one process a connection')
+    started = true
+    socket.pause()
+    run(socket, JSON.parse(payload.toString())).then((pipe) => {
+      if (!pipe) return socket.removeAllListeners('data').resume()
+      stdin = pipe
+      for (const [earlyType, earlyPayload] of early) input(earlyType, earlyPayload)
+      early = []
+      if (!stdin.writableNeedDrain) socket.resume()
+    })
+  })
+  socket.on('data', (chunk) => {
+    try {
+      reader.read(chunk)
+    } catch {
+      socket.destroy()
+    }
+  })
+
+  function input(type, payload) {
+    if (type === Frame.stdinEnd) stdin.end()
+    else if (stdin.writable && !stdin.write(payload)) socket.pause()
+  }
+}
+
+/** Starts a process and answers with its stdin. Resolves with nothing when it does not start. */
+async function run(socket, argv) {
+  let streams
+  let child
+  try {
+    streams = await pipes.take()
+    const stdio = streams.map((stream) => stream.child)
+    child = spawn(argv[0], argv.slice(1), { stdio, detached: true, env, cwd: env.HOME })
+  } catch (error) {
+    sendFrame(socket, Frame.failed, Buffer.from(String(error)))
+    socket.end()
+    return
+  } finally {
+    for (const stream of streams ?? []) fs.closeSync(stream.child)
+  }
+  const [stdin, stdout, stderr] = streams.map((stream) => stream.own)
+  const outputs = [stdout, stderr]
+
+  child.on('error', (error) => {
+    for (const stream of [stdin, ...outputs]) stream.destroy()
+    // The codes and the words of a shell.
+    const code = { ENOENT: 127, EACCES: 126 }[error.code]
+    if (code === undefined) sendFrame(socket, Frame.failed, Buffer.from(String(error)))
+    else {
+      sendFrame(socket, Frame.started)
+      sendFrame(
+        socket,
+        Frame.stderr,
+        Buffer.from(`${argv[0]}: ${code === 127 ? 'not found' : 'permission denied'}\n`),
+      )
+      sendExit(socket, code)
+    }
+    socket.end()
+  })
+  if (child.pid === undefined) return
+
+  sendFrame(socket, Frame.started)
+  const closed = [carry(stdout, Frame.stdout), carry(stderr, Frame.stderr)]
+  socket.on('drain', () => {
+    for (const output of outputs) output.resume()
+  })
+  // The process lives on without its reader, and must not wait for one.
+  socket.on('close', () => {
+    stdin.end()
+    for (const output of outputs) output.resume()
+  })
+  stdin.on('drain', () => socket.resume())
+  stdin.on('error', () => {})
+  stdin.on('close', () => socket.resume())
+
+  child.on('exit', async (code, signal) => {
+    stdin.destroy()
+    await Promise.race([Promise.all(closed), drained()])
+    for (const output of outputs) output.removeAllListeners('data').resume()
+    sendExit(socket, signal ? 128 + os.constants.signals[signal] : code)
+    socket.end()
+  })
+  return stdin
+
+  function carry(output, type) {
+    output.on('data', (chunk) => {
+      if (socket.writable && !sendFrame(socket, type, chunk)) {
+        for (const each of outputs) each.pause()
+      }
+    })
+    output.on('error', () => {})
+    return new Promise((resolve) => output.on('close', resolve))
+  }
+
+  /** Time counts only while the reader takes what there is. */
+  function drained() {
+    return new Promise((resolve) => {
+      let left = DRAIN_MS
+      const timer = setInterval(() => {
+        if (!socket.writableNeedDrain || socket.destroyed) left -= DRAIN_STEP_MS
+        if (left > 0) return
+        clearInterval(timer)
+        resolve()
+      }, DRAIN_STEP_MS)
+    })
+  }
+}
+
+function sendExit(socket, code) {
+  const payload = Buffer.alloc(4)
+  payload.writeUInt32BE(code)
+  if (socket.writable) sendFrame(socket, Frame.exit, payload)
+}
+
+/**
+ * Pipes for processes. Node's own would be sockets, and a socket cannot be opened again through
+ * /dev/stdout and /dev/stderr as scripts like to do; so named pipes are made ahead, opened at
+ * both ends and unlinked.
+ */
+function pipePool() {
+  const spare = []
+  let count = 0
+  let filling
+  fill()
+
+  return {
+    async take() {
+      while (spare.length < 3) await fill()
+      const names = spare.splice(0, 3)
+      if (spare.length < SPARE_PIPES / 2) fill().catch(() => {})
+      const [stdin, stdout, stderr] = names
+      const streams = [openInput(stdin), openOutput(stdout), openOutput(stderr)]
+      for (const name of names) fs.unlinkSync(name)
+      return streams
+    },
+  }
+
+  function fill() {
+    filling ??= new Promise((resolve, reject) => {
+      const names = Array.from({ length: SPARE_PIPES }, () => `${pipesFolder}/${process.pid}-${count++}`)
+      const child = spawn('mkfifo', ['-m', '600', ...names], { stdio: 'ignore', env })
+      child.on('error', reject)
+      child.on('exit', (code) => {
+        if (code !== 0) return reject(new Error('mkfifo failed'))
+        spare.push(...names)
+        resolve()
+      })
+    }).finally(() => {
+      filling = undefined
+    })
+    return filling
+  }
+
+  function openInput(name) {
+    // Opened for both, because either end alone would wait for the other.
+    const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
+    const child = fs.openSync(name, O_RDONLY)
+    const own = fs.openSync(name, O_WRONLY | O_NONBLOCK)
+    fs.closeSync(both)
+    return { child, own: new net.Socket({ fd: own, readable: false, writable: true }) }
+  }
+
+  function openOutput(name) {
+    const own = fs.openSync(name, O_RDONLY | O_NONBLOCK)
+    const child = fs.openSync(name, O_WRONLY)
+    return { child, own: new net.Socket({ fd: own, readable: true, writable: false }) }
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * The command lines that put a sandbox into the world. Pure: what the machine looks like comes in
+ * as an argument.
+ */
+import type { Isolation } from './state.ts'
+
+export interface SandboxPlan {
+  isolation: Isolation
+  /** Where `workspace/` and `run/` of the sandbox lie. */
+  home: string
+  /** The sandbox's user on the host, where the worker is root. */
+  hostUid?: number | undefined
+  /** Tells the sandbox's processes apart where nothing else does. */
+  marker: string
+  /** Bytes one file may have. */
+  fileSize: number
+  /** Processes of the user; undefined where a control group counts them. */
+  processes?: number | undefined
+}
+
+/** What of the machine a sandbox gets to see, all of it read-only. */
+export interface SystemView {
+  bwrap: string
+  node: string
+  /** The folder of this module: it holds the agent. */
+  code: string
+  /** Files and folders that are shown where they are. */
+  shown: string[]
+  /** Symbolic links of the root: where they point, where they are. */
+  links: { target: string; path: string }[]
+  /** Folders that must not be seen, should they lie within those shown. */
+  hidden: string[]
+  /** Files of our own for /etc. */
+  etc: { source: string; path: string }[]
+}
+
+export const USER = 10_001
+const TMP_BYTES = 64 * 1024 * 1024
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const INSIDE = '/run/sandlot'
+
+/** Runs the agent for ever, and reaps what other processes leave behind. */
+const INIT = `ulimit -c 0
+ulimit -f "$1" 2>/dev/null
+[ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
+shift 2
+while :; do
+  "$@" </dev/null >/dev/null 2>&1 &
+  wait $!
+  sleep 0.1
+done`
+
+/** The whole command of a sandbox: it runs until the sandbox ends. */
+export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
+  if (plan.isolation === 'plain') return plainCommand(plan, view)
+  const agent = [`${INSIDE}/node`, `${INSIDE}/agent.mjs`, `${INSIDE}/run/agent.sock`, `${INSIDE}/run`]
+  return [...walls(plan, view), ...shell(INIT), ...limits(plan), ...becomeUser(plan), ...agent]
+}
+
+/** The same walls and the same user, around a Node that ends at once. */
+export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
+  return [...walls(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${INSIDE}/node`, '-e', '0']
+}
+
+function walls(plan: SandboxPlan, view: SystemView): string[] {
+  return [
+    view.bwrap,
+    ...(plan.isolation === 'user'
+      ? ['--unshare-user', '--uid', String(USER), '--gid', String(USER), '--cap-drop', 'ALL']
+      : ['--cap-drop', 'ALL', ...keep('CAP_SETUID'), ...keep('CAP_SETGID'), ...keep('CAP_SETPCAP')]),
+    ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
+    ...['--hostname', 'sandbox', '--as-pid-1', '--die-with-parent', '--new-session'],
+    ...view.shown.filter((path) => path.startsWith('/usr')).flatMap(show),
+    ...view.hidden.filter((path) => isWithin(path, view.shown)).flatMap((path) => ['--tmpfs', path]),
+    ...view.links.flatMap(({ target, path }) => ['--symlink', target, path]),
+    // Folders that bwrap makes on the way could be entered by root alone.
+    ...['/etc', '/etc/ssl', '/nix', '/run', INSIDE].flatMap((path) => ['--perms', '0755', '--dir', path]),
+    ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
+    ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
+    ...['--proc', '/proc', '--dev', '/dev'],
+    ...tmpfs('/dev/shm'),
+    ...tmpfs('/tmp'),
+    ...['--ro-bind', view.node, `${INSIDE}/node`],
+    ...['agent.mjs', 'frames.mjs'].flatMap((file) => [
+      '--ro-bind',
+      `${view.code}/${file}`,
+      `${INSIDE}/${file}`,
+    ]),
+    ...['--bind', `${plan.home}/run`, `${INSIDE}/run`],
+    ...['--bind', `${plan.home}/workspace`, '/workspace'],
+    ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', '/'],
+    ...['--clearenv', ...Object.entries(environment('/workspace')).flatMap((pair) => ['--setenv', ...pair])],
+    ...['--json-status-fd', '4', '--'],
+  ]
+}
+
+/**
+ * Only the agent changes its user: a first process that did so would no longer die with its parent.
+ */
+function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
+  if (hostUid === undefined) return []
+  const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']
+  const harden = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all']
+  if (isolation !== 'root') return [...drop, ...harden]
+  const map = ['unshare', '--user', `--map-user=${USER}`, `--map-group=${USER}`]
+  return [...drop, ...harden, ...map]
+}
+
+function plainCommand(plan: SandboxPlan, view: SystemView): string[] {
+  const { home, marker } = plan
+  const variables = { ...environment(`${home}/workspace`), TMPDIR: `${home}/tmp`, SANDBOX_POD: marker }
+  const clean = ['env', '-i', ...Object.entries(variables).map((pair) => pair.join('='))]
+  const agent = [`${home}/agent/agent.mjs`, `${home}/run/agent.sock`, `${home}/run`]
+  const asUser = [...clean, ...becomeUser(plan), ...shell(INIT), ...limits(plan)]
+  if (plan.hostUid === undefined) return [...asUser, view.node, ...agent]
+  // The user may not be able to reach Node's folder, but can run what is open already.
+  return ['sh', '-c', 'exec 9<"$0"; exec "$@"', view.node, ...asUser, '/proc/self/fd/9', ...agent]
+}
+
+const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
+/** `ulimit -f` counts blocks of 512 bytes. */
+const limits = ({ fileSize, processes }: SandboxPlan) => [
+  String(Math.ceil(fileSize / 512)),
+  String(processes ?? ''),
+]
+const keep = (capability: string) => ['--cap-add', capability]
+const show = (path: string) => ['--ro-bind', path, path]
+const tmpfs = (path: string) => ['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', path]
+const environment = (home: string) => ({ PATH, HOME: home, LANG: 'C.UTF-8' })
+const isWithin = (path: string, folders: string[]) => folders.some((folder) => path.startsWith(`${folder}/`))

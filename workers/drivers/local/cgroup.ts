@@ -1,0 +1,171 @@
+/** Limits of cpu, memory and processes by the kernel's control groups, versions 1 and 2. */
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { killPid } from './process-id.ts'
+
+export interface Limits {
+  /** Processors, fractions allowed. */
+  cpu: number
+  /** Bytes. */
+  memory: number
+  /** Processes and threads. */
+  pids: number
+}
+
+export type Controller = keyof Limits
+
+/** A place where groups can be made. Version 2 has one for all controllers. */
+export interface CgroupParent {
+  version: 1 | 2
+  folder: string
+  controllers: Controller[]
+}
+
+const CONTROLLERS: Controller[] = ['cpu', 'memory', 'pids']
+const CPU_PERIOD_US = 100_000
+
+/**
+ * Places that may work, the best first for each controller. Pure.
+ * @param groups what /proc/self/cgroup says
+ * @param mounts what /proc/self/mounts says
+ */
+export function listCgroupParents(groups: string, mounts: string): CgroupParent[] {
+  const own = groups.split('\n').map((line) => {
+    const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
+    return { controllers: controllers?.split(',') ?? [], path: path ?? '/' }
+  })
+  return mounts.split('\n').flatMap((line): CgroupParent[] => {
+    const [, mountpoint, type, options] = line.split(' ')
+    if (!mountpoint || !options) return []
+    if (type === 'cgroup2') {
+      const path = own.find((group) => group.controllers[0] === '')?.path ?? '/'
+      const parent = { version: 2 as const, controllers: CONTROLLERS }
+      // Where a process lives, groups with limits can only be made at the very root.
+      return [
+        { ...parent, folder: join(mountpoint, path) },
+        { ...parent, folder: mountpoint },
+      ]
+    }
+    if (type !== 'cgroup') return []
+    const controllers = CONTROLLERS.filter((controller) => options.split(',').includes(controller))
+    if (controllers.length === 0) return []
+    const path = own.find((group) => group.controllers.includes(controllers[0]!))?.path ?? '/'
+    // In a container the path may be that of another view of the tree.
+    return [
+      { version: 1, controllers, folder: join(mountpoint, path) },
+      { version: 1, controllers, folder: mountpoint },
+    ]
+  })
+}
+
+/** Tries all places by making a group in each. */
+export function findCgroupParents(limits: Limits): CgroupParent[] {
+  const found: CgroupParent[] = []
+  for (const parent of readParents()) {
+    const missing = parent.controllers.filter(
+      (controller) => !found.some((other) => other.controllers.includes(controller)),
+    )
+    if (missing.length === 0 || !existsSync(join(parent.folder, 'cgroup.procs'))) continue
+    const usable =
+      parent.version === 2 ? missing.filter((controller) => isDelegated(parent, controller)) : missing
+    if (usable.length === 0) continue
+    const candidate = { ...parent, controllers: usable }
+    try {
+      removeCgroup(makeCgroup(candidate, `sandlot-trial-${process.pid}`, limits))
+      found.push(candidate)
+    } catch {
+      // Read-only, not ours, or without this controller: another place may do.
+    }
+  }
+  return found
+}
+
+/** Makes a group with its limits and answers with its folder. */
+export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): string {
+  const folder = join(parent.folder, name)
+  mkdirSync(folder, { recursive: true })
+  try {
+    for (const controller of parent.controllers) {
+      for (const [file, value] of limitFiles(parent.version, controller, limits)) {
+        const path = join(folder, file)
+        // Swap is not accounted for everywhere; the limit of memory itself is never optional.
+        if (existsSync(path) || !/sw(ap)?/.test(file)) writeFileSync(path, value)
+      }
+    }
+  } catch (error) {
+    removeCgroup(folder)
+    throw error
+  }
+  return folder
+}
+
+/** What to write into which file, in this order. Pure. */
+export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): [string, string][] {
+  const memory = String(Math.floor(limits.memory))
+  const quota = String(Math.max(1000, Math.round(limits.cpu * CPU_PERIOD_US)))
+  if (controller === 'pids') return [['pids.max', String(limits.pids)]]
+  if (controller === 'memory' && version === 1) {
+    return [
+      ['memory.limit_in_bytes', memory],
+      ['memory.memsw.limit_in_bytes', memory],
+    ]
+  }
+  if (controller === 'memory') {
+    return [
+      ['memory.max', memory],
+      ['memory.swap.max', '0'],
+    ]
+  }
+  if (version === 1) {
+    return [
+      ['cpu.cfs_period_us', String(CPU_PERIOD_US)],
+      ['cpu.cfs_quota_us', quota],
+    ]
+  }
+  return [['cpu.max', `${quota} ${CPU_PERIOD_US}`]]
+}
+
+/** Kills whatever is left in a group and removes it. Resolves when it is gone. */
+export async function endCgroup(folder: string): Promise<void> {
+  for (let round = 0; existsSync(folder); round++) {
+    const procs = await readFile(join(folder, 'cgroup.procs'), 'utf8').catch(() => '')
+    for (const pid of procs.split('\n').filter(Boolean)) killPid(Number(pid))
+    if (removeCgroup(folder)) return
+    if (round === 500) throw new Error(`processes in ${folder} do not end`)
+    await sleep(2)
+  }
+}
+
+function removeCgroup(folder: string): boolean {
+  try {
+    rmdirSync(folder)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT'
+  }
+}
+
+function readParents(): CgroupParent[] {
+  try {
+    return listCgroupParents(
+      readFileSync('/proc/self/cgroup', 'utf8'),
+      readFileSync('/proc/self/mounts', 'utf8'),
+    )
+  } catch {
+    return []
+  }
+}
+
+/** In version 2 the parent hands each controller down by name. */
+function isDelegated(parent: CgroupParent, controller: Controller): boolean {
+  const file = join(parent.folder, 'cgroup.subtree_control')
+  const isListed = () => readFileSync(file, 'utf8').trim().split(' ').includes(controller)
+  try {
+    if (!isListed()) writeFileSync(file, `+${controller}`)
+    return isListed()
+  } catch {
+    return false
+  }
+}

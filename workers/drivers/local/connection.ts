@@ -1,0 +1,190 @@
+/**
+ * The driver's end of a process in a sandbox. Whatever comes from there is a stranger's: frames are
+ * bounded, and one that makes no sense ends the connection.
+ */
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { Readable, Writable } from 'node:stream'
+import type { Process, ProcessEnd } from '../driver.ts'
+import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
+
+const CHUNK = 64 * 1024
+/** Linux's O_PATH, which Node does not name. */
+const O_PATH = 0o10000000
+
+/** The agent was not there, or did not answer; nothing was started. */
+export class NoAnswer extends Error {
+  override name = 'NoAnswer'
+}
+
+/**
+ * Resolves when an agent answers on this socket.
+ * @throws {NoAnswer}
+ */
+export async function greet(path: string, ms: number): Promise<void> {
+  const socket = openSocket(path)
+  try {
+    await within(
+      ms,
+      new Promise<void>((resolve, reject) => {
+        const reader = new FrameReader((type) => {
+          if (type === Frame.hello) resolve()
+        })
+        socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket))
+        socket.on('error', () => {})
+        socket.on('close', () => reject(new NoAnswer('the agent closed the connection')))
+      }),
+    )
+  } finally {
+    socket.destroy()
+  }
+}
+
+/**
+ * Resolves when the process runs.
+ * @throws {NoAnswer} nothing was started: it may be tried again
+ * @throws {Error} whether it was started is not known, or it cannot be
+ */
+export async function startProcess(path: string, argv: readonly string[], ms: number): Promise<Process> {
+  const words = Buffer.from(JSON.stringify(argv))
+  if (words.length > MAX_PAYLOAD) throw new Error('the argv is too long')
+  const socket = openSocket(path)
+  const opened = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<ProcessEnd>()
+  const full = new Set<Readable>()
+  const stdout = output()
+  const stderr = output()
+  const stdin = input()
+  let why = 'the sandbox closed the connection'
+
+  const reader = new FrameReader((type, payload) => {
+    if (type === Frame.hello) return send()
+    if (type === Frame.started) return opened.resolve()
+    if (type === Frame.failed) return fail(payload.subarray(0, 300).toString())
+    if (type === Frame.stdout) return push(stdout, payload)
+    if (type === Frame.stderr) return push(stderr, payload)
+    if (type === Frame.exit && payload.length === 4)
+      return finish({ kind: 'exited', code: payload.readUInt32BE() })
+    throw new Error('unexpected')
+  })
+  let isSent = false
+  let isFinished = false
+
+  socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket, fail))
+  socket.on('error', (error) => fail(error.message))
+  socket.on('close', () => finish({ kind: 'lost', why }))
+  try {
+    await within(ms, opened.promise)
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  return { stdin, stdout, stderr, ended: ended.promise, close: () => fail('the connection was closed') }
+
+  /** Only once the agent is there: a connection may also be taken by one that is dying. */
+  function send(): void {
+    if (isSent) throw new Error('unexpected')
+    isSent = true
+    sendFrame(socket, Frame.start, words)
+  }
+
+  function output(): Readable {
+    const stream: Readable = new Readable({
+      read() {
+        full.delete(stream)
+        if (full.size === 0) socket.resume()
+      },
+      destroy(error, done) {
+        // Nobody reads this one any more: what comes is dropped, and the other one goes on.
+        full.delete(stream)
+        if (full.size === 0) socket.resume()
+        done(error)
+      },
+    })
+    return stream
+  }
+
+  function push(stream: Readable, payload: Buffer): void {
+    if (isFinished || stream.destroyed || stream.push(payload)) return
+    full.add(stream)
+    socket.pause()
+  }
+
+  function input(): Writable {
+    return new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        for (let start = 0; start < chunk.length; start += CHUNK) {
+          const isLast = start + CHUNK >= chunk.length
+          // When the process has ended it reads no more, which is no fault of the writer.
+          const sent = isLast ? () => done() : undefined
+          sendFrame(socket, Frame.stdin, chunk.subarray(start, start + CHUNK), sent)
+        }
+        if (chunk.length === 0) done()
+      },
+      final(done) {
+        sendFrame(socket, Frame.stdinEnd, undefined, () => done())
+      },
+    })
+  }
+
+  function fail(reason: string): void {
+    why = reason
+    // A socket that is paused would tell of its close only after what waits in it was read.
+    socket.destroy()
+    finish({ kind: 'lost', why })
+  }
+
+  function finish(end: ProcessEnd): void {
+    if (isFinished) return
+    isFinished = true
+    opened.reject(isSent ? new Error(why) : new NoAnswer(why))
+    for (const stream of [stdout, stderr]) if (!stream.destroyed) stream.push(null)
+    stdin.destroy()
+    socket.destroy()
+    ended.resolve(end)
+  }
+}
+
+/**
+ * The socket's file lies where the tenant can write. Connecting by its path would follow a link put
+ * there to any socket of the host; so the file itself is opened, and must be a socket.
+ */
+function openSocket(path: string): Socket {
+  if (process.platform !== 'linux') return connect(path)
+  let fd: number
+  try {
+    fd = openSync(path, O_PATH | constants.O_NOFOLLOW)
+  } catch {
+    throw new NoAnswer('the agent is not there')
+  }
+  if (!fstatSync(fd).isSocket()) {
+    closeSync(fd)
+    throw new NoAnswer('the agent’s socket is none')
+  }
+  // By this path the length of the folder's does not matter either: a socket's may have 107 bytes.
+  const socket = connect(`/proc/self/fd/${fd}`)
+  let isOpen = true
+  const close = () => {
+    if (isOpen) closeSync(fd)
+    isOpen = false
+  }
+  socket.once('connect', close).once('close', close)
+  return socket
+}
+
+function attempt(read: () => void, socket: Socket, fail?: (reason: string) => void): void {
+  try {
+    read()
+  } catch {
+    fail?.('what came from the sandbox made no sense')
+    socket.destroy()
+  }
+}
+
+async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`the agent did not answer within ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,17 @@
+import { endPod } from './ending.ts'
+import { withLock } from './lock.ts'
+import { readPods } from './state.ts'
+
+/**
+ * Ends every sandbox whose folder lies in `directory`, of whatever installation, and removes it.
+ * @returns how many there were
+ */
+export async function endAllSandboxes(directory: string): Promise<number> {
+  const pods = await readPods(directory)
+  const ends = await Promise.allSettled(
+    pods.map((pod) => withLock(directory, pod.name, () => endPod(directory, pod))),
+  )
+  // One that resists must not keep the others alive.
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+  return pods.length
+}

@@ -1,0 +1,160 @@
+/**
+ * Sandboxes as processes of this machine, for trying Sandlot out and for developing it. Any number
+ * of workers may share the directory: all they know of a sandbox lies in its folder there
+ * (`state.ts`), and a supervisor of its own (`supervise.sh`) keeps it until its deadline.
+ */
+import { mkdirSync } from 'node:fs'
+import { access, constants } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from '../../../shared/log.ts'
+import type { Settings } from '../../../shared/settings.ts'
+import {
+  type Driver,
+  DriverUnavailable,
+  PodGone,
+  type PodName,
+  PodRefused,
+  type PodState,
+  type Process,
+  podName,
+} from '../driver.ts'
+import { greet, NoAnswer, startProcess } from './connection.ts'
+import { endPod } from './ending.ts'
+import { createPod, removeDrafts } from './launch.ts'
+import { withLock } from './lock.ts'
+import { describeIsolation, examineMachine, listWeaknesses } from './machine.ts'
+import { agentSocket, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
+
+const WATCH_MS = 500
+const READY_POLL_MS = 4
+const ANSWER_MS = 10_000
+/** The agent is back sooner when its user has killed it. */
+const AGENT_PATIENCE_MS = 2_000
+
+/**
+ * Looks at the machine, and warns where a sandbox is less isolated than on Kubernetes.
+ * @param options.settings `local` and `sandbox` are read
+ */
+export function openLocalDriver(options: {
+  settings: Settings
+  installationId: string
+  log: Logger
+}): Driver {
+  const { settings, installationId, log } = options
+  const { directory } = settings.local
+  mkdirSync(directory, { recursive: true, mode: 0o711 })
+  const machine = examineMachine(settings)
+  const isolation = describeIsolation(machine)
+  log.info({ isolation }, 'sandboxes run on this machine')
+  log.warn({ isolation }, listWeaknesses(machine).join(' '))
+  let watch: NodeJS.Timeout | undefined
+
+  return {
+    kind: 'local',
+
+    async ping() {
+      await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(unavailable)
+    },
+
+    async create(request) {
+      const pod = await withLock(directory, podName(request.sandboxId), () =>
+        createPod(directory, machine, { ...request, installationId }),
+      ).catch(unavailable)
+      return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId }
+    },
+
+    async ready(name, signal) {
+      for (;;) {
+        signal.throwIfAborted()
+        const pod = await find(name)
+        if (!pod) throw new PodRefused('the sandbox was deleted')
+        const life = await readLife(directory, pod, Date.now())
+        if (life.stage === 'dead') throw new PodRefused(life.death.detail)
+        try {
+          await greet(agentSocket(pod), ANSWER_MS)
+          return await noteReady(directory, pod)
+        } catch (error) {
+          if (!(error instanceof NoAnswer)) unavailable(error)
+        }
+        await sleep(READY_POLL_MS, undefined, { signal })
+      }
+    },
+
+    async delete(name) {
+      await withLock(directory, name.name, async () => {
+        const pod = await find(name)
+        if (pod) await endPod(directory, pod)
+      }).catch(unavailable)
+    },
+
+    list,
+
+    watch(onDeath) {
+      const told = new Set<string>()
+      clearInterval(watch)
+      watch = setInterval(async () => {
+        // The sweep relies on `list`; a round that fails here is made up for by the next.
+        const states = await list().catch(() => [])
+        for (const state of states) {
+          if (!state.death || told.has(state.uid)) continue
+          told.add(state.uid)
+          onDeath({ ...state, death: state.death })
+        }
+        for (const uid of told) if (!states.some((state) => state.uid === uid)) told.delete(uid)
+      }, WATCH_MS)
+      watch.unref()
+    },
+
+    async start(name, argv): Promise<Process> {
+      const end = Date.now() + AGENT_PATIENCE_MS
+      for (;;) {
+        const pod = await find(name)
+        if (!pod) throw new PodGone(`there is no sandbox ${name.name}`)
+        const life = await readLife(directory, pod, Date.now())
+        if (life.stage === 'dead') throw new PodGone(life.death.detail)
+        try {
+          return await startProcess(agentSocket(pod), argv, ANSWER_MS)
+        } catch (error) {
+          if (!(error instanceof NoAnswer)) return await explain(error, name)
+          if (Date.now() > end) unavailable(error)
+        }
+        await sleep(READY_POLL_MS)
+      }
+    },
+
+    async close() {
+      clearInterval(watch)
+    },
+  }
+
+  async function list(): Promise<PodState[]> {
+    await removeDrafts(directory, Date.now()).catch(unavailable)
+    const pods = await readPods(directory).catch(unavailable)
+    const own = pods.filter((pod) => pod.installationId === installationId)
+    return Promise.all(
+      own.map(async (pod): Promise<PodState> => {
+        const life = await readLife(directory, pod, Date.now())
+        const death = life.stage === 'dead' ? life.death : undefined
+        return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId, death }
+      }),
+    )
+  }
+
+  /** A connection that broke while the process was being started: was it the end of the sandbox? */
+  async function explain(error: unknown, name: PodName): Promise<never> {
+    const pod = await find(name)
+    const isGone = !pod || (await readLife(directory, pod, Date.now())).stage === 'dead'
+    if (isGone) throw new PodGone(`the sandbox ${name.name} has ended`)
+    return unavailable(error)
+  }
+
+  async function find({ name, uid }: PodName): Promise<LocalPod | undefined> {
+    const pod = await readPod(directory, name)
+    return pod && (uid === undefined || pod.uid === uid) ? pod : undefined
+  }
+}
+
+function unavailable(error: unknown): never {
+  if (error instanceof DriverUnavailable) throw error
+  throw new DriverUnavailable(error instanceof Error ? error.message : String(error), { cause: error })
+}

@@ -1,0 +1,145 @@
+/** Brings a sandbox to life in steps that another worker can take up wherever this one dies. */
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { chmod, chown, copyFile, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type PodRequest, podName } from '../driver.ts'
+import { sandboxCommand } from './bwrap.ts'
+import { makeCgroup } from './cgroup.ts'
+import { isReachable, type Machine, pickHostUid, readUidMap } from './machine.ts'
+import { identify, isAlive } from './process-id.ts'
+import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText } from './state.ts'
+
+const DRAFT = '.new-'
+/** Nobody takes longer to make a folder. */
+const DRAFT_MAX_MS = 60_000
+const GO_PATIENCE_MS = 2_000
+
+/**
+ * Makes the pod of a sandbox, or finds it, or goes on where somebody died while making it. The
+ * caller holds the pod's lock.
+ */
+export async function createPod(
+  directory: string,
+  machine: Machine,
+  request: PodRequest & { installationId: string },
+): Promise<LocalPod> {
+  const existing = await readPod(directory, podName(request.sandboxId))
+  const pod = existing ?? (await makeFolder(directory, machine, request))
+  if (existing) await waitForGo(directory, pod.name)
+  const life = await readLife(directory, pod, Date.now())
+  if (life.stage === 'unborn') await startSupervisor(directory, machine, pod)
+  return pod
+}
+
+/** Removes folders that never got their name because a worker died. */
+export async function removeDrafts(directory: string, now: number): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!name.startsWith(DRAFT) && !name.startsWith('.trial-')) continue
+    const path = join(directory, name)
+    const made = await stat(path).catch(() => undefined)
+    if (made && now - made.mtimeMs > DRAFT_MAX_MS) await rm(path, { recursive: true, force: true })
+  }
+}
+
+async function makeFolder(
+  directory: string,
+  machine: Machine,
+  request: PodRequest & { installationId: string },
+): Promise<LocalPod> {
+  const name = podName(request.sandboxId)
+  const uid = randomUUID()
+  const isPlain = machine.isolation === 'plain'
+  const isElsewhere = isPlain && machine.isRoot && !isReachable(directory)
+  const folder = podFolder(directory, name)
+  const pod: LocalPod = {
+    name,
+    uid,
+    sandboxId: request.sandboxId,
+    installationId: request.installationId,
+    deadline: Date.now() + request.deadlineSeconds * 1000,
+    isolation: machine.isolation,
+    ...(machine.isRoot ? { hostUid: pickHostUid(readUidMap()) } : {}),
+    cgroups: machine.cgroups.map((parent) => join(parent.folder, `sandlot-${uid}`)),
+    home: isElsewhere ? join(tmpdir(), `sandlot-${uid}`) : folder,
+  }
+  const draft = join(directory, `${DRAFT}${uid}`)
+  await mkdir(draft, { mode: isPlain ? 0o711 : 0o700 })
+  await writeFile(join(draft, 'pod.json'), JSON.stringify(pod), { mode: 0o600 })
+  if (isElsewhere) await mkdir(pod.home, { mode: 0o711 })
+  const home = isElsewhere ? pod.home : draft
+  for (const each of ['run', 'workspace', ...(isPlain ? ['tmp'] : [])]) {
+    await mkdir(join(home, each), { mode: 0o700 })
+    if (pod.hostUid !== undefined) await chown(join(home, each), pod.hostUid, pod.hostUid)
+  }
+  if (isPlain) await copyAgent(machine.view.code, join(home, 'agent'))
+  await rename(draft, folder)
+  return pod
+}
+
+/** The user of a sandbox without walls may not be able to reach this project. */
+async function copyAgent(code: string, folder: string): Promise<void> {
+  await mkdir(folder)
+  await chmod(folder, 0o755)
+  for (const file of ['agent.mjs', 'frames.mjs']) {
+    await copyFile(join(code, file), join(folder, file))
+    await chmod(join(folder, file), 0o644)
+  }
+}
+
+async function startSupervisor(directory: string, machine: Machine, pod: LocalPod): Promise<void> {
+  const folder = podFolder(directory, pod.name)
+  const groups = machine.cgroups.map((parent) => makeCgroup(parent, `sandlot-${pod.uid}`, machine.limits))
+  const command = sandboxCommand(
+    {
+      isolation: pod.isolation,
+      home: pod.home,
+      hostUid: pod.hostUid,
+      marker: pod.uid,
+      fileSize: machine.fileSize,
+      processes: machine.cgroups.some((parent) => parent.controllers.includes('pids'))
+        ? undefined
+        : machine.processes,
+    },
+    machine.view,
+  )
+  const seconds = String(Math.max(0.001, (pod.deadline - Date.now()) / 1000))
+  const isPlain = pod.isolation === 'plain'
+  const arguments_ = [
+    ...[seconds, isPlain ? pod.uid : '', isPlain ? String(pod.hostUid ?? '') : ''],
+    ...[...groups.map((group) => join(group, 'cgroup.procs')), '--', ...command],
+  ]
+  const log = await open(join(folder, 'log'), 'w', 0o600)
+  try {
+    const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {
+      cwd: folder,
+      // A session of its own: neither the worker's end nor Ctrl-C reaches it.
+      detached: true,
+      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
+      stdio: ['pipe', log.fd, log.fd],
+    })
+    await new Promise((resolve, reject) => supervisor.once('spawn', resolve).once('error', reject))
+    supervisor.unref()
+    const id = identify(supervisor.pid!)
+    if (!id) throw new Error('the supervisor ended at once')
+    await writeFile(join(folder, 'supervisor.new'), JSON.stringify(id), { mode: 0o600 })
+    await rename(join(folder, 'supervisor.new'), join(folder, 'supervisor.json'))
+    supervisor.stdin!.on('error', () => {})
+    await new Promise((resolve) => supervisor.stdin!.end('go\n', () => resolve(undefined)))
+  } finally {
+    await log.close()
+  }
+}
+
+/** A supervisor whose worker died before its `go` ends by itself at once. */
+async function waitForGo(directory: string, name: string): Promise<void> {
+  const end = Date.now() + GO_PATIENCE_MS
+  while (Date.now() < end) {
+    const supervisor = await readSupervisor(directory, name)
+    if (!supervisor || !isAlive(supervisor)) return
+    if ((await readText(join(podFolder(directory, name), 'went'))) !== undefined) return
+    await sleep(2)
+  }
+}

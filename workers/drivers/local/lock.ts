@@ -1,0 +1,52 @@
+/** One worker at a time changes a pod, among all workers on this machine. */
+import { createHash } from 'node:crypto'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DriverUnavailable } from '../driver.ts'
+
+const RETRY_MS = 5
+const PATIENCE_MS = 30_000
+
+/**
+ * Runs `work` while nobody else does under the same name.
+ * @throws {DriverUnavailable} somebody held it for 30 seconds
+ */
+export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
+  const server = await takeLock(lockAddress(directory, name))
+  try {
+    return await work()
+  } finally {
+    await new Promise((resolve) => server.close(resolve))
+  }
+}
+
+async function takeLock(address: string): Promise<Server> {
+  const end = Date.now() + PATIENCE_MS
+  for (;;) {
+    const server = await listen(address)
+    if (server) return server
+    if (Date.now() > end) throw new DriverUnavailable('another worker does not let go of this sandbox')
+    await sleep(RETRY_MS)
+  }
+}
+
+/**
+ * A socket without a file: the kernel gives its name to one process, and frees it when that
+ * process dies, however it dies. Only Linux has them; elsewhere a file may have to be removed
+ * by hand after a crash.
+ */
+function lockAddress(directory: string, name: string): string {
+  const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)
+  return process.platform === 'linux' ? `\0sandlot-${id}` : `${tmpdir()}/sandlot-${id}.lock`
+}
+
+function listen(address: string): Promise<Server | undefined> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy())
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(undefined) : reject(error),
+    )
+    server.listen({ path: address, exclusive: true }, () => resolve(server))
+  })
+}

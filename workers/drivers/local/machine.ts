@@ -1,0 +1,220 @@
+/** Finds out, once, how well this machine can isolate a sandbox, and says so in plain words. */
+import { spawnSync } from 'node:child_process'
+import {
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { homedir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import type { Settings } from '../../../shared/settings.ts'
+import { type SandboxPlan, type SystemView, trialCommand, USER } from './bwrap.ts'
+import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
+import { readQuantity } from './quantity.ts'
+import type { Isolation } from './state.ts'
+
+export interface Machine {
+  isolation: Isolation
+  /** Whether the worker is root, and every sandbox gets a uid of its own on the host. */
+  isRoot: boolean
+  cgroups: CgroupParent[]
+  limits: Limits
+  /** Bytes one file may have. */
+  fileSize: number
+  processes: number
+  view: SystemView
+  /** Why bwrap cannot be used, in its own words. */
+  refusal?: string
+}
+
+/** What the agent and its helpers need, beyond what the user may have. */
+const OWN_PROCESSES = 24
+
+const CODE = import.meta.dirname
+const PROJECT = resolve(CODE, '../../..')
+
+export function examineMachine(settings: Settings): Machine {
+  const { directory } = settings.local
+  const isRoot = process.getuid?.() === 0
+  const limits: Limits = {
+    cpu: readQuantity(settings.sandbox.limits.cpu),
+    memory: readQuantity(settings.sandbox.limits.memory),
+    pids: settings.sandbox.pids + OWN_PROCESSES,
+  }
+  const view = lookAround(directory, settings.local.bwrap ?? 'bwrap')
+  const machine: Machine = {
+    isolation: 'plain',
+    isRoot,
+    cgroups: findCgroupParents(limits),
+    limits,
+    fileSize: readQuantity(settings.sandbox.limits.disk),
+    processes: limits.pids,
+    view,
+  }
+  if (process.platform !== 'linux') return { ...machine, refusal: 'bubblewrap is for Linux' }
+  let refusal = ''
+  for (const isolation of isRoot ? (['root', 'root-no-userns'] as const) : (['user'] as const)) {
+    const words = tryIsolation(isolation, directory, machine)
+    if (words === undefined) return { ...machine, isolation }
+    refusal ||= words
+  }
+  return { ...machine, refusal }
+}
+
+/** One sentence: what a sandbox on this machine is. */
+export function describeIsolation({ isolation, isRoot, cgroups }: Machine): string {
+  const walls = {
+    root: 'bubblewrap with namespaces of its own, no network, and a user of its own on the host',
+    'root-no-userns': 'bubblewrap with namespaces of its own but that of users, and no network',
+    user: 'bubblewrap with namespaces of its own and no network',
+    plain: isRoot ? 'ordinary processes under a user of their own' : 'ordinary processes',
+  }[isolation]
+  const limited = cgroups.flatMap((parent) => parent.controllers).sort()
+  return `${walls}; limits of ${limited.length === 0 ? 'nothing' : limited.join(', ')} by control groups`
+}
+
+/** What is weaker than on Kubernetes and what can be done about it, a sentence each. */
+export function listWeaknesses(machine: Machine): string[] {
+  const { isolation, cgroups, refusal, isRoot } = machine
+  const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
+  const missing = (['cpu', 'memory', 'pids'] as const).filter((controller) => !limited.has(controller))
+  const weaknesses: string[] = []
+  if (isolation === 'plain') {
+    weaknesses.push(
+      `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}). Run only what you trust. Install bubblewrap (apt-get install bubblewrap); on Ubuntu 24.04 and later also allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it privileged; or use SANDBOX_DRIVER=kubernetes.`,
+    )
+  }
+  if (isolation === 'root-no-userns') {
+    weaknesses.push(
+      'Sandboxes have no user namespace of their own: this kernel lets ordinary users make none (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
+    )
+  }
+  if (missing.length > 0) {
+    weaknesses.push(
+      `Nothing limits the ${missing.join(', ')} of a sandbox${missing.includes('pids') && isolation === 'user' ? ' (pids: by ulimit alone)' : ''}: no control group can be made. Run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes).`,
+    )
+  }
+  weaknesses.push(
+    'The disk a sandbox fills is limited for each file, not in all: it shares the disk of the folder that holds it.',
+  )
+  return weaknesses
+}
+
+/** Answers with nothing when it works, else with what went wrong. */
+function tryIsolation(
+  isolation: Isolation,
+  directory: string,
+  { isRoot, view }: Machine,
+): string | undefined {
+  const home = mkdtempSync(join(directory, '.trial-'))
+  try {
+    const hostUid = isRoot ? pickHostUid(readUidMap()) : undefined
+    for (const name of ['run', 'workspace']) {
+      mkdirSync(join(home, name), { mode: 0o700 })
+      if (hostUid !== undefined) chownSync(join(home, name), hostUid, hostUid)
+    }
+    const plan: SandboxPlan = { isolation, home, hostUid, marker: 'trial', fileSize: 0 }
+    const [file, ...args] = trialCommand(plan, view)
+    const trial = spawnSync(file!, args, {
+      stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'pipe'],
+      encoding: 'utf8',
+      timeout: 10_000,
+      killSignal: 'SIGKILL',
+    })
+    if (trial.error) return trial.error.message
+    return trial.status === 0 ? undefined : trial.stderr.trim() || `it ended with ${trial.status}`
+  } finally {
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+function lookAround(directory: string, bwrap: string): SystemView {
+  const roots = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
+  const present = roots.filter((path) => existsSync(path))
+  const isLink = (path: string) => lstatSync(path).isSymbolicLink()
+  const configuration = [
+    'alternatives',
+    'ca-certificates',
+    'debian_version',
+    'fonts',
+    'ld.so.cache',
+    'ld.so.conf',
+    'ld.so.conf.d',
+    'localtime',
+    'magic',
+    'mime.types',
+    'os-release',
+    'perl',
+    'protocols',
+    'services',
+    'ssl/certs',
+    'timezone',
+  ].map((name) => `/etc/${name}`)
+  return {
+    bwrap,
+    node: process.execPath,
+    code: CODE,
+    shown: [
+      '/usr',
+      ...present.filter((path) => !isLink(path)),
+      ...['/nix/store', ...configuration].filter((path) => existsSync(path)),
+    ],
+    links: present.filter(isLink).map((path) => ({ target: readlinkSync(path), path })),
+    hidden: [PROJECT, directory, homedir()],
+    etc: writeEtc(directory),
+  }
+}
+
+/** A sandbox learns nothing of the machine's users and names from /etc. */
+function writeEtc(directory: string): SystemView['etc'] {
+  const files = {
+    passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${USER}:${USER}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
+    group: `root:x:0:\nsandbox:x:${USER}:\nnogroup:x:65534:\n`,
+    hosts: '127.0.0.1 localhost sandbox\n::1 localhost\n',
+    'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files\n',
+    'resolv.conf': '',
+  }
+  const folder = join(directory, '.etc')
+  mkdirSync(folder, { recursive: true })
+  return Object.entries(files).map(([name, text]) => {
+    const source = join(folder, name)
+    // Other workers may be doing the same.
+    const draft = `${source}.${process.pid}`
+    writeFileSync(draft, text, { mode: 0o644 })
+    renameSync(draft, source)
+    return { source, path: `/etc/${name}` }
+  })
+}
+
+/**
+ * A uid that no user of the machine has, and by its size no other sandbox either. Pure but for chance.
+ * @param map what /proc/self/uid_map says: in a container, few uids may exist
+ */
+export function pickHostUid(map: string, random = Math.random()): number {
+  const ranges = map
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number) as [number, number, number])
+  const [first, , size] = ranges.reduce((best, range) => (range[2] > best[2] ? range : best))
+  const last = Math.min(first + size, 2 ** 31) - 1
+  // The upper half of what there is.
+  return last - Math.floor((random * (last - first)) / 2)
+}
+
+export function readUidMap(): string {
+  return existsSync('/proc/self/uid_map') ? readFileSync('/proc/self/uid_map', 'utf8') : '0 0 4294967295'
+}
+
+/** Whether any user can reach a folder, by the permissions of those above it. */
+export function isReachable(folder: string): boolean {
+  const parent = dirname(folder)
+  return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))
+}

@@ -1,0 +1,20 @@
+const UNITS: Record<string, number> = {
+  m: 1e-3,
+  '': 1,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+}
+
+/** The number a Kubernetes quantity stands for: `500m` is 0.5, `512Mi` is 536870912. */
+export function readQuantity(text: string): number {
+  const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
+  const factor = UNITS[unit ?? '']
+  if (digits === undefined || factor === undefined) throw new Error(`not a quantity: ${text}`)
+  return Number(digits) * factor
+}

@@ -1,0 +1,121 @@
+/**
+ * What is known of a sandbox lies in its folder, so that every worker on this machine knows it:
+ *
+ *     NAME/pod.json         what it is: written whole before the folder gets its name
+ *     NAME/supervisor.json  the process that watches over it: written before that starts anything
+ *     NAME/went, ended      written by the supervisor: it started the sandbox; the sandbox ended
+ *     NAME/ready            written by the driver when a command could run
+ *     NAME/status           written by bwrap: the pid of the sandbox's first process
+ *     NAME/log              what the supervisor and bwrap had to complain about
+ *     NAME/run/             the agent's socket, in the sandbox's sight
+ *     NAME/workspace/       the user's files
+ */
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { PodDeath } from '../driver.ts'
+import { isAlive, type ProcessId } from './process-id.ts'
+
+export interface LocalPod {
+  name: string
+  uid: string
+  sandboxId: string
+  installationId: string
+  /** Milliseconds since 1970. */
+  deadline: number
+  isolation: Isolation
+  /** Who the sandbox is on the host. Absent when that is whoever runs the worker. */
+  hostUid?: number
+  /** Folders of control groups made for it. */
+  cgroups: string[]
+  /** Where `workspace/` and `run/` lie: the pod's folder, unless the sandbox could not reach it. */
+  home: string
+}
+
+/**
+ * - `root`: bwrap run by root, the user inside has a host uid and a user namespace of its own
+ * - `root-no-userns`: the same without the user namespace
+ * - `user`: bwrap run by an ordinary user
+ * - `plain`: processes in a session of their own, no walls
+ */
+export type Isolation = 'root' | 'root-no-userns' | 'user' | 'plain'
+
+export type Life =
+  | { stage: 'living' }
+  /** Whoever made the folder died before the sandbox was started. Creating it again goes on. */
+  | { stage: 'unborn' }
+  | { stage: 'dead'; death: PodDeath }
+
+export const podFolder = (directory: string, name: string): string => join(directory, name)
+export const agentSocket = (pod: LocalPod): string => join(pod.home, 'run', 'agent.sock')
+
+export async function readPod(directory: string, name: string): Promise<LocalPod | undefined> {
+  return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
+}
+
+/** The pods of all installations, the dead and the unborn included. */
+export async function readPods(directory: string): Promise<LocalPod[]> {
+  const names = await readdir(directory).catch(ignoreMissing)
+  const pods = await Promise.all(
+    (names ?? []).filter((name) => !name.startsWith('.')).map((name) => readPod(directory, name)),
+  )
+  return pods.filter((pod) => pod !== undefined)
+}
+
+export async function readLife(directory: string, pod: LocalPod, now: number): Promise<Life> {
+  const folder = podFolder(directory, pod.name)
+  const supervisor = await readSupervisor(directory, pod.name)
+  if (supervisor && isAlive(supervisor)) return { stage: 'living' }
+  const ended = await modifiedAt(join(folder, 'ended'))
+  if ((ended ?? now) >= pod.deadline) {
+    return { stage: 'dead', death: { reason: 'expired', detail: 'it reached its deadline' } }
+  }
+  if ((await modifiedAt(join(folder, 'went'))) === undefined) return { stage: 'unborn' }
+  if ((await modifiedAt(join(folder, 'ready'))) === undefined) {
+    const log = (await readText(join(folder, 'log')))?.trim().slice(-300)
+    return { stage: 'dead', death: { reason: 'start_failed', detail: log || 'it ended before it was ready' } }
+  }
+  if (await wasOutOfMemory(pod)) {
+    return { stage: 'dead', death: { reason: 'pod_failed', detail: 'OOMKilled' } }
+  }
+  const detail =
+    ended === undefined ? 'its supervisor was killed' : 'its first process ended before the deadline'
+  return { stage: 'dead', death: { reason: 'pod_failed', detail } }
+}
+
+/** What happens to the pod from now on is no failed start. */
+export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
+  await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
+}
+
+export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
+  readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
+
+/** Undefined when there is no such file, or it is not whole. */
+export async function readText(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').catch(ignoreMissing)
+}
+
+async function readJson<T>(path: string): Promise<T | undefined> {
+  const text = await readText(path)
+  if (!text) return undefined
+  return JSON.parse(text) as T
+}
+
+async function modifiedAt(path: string): Promise<number | undefined> {
+  return (await stat(path).catch(ignoreMissing))?.mtimeMs
+}
+
+/** Version 1 counts in memory.oom_control, version 2 in memory.events. */
+async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
+  for (const group of pod.cgroups) {
+    for (const file of ['memory.oom_control', 'memory.events']) {
+      if (/^oom_kill [1-9]/m.test((await readText(join(group, file))) ?? '')) return true
+    }
+  }
+  return false
+}
+
+export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+  throw error
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Watches over one sandbox in a session of its own, so that it outlives the worker: starts it,
+# ends it at its deadline, and notes how it ended. It stands in the pod's folder.
+#
+#     supervise.sh SECONDS MARKER UID [CGROUP-PROCS-FILE ...] -- COMMAND [ARG ...]
+#
+# MARKER and UID are empty for a sandbox whose processes all end with COMMAND.
+
+# Files that the worker itself inherited, from a terminal for one, are no business of a sandbox.
+# Other shells than bash can name the first ten only.
+list_inherited() {
+  for file in /proc/$$/fdinfo/*; do
+    fd=${file##*/}
+    [ "$fd" -gt 2 ] 2>/dev/null || continue
+    while read -r key value; do
+      # O_CLOEXEC is 02000000: such a file goes no further.
+      case "$key$value" in flags:*[2367]??????) continue 2 ;; esac
+    done <"$file"
+    echo "$fd"
+  done 2>/dev/null
+}
+for fd in $(list_inherited); do
+  if [ "$fd" -gt 9 ] && [ -z "$BASH_VERSION" ] && command -v bash >/dev/null; then exec bash "$0" "$@"; fi
+  [ "$fd" -gt 9 ] && [ -z "$BASH_VERSION" ] || eval "exec $fd>&-"
+done
+
+# The worker writes `go` once it has noted this process. When the worker dies before that, there
+# is nothing to read and nothing was started.
+read -r go || exit 1
+[ "$go" = go ] || exit 1
+exec </dev/null
+
+seconds=$1 marker=$2 uid=$3
+shift 3
+while [ "$1" != -- ]; do
+  echo $$ >"$1" || exit 1
+  shift
+done
+shift
+
+end_after() {
+  if command -v timeout >/dev/null; then
+    timeout -s KILL "$@"
+  else
+    perl -e 'alarm shift; exec @ARGV' "$@"
+  fi
+}
+
+echo $$ >went || exit 1
+# A status of its own tells nothing: whoever reads `ended` compares its time with the deadline.
+end_after "$seconds" "$@" 4>status
+code=$?
+[ -z "$marker" ] || sh "${0%/*}/end-plain.sh" "$marker" "$uid"
+echo $code >ended
