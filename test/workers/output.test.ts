@@ -1,0 +1,94 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { MarkFinder } from '../../workers/shell/mark.ts'
+import { BoundedOutput } from '../../workers/shell/output.ts'
+import { markStart } from '../../workers/shell/script.ts'
+
+const mark = 'c0ffee'.repeat(5)
+
+/** Cuts bytes into chunks at the places given, as a stream might. */
+function cut(bytes: Buffer, places: number[]): Buffer[] {
+  const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
+  return [0, ...at].map((from, index) => bytes.subarray(from, at[index] ?? bytes.length))
+}
+
+test('the mark is found and the output before it is whole, wherever the stream is cut', () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 300 }),
+      fc.array(fc.nat(), { maxLength: 12 }),
+      fc.nat(255),
+      (before, places, status) => {
+        const output = Buffer.concat([Buffer.from(before), Buffer.from(markStart + mark.slice(0, 9))])
+        const stream = Buffer.concat([output, Buffer.from(`${markStart}${mark} ${status}\nlate output`)])
+        const finder = new MarkFinder(mark)
+        const seen: Buffer[] = []
+        for (const chunk of cut(stream, places)) {
+          const found = finder.push(chunk)
+          seen.push(found.output)
+          if (found.line === undefined) continue
+          expect(found.line).toBe(String(status))
+          expect(Buffer.concat(seen).equals(output)).toBe(true)
+          return
+        }
+        throw new Error('the mark was not found')
+      },
+    ),
+  )
+})
+
+test('a stream that ends without a mark loses no byte', () => {
+  fc.assert(
+    fc.property(
+      fc.uint8Array({ maxLength: 200 }),
+      fc.array(fc.nat(), { maxLength: 8 }),
+      fc.nat(mark.length),
+      (bytes, places, part) => {
+        const stream = Buffer.concat([Buffer.from(bytes), Buffer.from((markStart + mark).slice(0, part))])
+        const finder = new MarkFinder(mark)
+        const seen = cut(stream, places).map((chunk) => finder.push(chunk).output)
+        expect(Buffer.concat([...seen, finder.rest()]).equals(stream)).toBe(true)
+      },
+    ),
+  )
+})
+
+test('output within the limit is kept to the byte, and beyond it head and tail are kept and all is counted', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ maxLength: 40 }), { maxLength: 60 }), (chunks) => {
+      const limit = 200
+      const output = new BoundedOutput(limit)
+      for (const chunk of chunks) output.push(Buffer.from(chunk))
+      const all = Buffer.from(chunks.join(''))
+      expect(output.bytes).toBe(all.length)
+      expect(output.truncated).toBe(all.length > limit)
+      if (!output.truncated) {
+        expect(output.toString()).toBe(all.toString())
+        return
+      }
+      const [head, note, tail] = output.toString().split(/\n\[\.\.\. (\d+) bytes left out \.\.\.\]\n/)
+      expect(all.toString().startsWith(head!)).toBe(true)
+      expect(all.toString().endsWith(tail!)).toBe(true)
+      expect(Buffer.byteLength(head!) + Number(note) + Buffer.byteLength(tail!)).toBe(all.length)
+    }),
+  )
+})
+
+test('a long stream is kept in bounded memory', () => {
+  const output = new BoundedOutput(1024 * 1024)
+  const chunk = Buffer.alloc(64 * 1024, 'x')
+  const before = process.memoryUsage().arrayBuffers
+  for (let pushed = 0; pushed < 256 * 1024 * 1024; pushed += chunk.length) output.push(Buffer.from(chunk))
+  collectGarbage()
+  expect(output.bytes).toBe(256 * 1024 * 1024)
+  expect(Buffer.byteLength(output.toString())).toBeLessThan(1024 * 1024 + 100)
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1024 * 1024)
+})
+
+/** What is merely not collected yet says nothing of what is kept. */
+function collectGarbage() {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}

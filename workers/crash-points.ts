@@ -1,0 +1,17 @@
+/**
+ * Every place where a worker's death leaves a create or a destroy half done. A test kills a
+ * worker at each of them, and expects the sweep to finish what was begun.
+ */
+export const crashPoints = [
+  'create: before the pod is made',
+  'create: the pod is made, the row does not know it',
+  'create: the row knows the pod, it is not ready',
+  'create: the pod is ready, the row does not say so',
+  'create: the row says ready, nobody was told',
+  'delete: before the pod is deleted',
+  'delete: the pod is deleted, the row does not say so',
+  'expire: before the row is ended',
+  'expire: the row is ended, the pod lives',
+  'sweep: the row is ended, the pod lives',
+] as const
+export type CrashPoint = (typeof crashPoints)[number]

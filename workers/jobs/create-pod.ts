@@ -1,0 +1,61 @@
+import { tellChange } from '../../shared/changes.ts'
+import { endSandbox, findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import { type Pod, PodRefused, podName } from '../drivers/driver.ts'
+import { adoptPod, markReady, readClock } from '../sandbox-rows.ts'
+import type { Processor } from './processor.ts'
+
+/** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. */
+export const createPod: Processor<'createPod'> = async ({ sandboxId }, worker) => {
+  const { db, driver, reach } = worker
+  const sandbox = await findSandbox(db, sandboxId)
+  if (!sandbox || sandbox.destroyed_at || sandbox.ready_at) return
+  const now = await readClock(db)
+  const deadlineSeconds = Math.ceil((sandbox.expires_at.getTime() - now.getTime()) / 1000)
+  const startMsLeft =
+    sandbox.created_at.getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
+  // What is due is the sweep's to end.
+  if (deadlineSeconds <= 0 || startMsLeft <= 0) return
+
+  try {
+    reach('create: before the pod is made')
+    const pod = await driver.create({ sandboxId, image: sandbox.image, deadlineSeconds })
+    reach('create: the pod is made, the row does not know it')
+    // A destroy that came while the pod was made wins.
+    if (!(await adoptPod(db, sandboxId, pod.uid))) return await driver.delete(pod)
+    reach('create: the row knows the pod, it is not ready')
+    await driver.ready(pod, AbortSignal.timeout(startMsLeft))
+    reach('create: the pod is ready, the row does not say so')
+    await settle(worker, pod)
+  } catch (error) {
+    if (!(error instanceof PodRefused)) throw error
+    await giveUp(worker, sandbox, error.message)
+  }
+}
+
+async function settle(worker: WorkerContext, pod: Pod) {
+  const ready = await markReady(worker.db, pod.sandboxId, pod.uid)
+  if (!ready) return await worker.driver.delete(pod)
+  worker.reach('create: the row says ready, nobody was told')
+  worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(ready.created_at, ready.ready_at!))
+  await tellChange(worker.redis, pod.sandboxId)
+}
+
+/** The cluster will not have this pod: nothing is billed, and its words go to the client. */
+async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string) {
+  const ended = await endSandbox(worker.db, sandbox.id, 'start_failed', words)
+  if (ended) {
+    worker.metrics.creates.observe(
+      { outcome: 'start_failed' },
+      secondsBetween(ended.created_at, ended.destroyed_at!),
+    )
+    worker.log.warn(
+      { sandbox_id: sandbox.id, account_id: sandbox.account_id, reason: words },
+      'a sandbox did not start',
+    )
+    await tellChange(worker.redis, sandbox.id)
+  }
+  await worker.driver.delete({ name: podName(sandbox.id) })
+}
+
+const secondsBetween = (from: Date, to: Date) => (to.getTime() - from.getTime()) / 1000

@@ -1,0 +1,15 @@
+import { findSandbox } from '../../shared/sandboxes.ts'
+import { podName } from '../drivers/driver.ts'
+import { markReaped } from '../sandbox-rows.ts'
+import type { Processor } from './processor.ts'
+
+/** Deletes the pod of a destroyed sandbox, and writes down that it is gone. */
+export const deletePod: Processor<'deletePod'> = async ({ sandboxId }, { db, driver, reach }) => {
+  const sandbox = await findSandbox(db, sandboxId)
+  if (!sandbox?.destroyed_at || sandbox.reaped_at) return
+  reach('delete: before the pod is deleted')
+  // By name alone: whatever carries this sandbox's name is to go.
+  await driver.delete({ name: podName(sandboxId) })
+  reach('delete: the pod is deleted, the row does not say so')
+  await markReaped(db, sandboxId)
+}

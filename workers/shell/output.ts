@@ -1,0 +1,70 @@
+/** What is kept of a stream whose length nobody knows: its head, its tail, and the count of all. */
+export class BoundedOutput {
+  /** All bytes that came, also those that were dropped. */
+  bytes = 0
+  private readonly half: number
+  private readonly head: Buffer[] = []
+  private headBytes = 0
+  private tail: Buffer[] = []
+  private tailBytes = 0
+
+  /** @param limit bytes: half of them for the head, half for the tail */
+  constructor(limit: number) {
+    this.half = Math.floor(limit / 2)
+  }
+
+  push(chunk: Buffer): void {
+    this.bytes += chunk.length
+    const toHead = Math.min(chunk.length, this.half - this.headBytes)
+    if (toHead > 0) {
+      this.head.push(chunk.subarray(0, toHead))
+      this.headBytes += toHead
+    }
+    if (toHead < chunk.length) this.pushTail(chunk.subarray(toHead))
+  }
+
+  get truncated(): boolean {
+    return this.bytes > this.headBytes + Math.min(this.tailBytes, this.half)
+  }
+
+  /** Head and tail; where the middle was dropped, a line says how much. */
+  toString(): string {
+    const head = Buffer.concat(this.head)
+    const tail = this.tailBuffer()
+    if (!this.truncated) return Buffer.concat([head, tail]).toString('utf8')
+    const kept = [wholeCharacters(head, 'end'), wholeCharacters(tail, 'start')] as const
+    const dropped = this.bytes - kept[0].length - kept[1].length
+    return `${kept[0].toString('utf8')}\n[... ${dropped} bytes left out ...]\n${kept[1].toString('utf8')}`
+  }
+
+  private pushTail(chunk: Buffer) {
+    this.tail.push(chunk)
+    this.tailBytes += chunk.length
+    // Copied only once in a while: the cost of a byte stays constant, and the chunks' own
+    // memory, of which a slice may hold far more, is let go.
+    if (this.tailBytes > 4 * this.half) {
+      this.tail = [Buffer.from(this.tailBuffer())]
+      this.tailBytes = this.half
+    }
+  }
+
+  private tailBuffer(): Buffer {
+    const all = Buffer.concat(this.tail)
+    return all.subarray(Math.max(0, all.length - this.half))
+  }
+}
+
+/** Drops the bytes of a character of which the cut left only a part. */
+export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
+  const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
+  if (cutAt === 'start') {
+    let start = 0
+    while (start < 3 && isContinuation(bytes[start])) start++
+    return bytes.subarray(start)
+  }
+  let last = bytes.length - 1
+  while (last > bytes.length - 4 && isContinuation(bytes[last])) last--
+  const lead = bytes[last] ?? 0
+  const needed = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1
+  return bytes.length - last < needed ? bytes.subarray(0, last) : bytes
+}

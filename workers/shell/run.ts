@@ -1,0 +1,94 @@
+/** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
+import type { Driver, PodName } from '../drivers/driver.ts'
+import type { Command } from './script.ts'
+import { type CommandEnd, type CommandIo, openSlot } from './slot.ts'
+
+/** Between the polite signal and the one that cannot be refused. */
+const graceMs = 2_000
+/** How long a killed command's last output is waited for. */
+const drainMs = 2_000
+
+export type RunEnd = CommandEnd | { kind: 'timed_out' } | { kind: 'cancelled' }
+
+export interface RunOptions {
+  timeoutMs: number
+  /** Aborted when nobody waits for the command any more: its process group is ended. */
+  signal: AbortSignal
+}
+
+/** @throws what {@link openSlot} throws; then nothing has run */
+export async function runCommand(
+  driver: Driver,
+  pod: PodName,
+  command: Command,
+  io: CommandIo,
+  { timeoutMs, signal }: RunOptions,
+): Promise<RunEnd> {
+  const slot = await openSlot(driver, pod)
+  if (signal.aborted) {
+    slot.close()
+    return { kind: 'cancelled' }
+  }
+  const ended = slot.run(command, io)
+  const stop = stopReason(timeoutMs, signal)
+  try {
+    const first = await Promise.race([ended, stop.reason])
+    if (first !== 'timed_out' && first !== 'cancelled') return first
+    await endGroup(driver, pod, slot.pid, ended)
+    return { kind: first }
+  } finally {
+    stop.forget()
+    slot.close()
+  }
+}
+
+function stopReason(timeoutMs: number, signal: AbortSignal) {
+  let forget = () => {}
+  const reason = new Promise<'timed_out' | 'cancelled'>((resolve) => {
+    const timer = setTimeout(resolve, timeoutMs, 'timed_out')
+    const cancel = () => resolve('cancelled')
+    signal.addEventListener('abort', cancel)
+    forget = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', cancel)
+    }
+  })
+  return { reason, forget }
+}
+
+/** Ends the command's process group and waits a little for its last output. */
+async function endGroup(driver: Driver, pod: PodName, pid: number, ended: Promise<unknown>) {
+  await signalGroup(driver, pod, pid, 'TERM')
+  if (await settles(ended, graceMs)) return
+  await signalGroup(driver, pod, pid, 'KILL')
+  await settles(ended, drainMs)
+}
+
+/** A pod that cannot be reached for this is being ended, or will be at its cap. */
+async function signalGroup(driver: Driver, pod: PodName, pid: number, signal: 'TERM' | 'KILL') {
+  try {
+    // Without `--`: busybox and dash refuse it here.
+    const kill = await driver.start(pod, ['/bin/sh', '-c', `kill -${signal} -${pid}`])
+    for (const stream of [kill.stdin, kill.stdout, kill.stderr]) stream.on('error', () => {})
+    kill.stdout.resume()
+    kill.stderr.resume()
+    await settles(kill.ended, drainMs)
+    kill.close()
+  } catch {
+    // Nothing to signal any more.
+  }
+}
+
+async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, ms, false)
+  })
+  const done = work.then(
+    () => true,
+    () => true,
+  )
+  const result = await Promise.race([done, late])
+  clearTimeout(timer)
+  return result
+}

@@ -1,0 +1,170 @@
+/**
+ * A slot: a shell that waits in a pod for one command. Opening one is the slow half of running a
+ * command and needs nothing of it, so it may be done ahead of time; running is one write.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { type Driver, DriverUnavailable, type PodName, type Process } from '../drivers/driver.ts'
+import { MarkFinder } from './mark.ts'
+import { type Command, scriptFor, shellThatWaits } from './script.ts'
+
+/** A shell that has not answered by now never will: half-open connections swallow writes. */
+const answerMs = 5_000
+/** How long the second stream's mark may come after the first's. */
+const secondMarkMs = 2_000
+
+export interface Slot {
+  /** Leads the process group of all that the command starts and does not move elsewhere. */
+  pid: number
+  /** Runs one command; a slot serves no second one. */
+  run(command: Command, io: CommandIo): Promise<CommandEnd>
+  close(): void
+}
+
+export interface CommandIo {
+  stdin?: Buffer | undefined
+  /** Takes output as it comes; the command waits until it resolves. */
+  onStdout(chunk: Buffer): void | Promise<void>
+  onStderr(chunk: Buffer): void | Promise<void>
+}
+
+/** Never a guess: either the status that the shell reported, or that it is not known. */
+export type CommandEnd = { kind: 'exited'; code: number } | { kind: 'lost'; why: string }
+
+/**
+ * @throws {PodGone} the pod does not run
+ * @throws {DriverUnavailable} it could not be reached, or did not answer
+ */
+export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
+  const process = await driver.start(pod, shellThatWaits)
+  // Errors of a stream show as its end; the ending tells why.
+  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
+  const lines = new LineReader(process.stdout)
+  const first = await within(answerMs, lines.next())
+  // The pid comes from inside the sandbox: believed only if it looks like one.
+  if (first === undefined || !/^[1-9]\d{0,9}$/.test(first)) {
+    process.close()
+    throw new DriverUnavailable('the shell in the sandbox did not answer')
+  }
+  return {
+    pid: Number(first),
+    run: (command, io) => runIn(process, lines, command, io),
+    close: () => process.close(),
+  }
+}
+
+async function runIn(
+  process: Process,
+  lines: LineReader,
+  command: Command,
+  io: CommandIo,
+): Promise<CommandEnd> {
+  const mark = randomBytes(16).toString('hex')
+  const script = Buffer.from(scriptFor(command, mark))
+  process.stdin.write(`${script.length}\n`)
+  process.stdin.write(script)
+  try {
+    if ((await within(answerMs, lines.next())) !== mark) {
+      return { kind: 'lost', why: 'the sandbox did not confirm that the command started' }
+    }
+    feed(process, io.stdin)
+    const stdout = readToMark(lines.rest(), process.stdout, mark, io.onStdout)
+    const stderr = readToMark(Buffer.alloc(0), process.stderr, mark, io.onStderr)
+    const status = await stdout
+    if (status !== undefined && /^\d{1,3}$/.test(status)) {
+      await within(secondMarkMs, stderr)
+      return { kind: 'exited', code: Number(status) }
+    }
+    // The shell itself was ended: what the runtime says of it is all there is to know.
+    const [end] = await Promise.all([process.ended, within(secondMarkMs, stderr)])
+    return end
+  } finally {
+    process.close()
+  }
+}
+
+function feed({ stdin }: Process, input: Buffer | undefined) {
+  if (input !== undefined && input.length > 0) stdin.write(input)
+  stdin.end()
+}
+
+/** @returns what the mark's line says, or undefined when the stream ended without one */
+async function readToMark(
+  ahead: Buffer,
+  stream: Readable,
+  mark: string,
+  sink: CommandIo['onStdout'],
+): Promise<string | undefined> {
+  const finder = new MarkFinder(mark)
+  const take = async (chunk: Buffer) => {
+    const { output, line } = finder.push(chunk)
+    if (output.length > 0) await sink(output)
+    return line
+  }
+  try {
+    const line = await take(ahead)
+    if (line !== undefined) return line
+    for await (const chunk of stream) {
+      const line = await take(chunk as Buffer)
+      if (line !== undefined) return line
+    }
+  } catch {
+    // Cut off: the ending tells why.
+  }
+  const rest = finder.rest()
+  if (rest.length > 0) await sink(rest)
+  return undefined
+}
+
+/** Reads single lines off a stream and leaves what follows them. */
+class LineReader {
+  private readonly stream: Readable
+  private ahead: Buffer = Buffer.alloc(0)
+
+  constructor(stream: Readable) {
+    this.stream = stream
+  }
+
+  /** @returns the next line, or undefined when the stream ended before it did */
+  async next(): Promise<string | undefined> {
+    for (;;) {
+      const end = this.ahead.indexOf('\n')
+      if (end !== -1) {
+        const line = this.ahead.toString('latin1', 0, end)
+        this.ahead = this.ahead.subarray(end + 1)
+        return line
+      }
+      // No line of ours is longer; whatever this is, it is not our shell.
+      if (this.ahead.length > 256) return undefined
+      const chunk = this.stream.read() as Buffer | null
+      if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])
+      else if (this.stream.readableEnded || this.stream.destroyed) return undefined
+      else await readable(this.stream)
+    }
+  }
+
+  rest(): Buffer {
+    return this.ahead
+  }
+}
+
+const readable = (stream: Readable) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      for (const event of ['readable', 'end', 'close']) stream.off(event, done)
+      resolve()
+    }
+    for (const event of ['readable', 'end', 'close']) stream.on(event, done)
+  })
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

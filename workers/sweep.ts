@@ -1,0 +1,193 @@
+/**
+ * The pass that makes the cluster and the database agree, both ways. It runs on a timer in every
+ * worker, under a lock of Postgres, so that neither a flushed Redis nor a dead worker stops it.
+ */
+import pLimit from 'p-limit'
+import { findSandbox, type SandboxRow } from '../shared/sandboxes.ts'
+import type { WorkerContext } from './context.ts'
+import type { PodState } from './drivers/driver.ts'
+import { endAndDelete } from './end-and-delete.ts'
+import { createPod } from './jobs/create-pod.ts'
+import { deletePod } from './jobs/delete-pod.ts'
+import { findUnreaped, readClock } from './sandbox-rows.ts'
+
+/** A number of our own for pg_try_advisory_xact_lock. */
+const lock = 7_263_002
+/** A row or a pod this young is left to the job that is about it. */
+const newbornMs = 5_000
+/** How many are mended at once. */
+const atOnce = 64
+/** How long a pass waits for what it began. */
+const passMs = 5_000
+
+export type Action =
+  | { kind: 'create'; sandboxId: string }
+  | {
+      kind: 'end'
+      sandboxId: string
+      reason: 'expired' | 'start_failed' | 'pod_failed'
+      detail: string | null
+    }
+  | { kind: 'delete'; sandboxId: string }
+  | { kind: 'delete stray'; pod: PodState }
+
+/** Runs until the signal aborts; a pass that fails is logged and the next one tries again. */
+export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): Promise<void> {
+  const mender = makeMender(worker)
+  while (!signal.aborted) {
+    try {
+      await sweep(worker, mender)
+    } catch (error) {
+      worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
+    }
+    await pause(worker.settings.sweepSeconds * 1000, signal)
+  }
+}
+
+/** One pass. Does nothing when another worker is at it. */
+async function sweep(worker: WorkerContext, mender: Mender): Promise<void> {
+  await worker.db.transaction(async (queries) => {
+    const [row] = await queries.query<{ locked: boolean }>('select pg_try_advisory_xact_lock(?) as locked', [
+      lock,
+    ])
+    if (!row?.locked) return
+    // Rows first, then pods: a sandbox admitted in between has a pod and no row here, and is
+    // looked up again before anything is done to it.
+    const rows = await findUnreaped(worker.db)
+    const pods = await listPods(worker)
+    await mender.mend(decide(rows, pods, await readClock(worker.db), worker.settings.sandbox.startSeconds))
+    await forgetIdempotencyKeys(worker)
+  })
+}
+
+/**
+ * What is to be done, from the rows that may have a pod and the pods that are there.
+ * @param pods undefined when the cluster cannot be asked: rows that are due are ended all the same
+ */
+export function decide(
+  rows: readonly SandboxRow[],
+  pods: readonly PodState[] | undefined,
+  now: Date,
+  startSeconds: number,
+): Action[] {
+  const podOf = new Map(pods?.map((pod) => [pod.sandboxId, pod]))
+  const known = new Set(rows.filter((row) => !row.destroyed_at).map((row) => row.id))
+  const strays = (pods ?? []).filter((pod) => !known.has(pod.sandboxId))
+  return [
+    ...rows
+      .map((row) => decideRow(row, pods && { pod: podOf.get(row.id) }, now, startSeconds))
+      .filter((it) => it !== undefined),
+    ...strays.map((pod): Action => ({ kind: 'delete stray', pod })),
+  ]
+}
+
+function decideRow(
+  row: SandboxRow,
+  seen: { pod: PodState | undefined } | undefined,
+  now: Date,
+  startSeconds: number,
+): Action | undefined {
+  const sandboxId = row.id
+  const age = now.getTime() - row.created_at.getTime()
+  if (row.destroyed_at) {
+    const sinceMs = now.getTime() - row.destroyed_at.getTime()
+    return sinceMs > newbornMs ? { kind: 'delete', sandboxId } : undefined
+  }
+  if (row.expires_at <= now) return { kind: 'end', sandboxId, reason: 'expired', detail: null }
+  if (!row.ready_at && age >= startSeconds * 1000) {
+    const detail = `it was not ready within ${startSeconds} s`
+    return { kind: 'end', sandboxId, reason: 'start_failed', detail }
+  }
+  const death = seen?.pod?.death
+  if (death) return { kind: 'end', sandboxId, ...death }
+  if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
+  if (seen && !seen.pod) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
+  return undefined
+}
+
+async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | undefined> {
+  try {
+    return await driver.list()
+  } catch (error) {
+    log.warn({ err: error }, 'the sweep cannot list the pods; it looks at the rows alone')
+    return undefined
+  }
+}
+
+interface Mender {
+  /** Resolves when all is mended, at the latest after {@link passMs}. */
+  mend(actions: Action[]): Promise<void>
+}
+
+/** Mends what a pass found. What takes long goes on beside the next pass, which leaves it alone. */
+function makeMender(worker: WorkerContext): Mender {
+  const limit = pLimit(atOnce)
+  const underWay = new Map<string, Promise<void>>()
+
+  const begin = async (action: Action, key: string) => {
+    try {
+      await mend(worker, action)
+      worker.metrics.sweeps.inc({ action: action.kind })
+    } catch (error) {
+      worker.log.warn({ err: error, action: action.kind }, 'the sweep could not mend this; it tries again')
+    } finally {
+      underWay.delete(key)
+    }
+  }
+  return {
+    async mend(actions) {
+      for (const action of actions) {
+        const key = `${action.kind} ${action.kind === 'delete stray' ? action.pod.uid : action.sandboxId}`
+        if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
+      }
+      await Promise.race([Promise.all(underWay.values()), pause(passMs, new AbortController().signal)])
+    },
+  }
+}
+
+/** Each reads its row again first: it may have changed since. */
+async function mend(worker: WorkerContext, action: Action): Promise<void> {
+  switch (action.kind) {
+    case 'create':
+      return await createPod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+    case 'delete':
+      return await deletePod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+    case 'end':
+      return await mendEnd(worker, action)
+    case 'delete stray': {
+      const row = await findSandbox(worker.db, action.pod.sandboxId)
+      if (!row || row.destroyed_at) await worker.driver.delete(action.pod)
+    }
+  }
+}
+
+async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) {
+  const { sandboxId, reason, detail } = action
+  // Before a sandbox is ended for a pod that is not there, the pods are listed once more.
+  if (
+    detail === 'Gone' &&
+    (await worker.driver.list()).some((pod) => pod.sandboxId === sandboxId && !pod.death)
+  )
+    return
+  // A start may have succeeded in this very moment.
+  if (reason === 'start_failed' && (await findSandbox(worker.db, sandboxId))?.ready_at) return
+  await endAndDelete(worker, sandboxId, reason, detail, () =>
+    worker.reach('sweep: the row is ended, the pod lives'),
+  )
+}
+
+async function forgetIdempotencyKeys({ db }: WorkerContext) {
+  // Twice as long as they are honoured: no request that races this one sees a difference.
+  await db.query(`delete from idempotency_key where created_at < sandlot_now() - interval '48 hours'`)
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal.addEventListener('abort', done)
+  })

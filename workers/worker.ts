@@ -1,0 +1,87 @@
+/** Puts a worker together, and takes it apart again. */
+import { openContext } from '../shared/context.ts'
+import type { Database } from '../shared/database/index.ts'
+import { newWorkerId } from '../shared/ids.ts'
+import { commonChecks, listen, openInternalServer } from '../shared/internal-server.ts'
+import type { Logger } from '../shared/log.ts'
+import { connectRedis } from '../shared/redis.ts'
+import type { Settings } from '../shared/settings.ts'
+import { announce } from './announce.ts'
+import { serveCalls } from './calls/server.ts'
+import type { WorkerContext } from './context.ts'
+import { watchDeaths } from './deaths.ts'
+import { openDriver } from './drivers/open.ts'
+import { takeJobs } from './queue.ts'
+import { sweepForEver } from './sweep.ts'
+
+/** How long a worker that stops waits for the commands and jobs it holds. */
+const finishMs = 20_000
+
+export interface RunningWorker {
+  /** Finishes what it holds within a bound; what is left another worker or the sweep takes up. */
+  stop(): Promise<void>
+}
+
+export interface WorkerOptions {
+  reach?: WorkerContext['reach']
+}
+
+export async function startWorker(
+  settings: Settings,
+  { reach = () => {} }: WorkerOptions = {},
+): Promise<RunningWorker> {
+  const context = openContext('worker', settings)
+  const { log } = context
+  const stopping = new AbortController()
+
+  let worker: WorkerContext | undefined
+  const server = openInternalServer(context, {
+    ...commonChecks(context),
+    cluster: async () => {
+      if (!worker) throw new Error('waiting for the database')
+      await worker.driver.ping()
+    },
+  })
+  const callServer = serveCalls(server, context)
+  const port = await listen(server, settings.internal)
+  log.info({ port }, 'listening')
+
+  const installationId = await waitForInstallation(context.db, log)
+  const driver = await openDriver({ settings, installationId, log })
+  worker = { ...context, id: newWorkerId(), driver, reach }
+  callServer.open(worker)
+  const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
+  const queue = takeJobs(worker, jobsRedis)
+  watchDeaths(worker)
+  const sweeping = sweepForEver(worker, stopping.signal)
+  const announcement = await announce(worker, `http://${settings.internal.host}:${port}`)
+  log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
+
+  return {
+    async stop() {
+      stopping.abort()
+      await announcement.withdraw()
+      const late = new Promise((resolve) => setTimeout(resolve, finishMs).unref())
+      await Promise.race([Promise.allSettled([queue.close(), callServer.drain(finishMs), sweeping]), late])
+      server.closeAllConnections()
+      server.close()
+      await queue.close(true).catch(() => {})
+      await driver.close()
+      jobsRedis.disconnect()
+      await context.close()
+    },
+  }
+}
+
+/** The database may be away, or not yet migrated, when a worker starts. */
+async function waitForInstallation(db: Database, log: Logger): Promise<string> {
+  for (let told = false; ; told = true) {
+    try {
+      const [row] = await db.query<{ id: string }>('select id from installation')
+      if (row) return row.id
+    } catch (error) {
+      if (!told) log.warn({ err: error }, 'waiting for the database')
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+}
