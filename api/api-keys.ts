@@ -1,0 +1,126 @@
+/**
+ * API keys: `sandlot_live_`, 43 characters of randomness, 6 of checksum. The database holds a hash
+ * of each; a process remembers what it looked up for less than a second, so a revoked key is dead
+ * within one second in all of them.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { Context } from '../shared/context.ts'
+import { apiKeyPrefix } from '../shared/contract/api-keys.ts'
+
+export interface FoundKey {
+  id: string
+  accountId: string
+  suspended: boolean
+}
+
+export interface ApiKeys {
+  /** @returns undefined for a key that never was, was revoked or has expired */
+  find(raw: string): Promise<FoundKey | undefined>
+  /** Writes when keys were last used. */
+  close(): Promise<void>
+}
+
+export interface NewKey {
+  raw: string
+  hash: Buffer
+  lastFour: string
+}
+
+const characters = { random: 43, checksum: 6 }
+const rememberMs = 900
+const mostRemembered = 10_000
+const flushMs = 10_000
+
+export const looksLikeApiKey = (credential: string): boolean => credential.startsWith(apiKeyPrefix)
+
+export function makeApiKey(): NewKey {
+  const body = apiKeyPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), characters.random)
+  const raw = body + checksumOf(body)
+  return { raw, hash: hashOf(raw), lastFour: raw.slice(-4) }
+}
+
+/** Tells a typing error from a key, without asking the database. */
+export function isWellFormed(raw: string): boolean {
+  const at = apiKeyPrefix.length + characters.random
+  return (
+    looksLikeApiKey(raw) &&
+    raw.length === at + characters.checksum &&
+    checksumOf(raw.slice(0, at)) === raw.slice(at)
+  )
+}
+
+export function openApiKeys({ db, log }: Context): ApiKeys {
+  const remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
+  let used = new Set<string>()
+
+  function lookUp(hash: Buffer): Promise<FoundKey | undefined> {
+    const name = hash.toString('base64')
+    const known = remembered.get(name)
+    // Counted from before the query, so that what it saw is never older than this.
+    const now = performance.now()
+    if (known && known.untilMs > now) return known.key
+    const key = query(hash)
+    remembered.delete(name)
+    if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
+    remembered.set(name, { key, untilMs: now + rememberMs })
+    const forget = () => {
+      if (remembered.get(name)?.key === key) remembered.delete(name)
+    }
+    key.then((found) => found ?? forget(), forget)
+    return key
+  }
+
+  async function query(hash: Buffer): Promise<FoundKey | undefined> {
+    const [row] = await db.query<{ id: string; account_id: string; suspended: boolean }>(
+      `select api_key.id, account_id, suspended_at is not null as suspended
+         from api_key join account on account.id = account_id
+        where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
+      [hash],
+    )
+    return row && { id: row.id, accountId: row.account_id, suspended: row.suspended }
+  }
+
+  /** One statement for all keys used since the last time, and at most one write a minute for each. */
+  async function writeUsed() {
+    if (used.size === 0) return
+    const ids = [...used]
+    used = new Set()
+    try {
+      await db.query(
+        `update api_key set last_used_at = sandlot_now()
+          where id in (?) and (last_used_at is null or last_used_at < sandlot_now() - interval '1 minute')`,
+        [ids],
+      )
+    } catch (error) {
+      for (const id of ids) used.add(id)
+      log.warn({ err: error }, 'could not write when API keys were last used')
+    }
+  }
+  const timer = setInterval(writeUsed, flushMs).unref()
+
+  return {
+    async find(raw) {
+      if (!isWellFormed(raw)) return undefined
+      const found = await lookUp(hashOf(raw))
+      if (found) used.add(found.id)
+      return found
+    },
+    async close() {
+      clearInterval(timer)
+      await writeUsed()
+    },
+  }
+}
+
+const hashOf = (raw: string): Buffer => createHash('sha256').update(raw).digest()
+
+const checksumOf = (body: string): string => base62(BigInt(crc32(body)), characters.checksum)
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function base62(number: bigint, length: number): string {
+  let text = ''
+  for (let rest = number; text.length < length; rest /= 62n) text = alphabet[Number(rest % 62n)] + text
+  return text
+}

@@ -1,0 +1,73 @@
+/** Who is asking: an API key or a session token, each good for its own routes alone. */
+import type { Credential } from '../shared/contract/routes.ts'
+import { Problem } from '../shared/problem.ts'
+import { looksLikeApiKey } from './api-keys.ts'
+import type { App } from './app.ts'
+import { looksLikeToken } from './tokens.ts'
+
+export interface Caller {
+  /** The account's. */
+  id: string
+}
+
+/**
+ * @param header the Authorization header
+ * @throws {Problem} 401 or 403, with words on what is needed
+ */
+export async function authenticate(
+  app: App,
+  needed: Exclude<Credential, 'none'>,
+  header: string | undefined,
+): Promise<Caller> {
+  const credential = bearerOf(header, needed)
+  return needed === 'key' ? callerOfKey(app, credential) : callerOfToken(app, credential)
+}
+
+const names = { key: 'an API key', token: 'the session token of a sign-up or login' }
+
+function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
+  if (!header) {
+    throw new Problem('missing_credentials', `Send ${names[needed]} as "Authorization: Bearer …".`)
+  }
+  const [, credential] = /^Bearer +([\x21-\x7e]+) *$/i.exec(header) ?? []
+  if (credential === undefined) {
+    throw new Problem(
+      'invalid_credentials',
+      `The Authorization header must be "Bearer" and then ${names[needed]}.`,
+    )
+  }
+  return credential
+}
+
+async function callerOfKey({ apiKeys }: App, credential: string): Promise<Caller> {
+  if (looksLikeToken(credential)) {
+    throw new Problem(
+      'wrong_credential_type',
+      'This route needs an API key; a session token opens /v1/api-keys alone.',
+    )
+  }
+  const key = await apiKeys.find(credential)
+  if (!key) throw new Problem('invalid_credentials', 'The API key is not valid: unknown, revoked or expired.')
+  if (key.suspended) throw suspended()
+  return { id: key.accountId }
+}
+
+async function callerOfToken({ tokens, context }: App, credential: string): Promise<Caller> {
+  if (looksLikeApiKey(credential)) {
+    throw new Problem(
+      'wrong_credential_type',
+      'This route needs the session token of a login; an API key cannot manage API keys.',
+    )
+  }
+  const id = tokens.verify(credential)
+  const [account] = await context.db.query<{ suspended: boolean }>(
+    'select suspended_at is not null as suspended from account where id = ?',
+    [id],
+  )
+  if (!account) throw new Problem('invalid_credentials', 'The account of this session token is gone.')
+  if (account.suspended) throw suspended()
+  return { id }
+}
+
+export const suspended = () =>
+  new Problem('account_suspended', 'The account is suspended. Ask the operator of this service why.')

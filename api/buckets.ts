@@ -1,0 +1,70 @@
+/**
+ * Token buckets, one for each account (or address) and kind of work, refilled steadily. They live
+ * in Redis, on Redis's clock, so that all API processes share them, and one script takes a token.
+ */
+import type { Context } from '../shared/context.ts'
+import type { Bucket } from '../shared/contract/routes.ts'
+import { Problem } from '../shared/problem.ts'
+
+export interface Taken {
+  /** Tokens a minute, which is also how many a full bucket holds. */
+  limit: number
+  /** Whole tokens left. */
+  remaining: number
+}
+
+export interface Buckets {
+  /**
+   * Takes one token.
+   * @param owner an account's id, or an address
+   * @throws {Problem} `rate_limited`, with the time until the next token
+   * @throws when Redis is away: nobody is let through uncounted
+   */
+  take(bucket: Bucket, owner: string): Promise<Taken>
+}
+
+// What is missing from a full bucket, in units of which a token has 60,000,000 and each microsecond
+// brings back as many as the bucket has tokens a minute. Whole numbers alone, so nothing is rounded.
+const takeScript = `
+  local limit, token = tonumber(ARGV[1]), 60000000
+  local t = redis.call('TIME')
+  local now = t[1] * 1000000 + t[2]
+  local missing = 0
+  local stored = redis.call('GET', KEYS[1])
+  if stored then
+    local space = string.find(stored, ' ', 1, true)
+    local past = math.max(0, now - tonumber(string.sub(stored, space + 1)))
+    missing = math.max(0, tonumber(string.sub(stored, 1, space - 1)) - past * limit)
+  end
+  local full = limit * token
+  if missing + token > full then
+    return {0, 0, math.ceil((missing + token - full) / limit)}
+  end
+  missing = missing + token
+  redis.call('SET', KEYS[1], string.format('%.0f %.0f', missing, now), 'PX', math.ceil(missing / limit / 1000))
+  return {1, math.floor((full - missing) / token), 0}`
+
+/** Allowed (1 or 0), tokens left, microseconds until the next. */
+type Answer = [number, number, number]
+
+export function openBuckets({ redis, settings }: Context): Buckets {
+  redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
+  const takeToken = (key: string, limit: number): Promise<Answer> =>
+    (redis as unknown as { sandlotTakeToken(key: string, limit: number): Promise<Answer> }).sandlotTakeToken(
+      key,
+      limit,
+    )
+  return {
+    async take(bucket, owner) {
+      const limit = settings.rates[bucket]
+      const [allowed, remaining, waitUs] = await takeToken(`sandlot:bucket:${bucket}:${owner}`, limit)
+      if (allowed === 1) return { limit, remaining }
+      const retryAfterSeconds = Math.max(1, Math.ceil(waitUs / 1_000_000))
+      throw new Problem(
+        'rate_limited',
+        `At most ${limit} of these requests a minute. Try again in ${retryAfterSeconds} s.`,
+        { retryAfterSeconds, members: { bucket, limit } },
+      )
+    },
+  }
+}

@@ -1,0 +1,38 @@
+/** Who sends a request, as the buckets of sign-up and login count them. */
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
+import proxyAddr from 'proxy-addr'
+import { SettingsError } from '../shared/settings.ts'
+
+export type ClientAddress = (request: IncomingMessage) => string
+
+/**
+ * @param trustedProxies the only ones whose X-Forwarded-For is believed
+ * @throws {SettingsError} names what is no address
+ */
+export function makeClientAddress(trustedProxies: string[]): ClientAddress {
+  const isTrusted = trustOf(trustedProxies)
+  return (request) => {
+    const socket = request.socket.remoteAddress ?? ''
+    const claimed = proxyAddr(request, isTrusted)
+    return normalise(ipaddr.isValid(claimed) ? claimed : socket)
+  }
+}
+
+function trustOf(proxies: string[]) {
+  if (proxies.length === 0) return () => false
+  try {
+    return proxyAddr.compile(proxies)
+  } catch (error) {
+    throw new SettingsError(`TRUSTED_PROXIES: ${(error as Error).message}`)
+  }
+}
+
+/** One IPv4 address in any spelling, or the /64 of an IPv6 address: what one customer has at least. */
+export function normalise(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  if (parsed.kind() === 'ipv4') return parsed.toString()
+  const network = (parsed as ipaddr.IPv6).parts.slice(0, 4)
+  return `${network.map((part) => part.toString(16)).join(':')}::/64`
+}

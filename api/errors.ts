@@ -1,0 +1,94 @@
+/** Around every request: its id, its log line, its figures, and the one shape that all errors take. */
+import type { Context as KoaContext, Middleware } from 'koa'
+import type { Context } from '../shared/context.ts'
+import { errors } from '../shared/contract/errors.ts'
+import { newRequestId } from '../shared/ids.ts'
+import type { Logger } from '../shared/log.ts'
+import { meansAway, Problem, unavailable } from '../shared/problem.ts'
+
+/** What the parts of one request tell each other. */
+export interface RequestState {
+  requestId: string
+  log: Logger
+  signal: AbortSignal
+  /** The route's pattern, once it is known. */
+  route?: string
+  accountId?: string
+  sandboxId?: string
+}
+
+/** What a log says of a request whose client did not wait for the answer. */
+const clientLeft = 499
+
+export function aroundRequest({ log, metrics }: Context): Middleware {
+  return async (koa, next) => {
+    const startedAt = performance.now()
+    const state = openState(koa, log)
+    try {
+      await next()
+    } catch (error) {
+      const problem = asProblem(error, state)
+      metrics.refusals.inc({ code: problem.code })
+      answerWith(koa, problem, state.requestId)
+    }
+    const ms = performance.now() - startedAt
+    const labels = {
+      route: state.route ?? 'none',
+      method: koa.method,
+      status: state.signal.aborted ? clientLeft : koa.status,
+    }
+    metrics.requests.observe(labels, ms / 1000)
+    const { sandboxId } = state
+    state.log.info({ ...labels, ms: Math.round(ms * 10) / 10, sandbox_id: sandboxId }, 'request')
+  }
+}
+
+function openState(koa: KoaContext, log: Logger): RequestState {
+  const requestId = newRequestId()
+  const gone = new AbortController()
+  koa.res.once('close', () => {
+    if (!koa.res.writableFinished) gone.abort()
+  })
+  koa.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' })
+  return Object.assign(koa.state, {
+    requestId,
+    log: log.child({ request_id: requestId }),
+    signal: gone.signal,
+  })
+}
+
+function asProblem(error: unknown, { log, signal }: RequestState): Problem {
+  if (error instanceof Problem) {
+    if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
+    return error
+  }
+  if (meansAway(error)) {
+    log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
+    return unavailable('A part of the service is away. Try again in a moment.')
+  }
+  // What a handler throws because its client left is nobody's fault.
+  if (!signal.aborted) log.error({ err: error }, 'a request failed')
+  return new Problem('internal_error', 'Something went wrong on our side. Tell us the request id.')
+}
+
+/** Its words without the stack: while a part is away, every request has such a line. */
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
+
+function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
+  const { status, title } = errors[problem.code]
+  koa.status = status
+  koa.set('Content-Type', 'application/problem+json')
+  if (status === 401) koa.set('WWW-Authenticate', 'Bearer')
+  if (problem.retryAfterSeconds !== undefined) {
+    koa.set('Retry-After', String(Math.max(1, Math.ceil(problem.retryAfterSeconds))))
+  }
+  koa.body = JSON.stringify({
+    type: 'about:blank',
+    title,
+    status,
+    detail: problem.message,
+    code: problem.code,
+    request_id: requestId,
+    ...problem.members,
+  })
+}

@@ -1,0 +1,20 @@
+/** The API process. */
+import closeWithGrace from 'close-with-grace'
+import { openContext } from '../shared/context.ts'
+import { readSettings, SettingsError } from '../shared/settings.ts'
+import { openApi } from './server.ts'
+
+try {
+  const context = openContext('api', readSettings(process.env))
+  const api = openApi(context)
+  closeWithGrace({ delay: 20_000, logger: context.log }, async ({ err, signal }) => {
+    if (err) context.log.fatal({ err }, 'ending after an error that nothing caught')
+    else context.log.info({ signal }, 'ending')
+    await api.close()
+    await context.close()
+  })
+  await api.listen()
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exit(error instanceof SettingsError ? 2 : 1)
+}

@@ -1,0 +1,69 @@
+/** Sandboxes as their owner sees them. Every query names the account. */
+import type { Sandbox } from '../shared/contract/sandboxes.ts'
+import type { Queries, Row } from '../shared/database/index.ts'
+import { Problem } from '../shared/problem.ts'
+import { type SandboxRow, toSandbox } from '../shared/sandboxes.ts'
+
+/** A row, what it has cost so far, and the clock it was read by. */
+export interface OwnSandbox {
+  row: SandboxRow
+  billedMs: number
+  now: Date
+}
+
+/** Billed over its whole life, whichever months that touches. */
+const columns = `sandbox.*, clock.now,
+  billed_ms(ready_at, destroyed_at, expires_at, '-infinity', clock.now) as billed`
+const clock = 'with clock as materialized (select sandlot_now() as now)'
+
+/** @throws {Problem} `not_found`, for somebody else's as for none */
+export async function findOwn(db: Queries, accountId: string, id: string): Promise<OwnSandbox> {
+  const [row] = await db.query(
+    `${clock} select ${columns} from sandbox, clock where id = ? and account_id = ?`,
+    [id, accountId],
+  )
+  if (!row) throw new Problem('not_found', 'There is no such sandbox.')
+  return toOwn(db, row)
+}
+
+export interface PageOf {
+  state: 'active' | 'destroyed' | 'all'
+  limit: number
+  /** The id that the page before ended with. */
+  before: string | null
+}
+
+/** Newest first. */
+export async function listOwn(db: Queries, accountId: string, page: PageOf): Promise<OwnSandbox[]> {
+  const inState = { active: 'destroyed_at is null', destroyed: 'destroyed_at is not null', all: 'true' }
+  const rows = await db.query(
+    `${clock} select ${columns} from sandbox, clock
+      where account_id = ? and ${inState[page.state]} and (?::text is null or id < ?)
+      order by id desc limit ?`,
+    [accountId, page.before, page.before, page.limit],
+  )
+  return rows.map((row) => toOwn(db, row))
+}
+
+const toOwn = (db: Queries, row: Row): OwnSandbox => ({
+  row: toSandbox(db, row),
+  billedMs: Number(row.billed),
+  now: new Date(row.now as string),
+})
+
+/** What a client gets to see: nothing of the pod, nothing sealed. */
+export const present = ({ row, billedMs }: OwnSandbox): Sandbox => ({
+  id: row.id,
+  state: row.destroyed_at ? 'destroyed' : 'active',
+  name: row.name ?? null,
+  image: row.image,
+  metadata: row.metadata,
+  created_at: row.created_at.toISOString(),
+  ready_at: row.ready_at?.toISOString() ?? null,
+  expires_at: row.expires_at.toISOString(),
+  destroyed_at: row.destroyed_at?.toISOString() ?? null,
+  destroy_reason: row.destroy_reason ?? null,
+  destroy_detail: row.destroy_detail ?? null,
+  billed_seconds: billedMs / 1000,
+  timings: row.timings,
+})

@@ -1,0 +1,127 @@
+/**
+ * A route: an endpoint of the contract and the handler that serves it. Every request goes the same
+ * way: authenticate, take a token from the bucket, validate, handle, reply.
+ */
+import { bodyParser } from '@koa/bodyparser'
+import type { Context as KoaContext } from 'koa'
+import type * as z from 'zod'
+import type { Endpoint, Input } from '../shared/contract/endpoint.ts'
+import { limits } from '../shared/contract/limits.ts'
+import type { Logger } from '../shared/log.ts'
+import { Problem } from '../shared/problem.ts'
+import type { App } from './app.ts'
+import { authenticate, type Caller } from './authenticate.ts'
+import type { RequestState } from './errors.ts'
+import { validate } from './validate.ts'
+
+/** What a handler gets of a request, each part as its schema left it. */
+export interface Call<E extends Endpoint> {
+  account: E['credential'] extends 'none' ? undefined : Caller
+  params: Input<E['params']>
+  query: Input<E['query']>
+  body: Input<E['body']>
+  headers: Input<E['headers']>
+  requestId: string
+  /** Carries the ids of the request, the account and the sandbox. */
+  log: Logger
+  /** Aborts when the client leaves. */
+  signal: AbortSignal
+}
+
+/** An answer with another status than the endpoint's, or with headers of its own. */
+export class Answer<T> {
+  readonly reply: T
+  readonly status: number | undefined
+  readonly headers: Record<string, string>
+
+  constructor(reply: T, { status, headers = {} }: { status?: number; headers?: Record<string, string> }) {
+    this.reply = reply
+    this.status = status
+    this.headers = headers
+  }
+}
+
+export interface ServedRoute {
+  endpoint: Endpoint
+  serve(app: App, koa: KoaContext): Promise<void>
+}
+
+type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
+
+export function route<E extends Endpoint>(
+  endpoint: E,
+  handle: (call: Call<E>) => Promise<Reply<E> | Answer<Reply<E>>>,
+): ServedRoute {
+  return {
+    endpoint,
+    async serve(app, koa) {
+      const state = koa.state as RequestState
+      const account = await identify(app, endpoint, koa)
+      await takeToken(app, endpoint, koa, account)
+      const given = await validate(endpoint, {
+        params: koa.params,
+        query: koa.query,
+        headers: koa.headers,
+        body: endpoint.body && (await readBody(koa)),
+      })
+      const { requestId, log, signal } = state
+      const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>)
+      reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}))
+    },
+  }
+}
+
+async function identify(app: App, { credential }: Endpoint, koa: KoaContext): Promise<Caller | undefined> {
+  if (credential === 'none') return undefined
+  const account = await authenticate(app, credential, koa.headers.authorization)
+  const state = koa.state as RequestState
+  state.accountId = account.id
+  state.log = state.log.child({ account_id: account.id })
+  return account
+}
+
+async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {
+  if (!bucket) return
+  const { limit, remaining } = await app.buckets.take(bucket, account?.id ?? app.clientAddress(koa.req))
+  koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
+}
+
+const parseJson = bodyParser({
+  enableTypes: ['json'],
+  jsonLimit: limits.bodyBytes,
+  // Scalars are left to the schemas, which say what is wrong with them.
+  jsonStrict: false,
+  onError: (error) => {
+    throw refusalOf(error)
+  },
+})
+
+/** @returns what the JSON says, undefined for no body */
+async function readBody(koa: KoaContext): Promise<unknown> {
+  if (koa.request.length === 0) return undefined
+  if (koa.request.is('application/json') === false) {
+    throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
+  }
+  await parseJson(koa as never, async () => {})
+  const { body, rawBody } = koa.request as { body?: unknown; rawBody?: string }
+  return rawBody ? body : undefined
+}
+
+function refusalOf(error: Error): Problem {
+  const { status } = error as { status?: number }
+  if (status === 413) {
+    return new Problem('body_too_large', `The body may have at most ${limits.bodyBytes} bytes.`)
+  }
+  if (status === 415) {
+    return new Problem('unsupported_media_type', 'The body must be in UTF-8, plain or compressed with gzip.')
+  }
+  return new Problem('invalid_request', 'The body is not valid JSON.', {
+    members: { errors: [{ path: '', message: 'is not valid JSON' }] },
+  })
+}
+
+function reply(koa: KoaContext, endpoint: Endpoint, { reply, status, headers }: Answer<unknown>) {
+  koa.status = status ?? endpoint.status
+  koa.set(headers)
+  koa.body = reply ?? null
+}

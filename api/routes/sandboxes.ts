@@ -1,0 +1,72 @@
+import { limits } from '../../shared/contract/limits.ts'
+import {
+  createSandbox,
+  destroySandbox,
+  getSandbox,
+  listSandboxes,
+  type Sandbox,
+} from '../../shared/contract/sandboxes.ts'
+import { Problem } from '../../shared/problem.ts'
+import { endSandbox } from '../../shared/sandboxes.ts'
+import type { App } from '../app.ts'
+import { hintCreated, hintDestroyed } from '../hints.ts'
+import { findOwn, listOwn, type OwnSandbox, present } from '../own-sandbox.ts'
+import { pageOf, readCursor } from '../page.ts'
+import { admit, readOrder } from '../quotas.ts'
+import { Answer, route } from '../route.ts'
+import { destroyed, settled } from '../running-sandbox.ts'
+
+export const sandboxes = (app: App) => [
+  route(createSandbox, async ({ account, body, headers, requestId, log, signal }) => {
+    const order = readOrder(app.context.settings, body)
+    await app.workers.mustBeThere()
+    const admission = await admit(app.context, account.id, order, headers['idempotency-key'])
+    const { sandboxId } = admission
+    log.info({ sandbox_id: sandboxId, replayed: admission.replayed }, 'admitted')
+    await hintCreated(app.context, admission, { requestId, log })
+
+    const wait = { accountId: account.id, sandboxId, signal }
+    if (prefersAsync(headers.prefer)) {
+      return created(await settled(app, { ...wait, mostMs: 0 }), { 'Preference-Applied': 'respond-async' })
+    }
+    return created(await settled(app, { ...wait, mostMs: limits.createWaitMs }))
+  }),
+
+  route(listSandboxes, async ({ account, query: { state, limit, cursor } }) => {
+    const page = { state, limit: limit + 1, before: readCursor(cursor) }
+    const found = await listOwn(app.context.db, account.id, page)
+    return pageOf(found.map(present), limit)
+  }),
+
+  route(getSandbox, async ({ account, params }) =>
+    present(await findOwn(app.context.db, account.id, params.id)),
+  ),
+
+  route(destroySandbox, async ({ account, params: { id }, requestId, log }) => {
+    const { db } = app.context
+    const { row } = await findOwn(db, account.id, id)
+    const ended = !row.destroyed_at && (await endSandbox(db, id, 'requested'))
+    if (ended) await hintDestroyed(app.context, [id], { requestId, log })
+    return present(await findOwn(db, account.id, id))
+  }),
+]
+
+/** RFC 7240: preferences are separated by commas, and may carry parameters. */
+const prefersAsync = (header = ''): boolean =>
+  header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
+
+/** 201 for one that runs, 202 for one that still starts; one that was ended meanwhile is an error. */
+function created(own: OwnSandbox, headers: Record<string, string> = {}): Answer<Sandbox> {
+  const { row } = own
+  if (row.destroy_reason === 'start_failed') {
+    const detail = row.destroy_detail ?? 'its pod was not ready in time'
+    throw new Problem('sandbox_start_failed', `The sandbox did not start: ${detail}`, {
+      members: { sandbox_id: row.id, destroy_detail: row.destroy_detail ?? null },
+    })
+  }
+  if (row.destroyed_at) throw destroyed(row)
+  return new Answer(present(own), {
+    status: row.ready_at ? 201 : 202,
+    headers: { Location: `/v1/sandboxes/${row.id}`, ...headers },
+  })
+}

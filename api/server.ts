@@ -1,0 +1,101 @@
+/** The HTTP server of an API process, and the internal one beside it. */
+import { createServer, type Server } from 'node:http'
+import Router, { type RouterContext } from '@koa/router'
+import Koa from 'koa'
+import helmet from 'koa-helmet'
+import type { Context } from '../shared/context.ts'
+import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/internal-server.ts'
+import { Problem } from '../shared/problem.ts'
+import { type App, openApp } from './app.ts'
+import { aroundRequest, type RequestState } from './errors.ts'
+import { served } from './routes/index.ts'
+
+/** Longer than the idle time of common load balancers, so that the one who hangs up is never us. */
+const keepAliveMs = 75_000
+/** How long requests that run may go on once the process is told to end. */
+const finishMs = 15_000
+/** How long a start waits for Redis; one that is away must not keep it. */
+const firstTryMs = 1_000
+
+export interface Api {
+  /**
+   * @returns the ports, also where 0 was asked for
+   * @throws in words when one is taken
+   */
+  listen(): Promise<{ port: number; internalPort: number }>
+  /** Takes no more requests, lets those that run finish for 15 s, then closes what it opened. */
+  close(): Promise<void>
+}
+
+/** @throws {SettingsError} when a setting that only the API reads is wrong */
+export function openApi(context: Context): Api {
+  const app = openApp(context)
+  const server = createServer(makeKoa(app).callback())
+  server.keepAliveTimeout = keepAliveMs
+  const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
+  return {
+    async listen() {
+      const { http, internal: inside } = context.settings
+      await triedOnce(context.redis)
+      const internalPort = await listen(internal, inside)
+      const port = await listen(server, http)
+      context.log.info({ port, internal_port: internalPort }, 'listening')
+      return { port, internalPort }
+    },
+    async close() {
+      await finish(server)
+      await app.apiKeys.close()
+      app.workers.close()
+      await finish(internal)
+    },
+  }
+}
+
+/** So that the first requests do not meet a connection that is only being made. */
+async function triedOnce(redis: Context['redis']): Promise<void> {
+  if (redis.status === 'ready') return
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const timer = setTimeout(resolve, firstTryMs)
+  redis.once('ready', resolve)
+  redis.once('error', resolve)
+  await promise
+  clearTimeout(timer)
+  redis.off('ready', resolve)
+  redis.off('error', resolve)
+}
+
+function makeKoa(app: App): Koa {
+  const koa = new Koa()
+  koa.on('error', (error) => app.context.log.warn({ err: error }, 'an answer could not be sent'))
+  koa.use(aroundRequest(app.context))
+  koa.use(helmet())
+  const router = new Router()
+  for (const { endpoint, serve } of served(app)) {
+    router.register(endpoint.path, [endpoint.method], async (ctx) => {
+      const state = ctx.state as RequestState
+      state.route = endpoint.path
+      await serve(app, ctx)
+    })
+  }
+  koa.use(router.routes())
+  koa.use((ctx) => refuseUnknown(ctx as RouterContext))
+  return koa
+}
+
+function refuseUnknown(koa: RouterContext) {
+  const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
+  if (methods.length === 0) throw new Problem('not_found', 'There is no such route. See /v1/openapi.json.')
+  koa.set('Allow', methods.join(', '))
+  throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
+}
+
+async function finish(server: Server): Promise<void> {
+  if (!server.listening) return
+  const closed = new Promise((resolve) => server.close(resolve))
+  const late = setTimeout(() => server.closeAllConnections(), finishMs)
+  // A connection that was busy when the close began would else stay open, idle, until then.
+  const sweep = setInterval(() => server.closeIdleConnections(), 50)
+  await closed
+  clearTimeout(late)
+  clearInterval(sweep)
+}

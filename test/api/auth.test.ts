@@ -1,0 +1,191 @@
+/** Sign-up, login and the session token. */
+import jwt from 'jsonwebtoken'
+import { expect, test } from 'vitest'
+import { callAs, type Refusal } from '../world/account.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { median } from '../world/measure.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ workers: 0 })
+
+const logIn = ({ email, password }: { email: string; password: string }, on: World = world, api = 0) =>
+  callAs(on, {}, 'logIn', { body: { email, password }, api })
+
+test('a login gives a token that opens the account', async () => {
+  const alice = await world.account()
+  const { body } = await logIn(alice)
+  expect(body).toMatchObject({
+    account: { id: alice.id, email: alice.email },
+    token_type: 'Bearer',
+    expires_in: 900,
+  })
+  const keys = await alice.with({ token: body.token }).call('listApiKeys')
+  expect(keys.body.data.map(({ id }) => id)).toEqual([alice.keyId])
+})
+
+test('two spellings of one address are one account', async () => {
+  const alice = await world.account({ email: '  Alice.Liddell@Example.COM ' })
+  expect(alice.email).toBe('alice.liddell@example.com')
+  await expect(world.account({ email: 'ALICE.LIDDELL@example.com' })).rejects.toMatchObject({
+    status: 409,
+    code: 'email_taken',
+  })
+  const { body } = await logIn({ email: 'aLiCe.liddell@example.com\n', password: alice.password })
+  expect(body.account.id).toBe(alice.id)
+})
+
+test('of twenty sign-ups with one address at once, one succeeds', async () => {
+  const answers = await Promise.allSettled(
+    Array.from({ length: 20 }, () => world.account({ email: 'twenty@example.com' })),
+  )
+  const refusals = answers.filter((answer) => answer.status === 'rejected')
+  expect(refusals).toHaveLength(19)
+  expect(new Set(refusals.map(({ reason }) => (reason as Refusal).code))).toEqual(new Set(['email_taken']))
+})
+
+test.each([
+  ['not an address', { email: 'alice', password: 'long enough password' }, ['email']],
+  ['a short password', { email: 'short@example.com', password: '123456789' }, ['password']],
+  ['nothing', {}, ['email', 'password']],
+  ['a field too many', { email: 'a@example.com', password: 'long enough password', admin: true }, ['admin']],
+  ['no object', 'text', ['']],
+])('a sign-up with %s names what is wrong', async (_, body, paths) => {
+  const refusal: Refusal = await callAs(world, {}, 'signUp', { body: body as never }).catch((error) => error)
+  expect(refusal).toMatchObject({ status: 400, code: 'invalid_request' })
+  expect(refusal.problem.errors?.map(({ path }) => path)).toEqual(paths)
+})
+
+test('a wrong password and an unknown address are refused in the same words', async () => {
+  const alice = await world.account()
+  const refused = (body: { email: string; password: string }): Promise<Refusal> =>
+    logIn(body).then(
+      () => expect.unreachable('it was let in'),
+      (error) => error,
+    )
+  const wrong = await refused({ email: alice.email, password: 'not her password' })
+  const unknown = await refused({ email: 'nobody@example.com', password: 'not her password' })
+  const malformed = await refused({ email: 'no address', password: '' })
+  const { request_id, ...words } = wrong.problem
+  expect(words).toMatchObject({ status: 401, code: 'invalid_credentials' })
+  for (const { problem, headers } of [unknown, malformed]) {
+    expect(problem).toEqual({ ...words, request_id: expect.any(String) })
+    expect(headers.get('www-authenticate')).toBe('Bearer')
+  }
+})
+
+test('a wrong password and an unknown address take the same time', async () => {
+  // One hash takes some 50 ms here: without one, an answer takes 2.
+  await using slow = await startWorld({ workers: 0, env: { PASSWORD_SCRYPT_LOG_N: '15' } })
+  const alice = await slow.account()
+  const timed = async (email: string) => {
+    const start = performance.now()
+    await logIn({ email, password: 'not her password' }, slow).catch(() => {})
+    return performance.now() - start
+  }
+  const wrong: number[] = []
+  const unknown: number[] = []
+  for (let round = 0; round < 15; round++) {
+    wrong.push(await timed(alice.email))
+    unknown.push(await timed(`nobody-${round}@example.com`))
+  }
+  const ratio = median(unknown) / median(wrong)
+  expect(ratio).toBeGreaterThan(0.6)
+  expect(ratio).toBeLessThan(1.6)
+})
+
+test('few passwords are hashed at once, and those that would wait too long are sent away', async () => {
+  await using slow = await startWorld({
+    workers: 0,
+    env: { PASSWORD_SCRYPT_LOG_N: '14', PASSWORD_SCRYPT_AT_ONCE: '1' },
+  })
+  const alice = await slow.account()
+  const answers = await Promise.allSettled(Array.from({ length: 120 }, () => logIn(alice, slow)))
+  const refusals = answers.filter((answer) => answer.status === 'rejected').map(({ reason }) => reason)
+  expect(refusals.length).toBeGreaterThan(0)
+  expect(refusals.length).toBeLessThan(120)
+  for (const refusal of refusals) {
+    expect(refusal).toMatchObject({ status: 503, code: 'unavailable' })
+    expect(refusal.retryAfter).toBeGreaterThan(0)
+  }
+})
+
+test('a suspended account is told so with its password alone', async () => {
+  const alice = await world.account()
+  await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
+  await expect(logIn(alice)).rejects.toMatchObject({ code: 'account_suspended' })
+  await expect(logIn({ ...alice, password: 'wrong password' })).rejects.toMatchObject({
+    code: 'invalid_credentials',
+  })
+  await expect(alice.call('listApiKeys')).rejects.toMatchObject({ code: 'account_suspended' })
+})
+
+test('the database holds no password and no token', async () => {
+  const alice = await world.account()
+  const [row] = await world.db.query('select account::text as text from account where id = ?', [alice.id])
+  expect(row!.text).not.toContain(alice.password)
+  const [stored] = await world.db.query<{ password_hash: Buffer }>(
+    'select password_hash from account where id = ?',
+    [alice.id],
+  )
+  expect(stored!.password_hash.subarray(0, 6).toString()).toBe('scrypt')
+})
+
+const claims = { issuer: 'sandlot', audience: 'sandlot-dashboard' } as const
+
+test.each<[string, (secret: string, subject: string) => string, string]>([
+  [
+    'an expired one',
+    (secret, subject) => jwt.sign({}, secret, { ...claims, subject, expiresIn: -1 }),
+    'token_expired',
+  ],
+  [
+    'one of another secret',
+    (_, subject) => jwt.sign({}, 'x'.repeat(64), { ...claims, subject, expiresIn: 60 }),
+    'invalid_credentials',
+  ],
+  [
+    'one of another issuer',
+    (secret, subject) => jwt.sign({}, secret, { ...claims, issuer: 'other', subject, expiresIn: 60 }),
+    'invalid_credentials',
+  ],
+  [
+    'one for another audience',
+    (secret, subject) => jwt.sign({}, secret, { ...claims, audience: 'other', subject, expiresIn: 60 }),
+    'invalid_credentials',
+  ],
+  [
+    'one with another algorithm',
+    (secret, subject) => jwt.sign({}, secret, { ...claims, subject, expiresIn: 60, algorithm: 'HS512' }),
+    'invalid_credentials',
+  ],
+  [
+    'an unsigned one',
+    (_, subject) => jwt.sign({}, '', { ...claims, subject, expiresIn: 60, algorithm: 'none' }),
+    'invalid_credentials',
+  ],
+  [
+    'one of an account that is gone',
+    (secret) => jwt.sign({}, secret, { ...claims, subject: 'acc_gone', expiresIn: 60 }),
+    'invalid_credentials',
+  ],
+])('of session tokens, %s is refused', async (_, forge, code) => {
+  const alice = await world.account()
+  const token = forge(world.settings.jwtSecrets[0]!, alice.id)
+  await expect(alice.with({ token }).call('listApiKeys')).rejects.toMatchObject({ status: 401, code })
+})
+
+test('a token of the secret before still opens, one of a secret that is listed no more does not', async () => {
+  const [old] = world.settings.jwtSecrets
+  const alice = await world.account()
+  await world.startApi({ JWT_SECRET: `${'new'.repeat(20)},${old}` })
+  await world.startApi({ JWT_SECRET: 'new'.repeat(20) })
+  const both = 1
+  const newest = 2
+  expect((await alice.call('listApiKeys', { api: both })).status).toBe(200)
+  await expect(alice.call('listApiKeys', { api: newest })).rejects.toMatchObject({
+    code: 'invalid_credentials',
+  })
+  const fresh = await logIn(alice, world, both)
+  const renewed = alice.with({ token: fresh.body.token })
+  expect((await renewed.call('listApiKeys', { api: newest })).status).toBe(200)
+})

@@ -1,0 +1,235 @@
+/** Rate limits: token buckets, exact over all API processes. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { type Buckets, openBuckets } from '../../api/buckets.ts'
+import { openContext } from '../../shared/context.ts'
+import { newSandboxId } from '../../shared/ids.ts'
+import type { Account, Refusal } from '../world/account.ts'
+import { send } from '../world/http.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const limits = { ops: 10, lifecycle: 5, signup: 4, login: 6 }
+const world = shareWorld({
+  apis: 4,
+  workers: 0,
+  env: {
+    RATE_SANDBOX_OPS_PER_MINUTE: String(limits.ops),
+    RATE_SANDBOX_LIFECYCLE_PER_MINUTE: String(limits.lifecycle),
+    RATE_SIGNUP_PER_MINUTE: '100000',
+    RATE_LOGIN_PER_MINUTE: '100000',
+  },
+})
+
+interface Outcome {
+  status: number
+  limit: number
+  remaining: number
+  retryAfter: number
+}
+
+/** One request that takes a token of `sandbox_ops`, and finds no sandbox. */
+async function operate(account: Account, api: number): Promise<Outcome> {
+  return outcomeOf(account.call('viewFile', { params: { id: newSandboxId() }, query: { path: 'a' }, api }))
+}
+
+async function destroy(account: Account, api: number): Promise<Outcome> {
+  return outcomeOf(account.call('destroySandbox', { params: { id: newSandboxId() }, api }))
+}
+
+async function outcomeOf(call: Promise<unknown>): Promise<Outcome> {
+  const { status, headers, retryAfter } = await call.then(
+    () => expect.unreachable('there is no such sandbox'),
+    (error) => error as Refusal,
+  )
+  return {
+    status,
+    limit: Number(headers.get('x-ratelimit-limit')),
+    remaining: Number(headers.get('x-ratelimit-remaining')),
+    retryAfter,
+  }
+}
+
+const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status !== 429)
+
+/** How many come back in this time: whole ones. */
+const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
+
+test('of 100 requests at once to 4 processes exactly as many pass as the bucket holds', async () => {
+  const alice = await world.account()
+  const start = performance.now()
+  const outcomes = await Promise.all(Array.from({ length: 100 }, (_, n) => operate(alice, n % 4)))
+  const late = refilled(limits.ops, performance.now() - start)
+  const passed = allowed(outcomes)
+  expect(passed.length).toBeGreaterThanOrEqual(limits.ops)
+  expect(passed.length).toBeLessThanOrEqual(limits.ops + late)
+  // Each token was given once.
+  if (late === 0) {
+    const remaining = passed.map((outcome) => outcome.remaining).sort((a, b) => a - b)
+    expect(remaining).toEqual(Array.from({ length: limits.ops }, (_, n) => n))
+  }
+  expect(new Set(passed.map(({ limit }) => limit))).toEqual(new Set([limits.ops]))
+  for (const { retryAfter } of outcomes.filter(({ status }) => status === 429)) {
+    expect(retryAfter).toBeGreaterThanOrEqual(1)
+    expect(retryAfter).toBeLessThanOrEqual(60 / limits.ops)
+  }
+})
+
+test('after Retry-After one more passes, and only one', async () => {
+  const alice = await world.account()
+  for (let n = 0; n < limits.ops; n++) await operate(alice, n % 4)
+  const { status, retryAfter } = await operate(alice, 0)
+  expect(status).toBe(429)
+  await sleep(retryAfter * 1_000)
+  const outcomes = await Promise.all([0, 1, 2, 3].map((api) => operate(alice, api)))
+  expect(allowed(outcomes)).toHaveLength(1)
+})
+
+test('two accounts behind one address share no bucket, two keys of one account share one', async () => {
+  const alice = await world.account()
+  const bob = await world.account()
+  const second = await alice.withNewKey()
+  for (let n = 0; n < limits.lifecycle; n++) {
+    expect(await destroy(n % 2 ? alice : second, n % 4)).toMatchObject({
+      status: 404,
+      limit: limits.lifecycle,
+      remaining: limits.lifecycle - 1 - n,
+    })
+  }
+  expect((await destroy(alice, 0)).status).toBe(429)
+  expect((await destroy(second, 1)).status).toBe(429)
+  expect(await destroy(bob, 0)).toMatchObject({ status: 404, remaining: limits.lifecycle - 1 })
+})
+
+test('commands and files share a bucket, creating and destroying another', async () => {
+  const alice = await world.account()
+  const id = newSandboxId()
+  const before = await operate(alice, 0)
+  const exec = await outcomeOf(alice.call('execCommand', { params: { id }, body: { command: 'true' } }))
+  expect(exec).toMatchObject({ limit: limits.ops, remaining: before.remaining - 1 })
+  const create = await alice.call('createSandbox', { body: { ttl_seconds: 99_999 } }).catch((error) => error)
+  expect(create.status).toBe(400)
+  expect(create.headers.get('x-ratelimit-remaining')).toBe(String(limits.lifecycle - 1))
+  const reading = await alice.call('listSandboxes')
+  expect(reading.headers.has('x-ratelimit-limit')).toBe(false)
+})
+
+test('a request that is refused for its credentials takes no token', async () => {
+  const alice = await world.account()
+  const stranger = alice.with({ key: alice.token })
+  for (let n = 0; n < limits.ops; n++) await operate(stranger, 0)
+  expect(await operate(alice, 0)).toMatchObject({ status: 404, remaining: limits.ops - 1 })
+})
+
+describe('by address', () => {
+  const signUp = (body: string, { api = 0, from = '127.0.0.1', forwarded = '' } = {}) =>
+    send(`${world.url(api)}/v1/auth/signup`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(forwarded && { 'x-forwarded-for': forwarded }) },
+      body,
+      from,
+    })
+  const statuses = async (count: number, options: Parameters<typeof signUp>[1]) => {
+    const answers = []
+    for (let n = 0; n < count; n++) answers.push(await signUp('{}', options))
+    return answers.map(({ status }) => status)
+  }
+  const startStrict = async (env: Record<string, string>) => {
+    const strict = await world.startApi({ RATE_SIGNUP_PER_MINUTE: '3', ...env })
+    return world.apis.indexOf(strict)
+  }
+
+  test('sign-ups are counted, whatever X-Forwarded-For says', async () => {
+    const api = await startStrict({})
+    const first = await signUp('{}', { api, from: '127.0.0.2' })
+    expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '3', 'x-ratelimit-remaining': '2' })
+    expect(await statuses(2, { api, from: '127.0.0.2', forwarded: '203.0.113.7' })).toEqual([400, 400])
+    const refused = await signUp('{}', { api, from: '127.0.0.2', forwarded: '203.0.113.8' })
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+    // Another address is another bucket.
+    expect(await statuses(1, { api, from: '127.0.0.3' })).toEqual([400])
+  })
+
+  test('behind a trusted proxy they are counted by the address that it saw', async () => {
+    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.4, 10.0.0.0/8' })
+    const proxy = { api, from: '127.0.0.4' }
+    expect(await statuses(4, { ...proxy, forwarded: '198.51.100.1' })).toEqual([400, 400, 400, 429])
+    // What the client itself wrote to the left of it counts for nothing.
+    expect(await statuses(1, { ...proxy, forwarded: '203.0.113.99, 198.51.100.1' })).toEqual([429])
+    // A second trusted proxy in between is looked through.
+    expect(await statuses(1, { ...proxy, forwarded: '198.51.100.1, 10.1.2.3' })).toEqual([429])
+    expect(await statuses(1, { ...proxy, forwarded: '198.51.100.2' })).toEqual([400])
+    // Nobody but the proxy may say so.
+    expect(await statuses(4, { api, from: '127.0.0.5', forwarded: '198.51.100.3' })).toEqual([
+      400, 400, 400, 429,
+    ])
+    expect(await statuses(1, { api, from: '127.0.0.5', forwarded: '198.51.100.4' })).toEqual([429])
+  })
+
+  test('an IPv6 customer is a /64, and an IPv4 address is one in every spelling', async () => {
+    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.6' })
+    const proxy = { api, from: '127.0.0.6' }
+    const seen = []
+    for (const forwarded of ['2001:db8::1', '2001:db8::ffff:1', '2001:DB8:0:0:1:2:3:4', '2001:db8::2']) {
+      seen.push(...(await statuses(1, { ...proxy, forwarded })))
+    }
+    expect(seen).toEqual([400, 400, 400, 429])
+    expect(await statuses(1, { ...proxy, forwarded: '2001:db8:0:1::1' })).toEqual([400])
+    expect(await statuses(3, { ...proxy, forwarded: '198.51.100.77' })).toEqual([400, 400, 400])
+    expect(await statuses(1, { ...proxy, forwarded: '::ffff:198.51.100.77' })).toEqual([429])
+  })
+
+  test('logins have a bucket of their own', async () => {
+    const api = await startStrict({ RATE_LOGIN_PER_MINUTE: '2' })
+    const logIn = () =>
+      send(`${world.url(api)}/v1/auth/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"email":"nobody@example.com","password":"not the password"}',
+        from: '127.0.0.7',
+      })
+    expect(await statuses(4, { api, from: '127.0.0.7' })).toEqual([400, 400, 400, 429])
+    expect((await logIn()).status).toBe(401)
+    expect((await logIn()).status).toBe(401)
+    expect((await logIn()).status).toBe(429)
+  })
+})
+
+describe('a bucket', () => {
+  /** Takes until it is refused. */
+  async function drain(buckets: Buckets, owner: string): Promise<number> {
+    for (let taken = 0; ; taken++) {
+      const refused = await buckets.take('sandbox_ops', owner).then(
+        () => false,
+        (error) => error.code === 'rate_limited',
+      )
+      if (refused) return taken
+    }
+  }
+
+  test.each([1, 7, 60, 120, 999])('of %i a minute holds that many, and refills steadily', async (limit) => {
+    const rates = { ...world.settings.rates, sandbox_ops: limit }
+    const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
+    await new Promise((resolve) => context.redis.once('ready', resolve))
+    try {
+      const buckets = openBuckets(context)
+      const owner = `owner-${limit}`
+      const start = performance.now()
+      const first = await drain(buckets, owner)
+      await sleep(1_500)
+      const second = await drain(buckets, owner)
+      const all = first + second
+      const ms = performance.now() - start
+      expect(first).toBeGreaterThanOrEqual(limit)
+      expect(all).toBeLessThanOrEqual(limit + refilled(limit, ms))
+      // It was never full in between, so nothing that came back was lost.
+      expect(all).toBeGreaterThanOrEqual(limit + refilled(limit, 1_500))
+      // A bucket that nobody uses is forgotten when it is full again.
+      const ttl = await world.redis.pttl(`sandlot:bucket:sandbox_ops:${owner}`)
+      expect(ttl).toBeGreaterThan(0)
+      expect(ttl).toBeLessThanOrEqual(60_000)
+    } finally {
+      await context.close()
+    }
+  })
+})

@@ -1,0 +1,130 @@
+/** Every route, tried with no credential, a wrong one, the other kind, and another account's ids. */
+import { describe, expect, test } from 'vitest'
+import { makeApiKey } from '../../api/api-keys.ts'
+import { makeTokens } from '../../api/tokens.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import type { RouteName } from '../../shared/contract/routes.ts'
+import { routes } from '../../shared/contract/routes.ts'
+import { newSandboxId } from '../../shared/ids.ts'
+import { type CallOptions, callAs } from '../world/account.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ workers: 0 })
+
+/** What else a route needs, so that nothing but the id can be what is wrong. */
+const inputs: { [N in RouteName]?: CallOptions<N> } = {
+  createApiKey: { body: {} },
+  execCommand: { body: { command: 'true' } },
+  viewFile: { query: { path: 'a' } },
+  createFile: { body: { path: 'a', content: '' } },
+}
+
+const names = Object.keys(routes) as RouteName[]
+const guarded = names.filter((name) => routes[name].credential !== 'none')
+const withId = guarded.filter((name) => 'params' in endpoints[name])
+
+const attempt = (name: RouteName, credentials: { token?: string; key?: string }, params = {}) =>
+  callAs(world, credentials, name, { ...inputs[name], params } as never)
+
+/** A credential of this text where the route looks for its own. */
+const instead = (text: string) => ({ token: text, key: text })
+
+describe.each(guarded)('%s', (name) => {
+  const { credential } = routes[name]
+  const other = credential === 'key' ? 'token' : 'key'
+
+  test('refuses a request without credentials', async () => {
+    await expect(attempt(name, {})).rejects.toMatchObject({ status: 401, code: 'missing_credentials' })
+  })
+
+  test.each([
+    ['a key that nobody has', makeApiKey().raw],
+    ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
+    ['a token of somebody else', makeTokens(['x'.repeat(64)]).issue('acc_1')],
+    ['nonsense', 'nonsense'],
+  ])('refuses %s', async (_, text) => {
+    const refusal = await attempt(name, instead(text)).catch((error) => error)
+    // By its shape alone, one of them is of the wrong kind.
+    const wrongKind = text.startsWith('sandlot_live_')
+      ? credential === 'token'
+      : text.includes('.') && credential === 'key'
+    expect(refusal).toMatchObject(
+      wrongKind
+        ? { status: 403, code: 'wrong_credential_type' }
+        : { status: 401, code: 'invalid_credentials' },
+    )
+    if (!wrongKind) expect(refusal.headers.get('www-authenticate')).toBe('Bearer')
+  })
+
+  test(`refuses a good ${other}, and says what it needs`, async () => {
+    const alice = await world.account()
+    await expect(attempt(name, instead(alice[other]))).rejects.toMatchObject({
+      status: 403,
+      code: 'wrong_credential_type',
+      problem: {
+        detail: expect.stringContaining(
+          credential === 'key' ? 'needs an API key' : 'needs the session token',
+        ),
+      },
+    })
+  })
+})
+
+test('there are routes with ids to try', () => {
+  expect(withId).toEqual(expect.arrayContaining(['getSandbox', 'execCommand', 'revokeApiKey']))
+})
+
+test.each(withId)("%s answers the same for another account's id as for one that never was", async (name) => {
+  const alice = await world.account()
+  const bob = await world.account()
+  const sandboxId = newSandboxId()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at)
+     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    [sandboxId, bob.id],
+  )
+  const of = (id: string, key_id: string) => attempt(name, alice, { id, key_id }).catch((error) => error)
+  const bobs = await of(sandboxId, bob.keyId)
+  const nobodys = await of(newSandboxId(), `key_${sandboxId.slice(4)}`)
+  expect(bobs).toMatchObject({ status: 404, code: 'not_found' })
+  expect({ ...bobs.problem, request_id: '' }).toEqual({ ...nobodys.problem, request_id: '' })
+  const [row] = await world.db.query('select destroyed_at from sandbox where id = ?', [sandboxId])
+  expect(row!.destroyed_at).toBeNull()
+  expect((await bob.call('getAccount')).status).toBe(200)
+})
+
+test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('the id %j is no id', async (id) => {
+  const alice = await world.account()
+  const response = await fetch(
+    `${world.url()}/v1/sandboxes/${id === '%00' ? id : encodeURIComponent(id)}/exec`,
+    {
+      method: 'POST',
+      headers: { authorization: `Bearer ${alice.key}`, 'content-type': 'application/json' },
+      body: '{"command":"true"}',
+    },
+  )
+  expect(response.status).toBe(404)
+})
+
+test('lists show what is of the account alone', async () => {
+  const alice = await world.account()
+  const bob = await world.account()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at)
+     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    [newSandboxId(), bob.id],
+  )
+  expect((await alice.call('listSandboxes')).body.data).toEqual([])
+  expect((await bob.call('listSandboxes')).body.data).toHaveLength(1)
+  expect((await alice.call('listApiKeys')).body.data.map(({ id }) => id)).toEqual([alice.keyId])
+  expect((await alice.call('getAccount')).body.concurrent.active).toBe(0)
+})
+
+test.each(['basic abc', 'Bearer', 'Bearer a b', 'sandlot_live_abc'])(
+  'the header %j is refused',
+  async (header) => {
+    const response = await fetch(`${world.url()}/v1/account`, { headers: { authorization: header } })
+    expect(response.status).toBe(401)
+    expect(await response.json()).toMatchObject({ code: 'invalid_credentials' })
+  },
+)

@@ -1,0 +1,200 @@
+/** Every code of the table of errors is met here, with the status and the words that go with it. */
+import { chmodSync, copyFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import jwt from 'jsonwebtoken'
+import { expect, inject, test } from 'vitest'
+import { codesOf } from '../../api/openapi.ts'
+import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { RouteName } from '../../shared/contract/routes.ts'
+import { type Account, type CallOptions, callAs, type Refusal } from '../world/account.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
+
+/** A route, called so that it answers with the code. */
+type Meeting = (alice: Account) => Promise<{ name: RouteName; call: Promise<unknown> }>
+
+const meetings: Record<ErrorCode, Meeting> = {
+  invalid_request: async (alice) => calling(alice, 'createSandbox', { body: { ttl_seconds: 0 } }),
+  missing_credentials: async () => ({ name: 'getAccount', call: callAs(world, {}, 'getAccount') }),
+  invalid_credentials: async (alice) =>
+    calling(alice, 'logIn', { body: { email: alice.email, password: 'not her password' } }),
+  token_expired: async (alice) => {
+    const claims = { issuer: 'sandlot', audience: 'sandlot-dashboard', subject: alice.id, expiresIn: -1 }
+    return calling(alice.with({ token: jwt.sign({}, world.settings.jwtSecrets[0]!, claims) }), 'listApiKeys')
+  },
+  wrong_credential_type: async (alice) =>
+    calling(alice.with({ token: alice.key }), 'createApiKey', { body: {} }),
+  account_suspended: async (alice) => {
+    await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
+    return calling(alice, 'createSandbox')
+  },
+  permission_denied: async (alice) => {
+    const params = await sandboxOf(alice)
+    await run(alice, params, 'echo secret > closed; chmod 000 closed')
+    return calling(alice, 'viewFile', { params, query: { path: 'closed' } })
+  },
+  read_only: async (alice) =>
+    calling(alice, 'createFile', { params: await sandboxOf(alice), body: { path: '/usr/x', content: '' } }),
+  not_found: async (alice) => calling(alice, 'getSandbox', { params: { id: `sbx_${'0'.repeat(26)}` } }),
+  file_not_found: async (alice) =>
+    calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: 'nothing' } }),
+  method_not_allowed: async (alice) => {
+    const other = { url: () => `${world.url()}/v1/api-keys/..` }
+    return { name: 'revokeApiKey', call: callAs(other, alice, 'revokeApiKey', { params: { key_id: '..' } }) }
+  },
+  email_taken: async (alice) =>
+    calling(alice, 'signUp', { body: { email: alice.email, password: 'another password' } }),
+  file_exists: async (alice) => {
+    const params = await sandboxOf(alice)
+    await alice.call('createFile', { params, body: { path: 'a', content: 'first' } })
+    return calling(alice, 'createFile', { params, body: { path: 'a', content: 'second' } })
+  },
+  is_directory: async (alice) =>
+    calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: '/tmp' } }),
+  idempotency_conflict: async (alice) => {
+    const headers = { 'idempotency-key': 'once', prefer: 'respond-async' }
+    await alice.call('createSandbox', { headers, body: {} })
+    return calling(alice, 'createSandbox', { headers, body: { name: 'other' } })
+  },
+  sandbox_starting: async (alice) => {
+    const [worker] = world.workers
+    worker!.signal('SIGSTOP')
+    const { body } = await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
+    const call = alice.call('execCommand', { params: { id: body.id }, body: { command: 'true' } })
+    return { name: 'execCommand', call: call.finally(() => worker!.signal('SIGCONT')) }
+  },
+  sandbox_destroyed: async (alice) => {
+    const params = await sandboxOf(alice)
+    await alice.call('destroySandbox', { params })
+    return calling(alice, 'execCommand', { params, body: { command: 'true' } })
+  },
+  body_too_large: async (alice) =>
+    calling(alice, 'createApiKey', { body: { name: 'x'.repeat(limits.bodyBytes) } }),
+  unsupported_media_type: async (alice) =>
+    calling(alice, 'createApiKey', { body: {}, headers: { 'content-type': 'text/plain' } }),
+  rate_limited: async (alice) => {
+    const strict = await world.startApi({ RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1' })
+    const options = { params: { id: `sbx_${'0'.repeat(26)}` }, api: world.apis.indexOf(strict) }
+    await alice.call('destroySandbox', options).catch(() => {})
+    return calling(alice, 'destroySandbox', options)
+  },
+  concurrent_sandbox_limit_reached: async (alice) => {
+    await world.db.query('update account set concurrent_limit = 0 where id = ?', [alice.id])
+    return calling(alice, 'createSandbox')
+  },
+  monthly_usage_limit_reached: async (alice) => {
+    await world.db.query('update account set hours_limit = 0 where id = ?', [alice.id])
+    return calling(alice, 'createSandbox')
+  },
+  internal_error: async (alice) => {
+    await world.db.query('alter table account rename column email to other')
+    const call = alice.call('getAccount')
+    const mended = () => world.db.query('alter table account rename column other to email')
+    return { name: 'getAccount', call: call.finally(mended) }
+  },
+  sandbox_start_failed: async () => {
+    const broken = await startBroken()
+    const bob = await broken.account()
+    const call = bob.call('createSandbox')
+    return { name: 'createSandbox', call: call.finally(() => broken[Symbol.asyncDispose]()) }
+  },
+  unavailable: async (alice) => {
+    const cutOff = await world.startApi({ REDIS_URL: 'unix:///nowhere/redis.sock' })
+    return calling(alice, 'createSandbox', { api: world.apis.indexOf(cutOff) })
+  },
+  no_space: async (alice) => {
+    const params = await sandboxOf(alice)
+    await run(alice, params, 'head -c 80000000 /dev/zero > /tmp/big')
+    return calling(alice, 'createFile', { params, body: { path: '/tmp/a', content: 'x'.repeat(100_000) } })
+  },
+}
+
+const codes = Object.keys(errors) as ErrorCode[]
+
+test.each(codes)('%s is answered, as a problem that says what it is', async (code) => {
+  const alice = await world.account()
+  const { name, call } = await meetings[code](alice)
+  const refusal = await call.then(
+    () => expect.unreachable('it went well'),
+    (error) => error as Refusal,
+  )
+  const { status, title } = errors[code]
+  expect(refusal.problem).toMatchObject({ type: 'about:blank', title, status, code })
+  expect(refusal.status).toBe(status)
+  expect(refusal.problem.detail).toMatch(/\S/)
+  expect(refusal.headers.get('content-type')).toBe('application/problem+json')
+  expect(refusal.headers.get('x-request-id')).toBe(refusal.problem.request_id)
+  expect(refusal.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null)
+  const waits = status === 429 || status === 503 || code === 'sandbox_starting'
+  expect(Number.isInteger(refusal.retryAfter)).toBe(waits)
+  if (waits) expect(refusal.retryAfter).toBeGreaterThan(0)
+  // What is met is described; that a method is not allowed belongs to no route.
+  if (code !== 'method_not_allowed') expect(codesOf(endpoints[name])).toContain(code)
+})
+
+test('an error inside says nothing of the inside, and is found in the log by its request id', async () => {
+  const alice = await world.account()
+  const { call } = await meetings.internal_error(alice)
+  const refusal: Refusal = await call.then(
+    () => expect.unreachable(),
+    (error) => error,
+  )
+  expect(JSON.stringify(refusal.problem)).not.toMatch(/column|sql|account|at /i)
+  const id = refusal.problem.request_id
+  const line = await world.eventually(
+    () => world.apis[0]!.lines.find((line) => line.request_id === id && line.level === 'error'),
+    2_000,
+  )
+  expect(JSON.stringify(line)).toContain('column')
+})
+
+test('a sandbox that did not start says why, is not billed and holds no place', async () => {
+  await using broken = await startBroken()
+  const alice = await broken.account()
+  const refusal: Refusal = await alice.call('createSandbox').then(
+    () => expect.unreachable(),
+    (error) => error,
+  )
+  expect(refusal.problem.detail).toContain('no walls today')
+  const { body } = await alice.call('getSandbox', { params: { id: String(refusal.problem.sandbox_id) } })
+  expect(body).toMatchObject({
+    state: 'destroyed',
+    destroy_reason: 'start_failed',
+    ready_at: null,
+    billed_seconds: 0,
+  })
+  expect(body.destroy_detail).toContain('no walls today')
+  expect((await alice.call('getAccount')).body).toMatchObject({
+    usage: { milliseconds: 0 },
+    concurrent: { active: 0 },
+  })
+})
+
+function calling<N extends RouteName>(account: Account, name: N, options?: CallOptions<N>) {
+  const call: Promise<unknown> = account.call(name, options)
+  call.catch(() => {})
+  return { name, call }
+}
+
+async function sandboxOf(account: Account) {
+  const { body } = await account.call('createSandbox')
+  return { id: body.id }
+}
+
+const run = (account: Account, params: { id: string }, command: string) =>
+  account.call('execCommand', { params, body: { command } })
+
+/** A world in which bubblewrap stops working once the worker has tried it. */
+async function startBroken(): Promise<World> {
+  const broken = await startWorld({ workers: 0 })
+  const bwrap = join(broken.folder, 'bwrap')
+  copyFileSync(inject('services').bwrap!, bwrap)
+  chmodSync(bwrap, 0o755)
+  await broken.startWorker({ SANDBOX_LOCAL_BWRAP: bwrap })
+  writeFileSync(bwrap, '#!/bin/sh\necho no walls today >&2\nexit 1\n')
+  return broken
+}

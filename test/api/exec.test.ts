@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Account } from '../world/account.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+describeOnBothDrivers('exec', (driver) => {
+  let world: World
+  let alice: Account
+  let id: string
+
+  beforeAll(async () => {
+    world = await startWorld({ driver })
+    alice = await world.account()
+    const { body } = await alice.call('createSandbox', {
+      body: { env: { FROM_CREATE: 'yes', BOTH: 'create' } },
+    })
+    id = body.id
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const exec = async (body: ExecRequest): Promise<ExecResult> =>
+    (await alice.call('execCommand', { params: { id }, body })).body
+  const sh = (text: string, more: Partial<ExecRequest> = {}) => exec({ command: text, ...more })
+
+  test('an argv runs as it is, a string runs with a shell', async () => {
+    const words = ['printf', '%s|', 'a b', "it's", '$HOME', '*', '"', '', '\\', 'ä\n']
+    expect((await exec({ command: words })).stdout).toBe('a b|it\'s|$HOME|*|"||\\|ä\n|')
+    expect((await sh('echo $HOME; echo $((6*7))')).stdout).toBe('/workspace\n42\n')
+  })
+
+  test('the exit code is the command’s own, on stdout and stderr what it printed there', async () => {
+    const result = await sh('echo out; echo err >&2; exit 3')
+    expect(result).toMatchObject({
+      status: 'exited',
+      exit_code: 3,
+      signal: null,
+      stdout: 'out\n',
+      stderr: 'err\n',
+    })
+    expect(result).toMatchObject({ stdout_bytes: 4, stderr_bytes: 4, truncated: false })
+    expect(result.duration_ms).toBeGreaterThan(0)
+  })
+
+  test('a command that a signal ended says so and prints nothing of the shell', async () => {
+    const result = await sh('kill -9 $$')
+    expect(result).toMatchObject({
+      status: 'signaled',
+      signal: 'SIGKILL',
+      exit_code: 137,
+      stdout: '',
+      stderr: '',
+    })
+  })
+
+  test('what is not there is 127 and what is no program is 126, builtins of the shell included', async () => {
+    expect((await exec({ command: ['no-such-program'] })).exit_code).toBe(127)
+    expect((await exec({ command: ['exit', '3'] })).exit_code).toBe(127)
+    expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
+  })
+
+  test('cwd is relative to the workspace or absolute, and one that is not there is 126', async () => {
+    await sh('mkdir -p /workspace/deep/er')
+    expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')
+    expect((await sh('pwd', { cwd: '/tmp' })).stdout).toBe('/tmp\n')
+    expect((await sh('pwd', { cwd: 'nowhere' })).exit_code).toBe(126)
+  })
+
+  test('the environment is that of the sandbox, then that of the command, whatever the names and values', async () => {
+    const env = { BOTH: 'exec', QUOTES: `'"$(id)\`\\`, LINES: 'a\nb', UID: '5', PPID: '6', OPTIND: 'x' }
+    const { stdout, stderr } = await exec({ command: ['env'], env })
+    for (const line of [
+      'FROM_CREATE=yes',
+      'BOTH=exec',
+      `QUOTES='"$(id)\`\\`,
+      'LINES=a\nb',
+      'UID=5',
+      'PPID=6',
+      'OPTIND=x',
+    ]) {
+      expect(stdout).toContain(`${line}\n`)
+    }
+    expect(stdout).not.toContain('KUBERNETES')
+    expect(stderr).toBe('')
+  })
+
+  test('stdin is the command’s, to its end', async () => {
+    const text = 'ä'.repeat(500_000)
+    const { stdout } = await exec({ command: ['wc', '-c'], stdin: text })
+    expect(Number(stdout)).toBe(1_000_000)
+    expect((await exec({ command: ['cat'] })).stdout).toBe('')
+  })
+
+  test('a command that leaves its stdin unread ends well', async () => {
+    expect(await exec({ command: ['true'], stdin: 'x'.repeat(2_000_000) })).toMatchObject({ exit_code: 0 })
+  })
+
+  test('at its time-out the whole group is ended, and what it printed comes back', async () => {
+    const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
+    expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
+    expect(result.duration_ms).toBeLessThan(10_000)
+    expect((await sh('grep -l "sleep.6[12]" /proc/[0-9]*/cmdline 2>/dev/null')).stdout).toBe('')
+  })
+
+  test('a command that ignores the polite signal is ended all the same', async () => {
+    const result = await sh('trap "" TERM; echo stubborn; while :; do sleep 1; done', { timeout_ms: 300 })
+    expect(result).toMatchObject({ status: 'timed_out', stdout: 'stubborn\n' })
+  })
+
+  test('what a command leaves running delays no answer, and the next command sees it', async () => {
+    const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
+    expect(duration_ms).toBeLessThan(5_000)
+    expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
+  })
+
+  test('files of one command are there for the next', async () => {
+    await sh('echo kept > note')
+    expect((await exec({ command: ['cat', 'note'] })).stdout).toBe('kept\n')
+  })
+
+  test('output beyond the limit keeps head and tail, says how much is missing, and counts all', async () => {
+    const result = await sh('echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last')
+    expect(result.stdout_bytes).toBe(3_000_012)
+    expect(result.truncated).toBe(true)
+    expect(Buffer.byteLength(result.stdout)).toBeLessThan(limits.outputBytes + 100)
+    expect(result.stdout.startsWith('first\nxxx')).toBe(true)
+    expect(result.stdout).toMatch(/\n\[\.\.\. \d+ bytes left out \.\.\.\]\n/)
+    expect(result.stdout.endsWith('x\nlast\n')).toBe(true)
+  })
+
+  test('many commands at once each get their own answer', async () => {
+    const numbers = Array.from({ length: 12 }, (_, index) => index)
+    const results = await Promise.all(numbers.map((n) => sh(`echo ${n}; exit ${n}`)))
+    expect(results.map(({ stdout, exit_code }) => [stdout, exit_code])).toEqual(
+      numbers.map((n) => [`${n}\n`, n]),
+    )
+  })
+
+  test('a client that leaves takes its command with it', async () => {
+    const leave = new AbortController()
+    const left = alice.call('execCommand', {
+      params: { id },
+      body: { command: 'touch started; exec sleep 777' },
+      signal: leave.signal,
+    })
+    await world.eventually(async () => (await sh('test -e started')).exit_code === 0, 10_000)
+    leave.abort()
+    await expect(left).rejects.toThrow()
+    await world.eventually(
+      async () => (await sh('grep -l "sleep.77[7]" /proc/[0-9]*/cmdline 2>/dev/null')).stdout === '',
+      5_000,
+    )
+  })
+
+  test('a command under which its sandbox is destroyed was killed', async () => {
+    const { body: other } = await alice.call('createSandbox')
+    const running = alice.call('execCommand', {
+      params: { id: other.id },
+      body: { command: 'echo up; sleep 60' },
+    })
+    // The command is there to be killed.
+    await world.eventually(async () => {
+      const look = { command: 'grep -l "sleep.6[0]" /proc/[0-9]*/cmdline 2>/dev/null' }
+      return (await alice.call('execCommand', { params: { id: other.id }, body: look })).body.stdout !== ''
+    }, 10_000)
+    await alice.call('destroySandbox', { params: { id: other.id } })
+    expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
+  })
+
+  test('a command whose worker is killed is lost, and the next one goes to another worker', async () => {
+    const running = alice.call('execCommand', { params: { id }, body: { command: 'touch here; sleep 60' } })
+    await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
+    await Promise.all(world.workers.map((worker) => worker.kill()))
+    expect((await running).body).toMatchObject({ status: 'lost', exit_code: null, signal: null })
+    await world.startWorker()
+    expect((await sh('echo back')).stdout).toBe('back\n')
+  }, 120_000)
+})

@@ -1,0 +1,139 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Account, CallOptions } from '../world/account.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+describeOnBothDrivers('files', (driver) => {
+  let world: World
+  let alice: Account
+  let id: string
+
+  beforeAll(async () => {
+    world = await startWorld({ driver })
+    alice = await world.account()
+    id = (await alice.call('createSandbox')).body.id
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const create = async (body: CallOptions<'createFile'>['body']) =>
+    (await alice.call('createFile', { params: { id }, ...(body ? { body } : {}) })).body
+  const view = async (query: CallOptions<'viewFile'>['query']) =>
+    (await alice.call('viewFile', { params: { id }, ...(query ? { query } : {}) })).body
+  const sh = async (command: string) =>
+    (await alice.call('execCommand', { params: { id }, body: { command } })).body
+  const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+  test('what is created is viewed, with the folders on its way, its size and its hash', async () => {
+    const content = 'one\ntwo\nthree ä\n'
+    const facts = { path: '/workspace/a/b/c.txt', size: Buffer.byteLength(content), sha256: sha256(content) }
+    expect(await create({ path: 'a/b/c.txt', content })).toEqual(facts)
+    expect(await view({ path: '/workspace/a/b/c.txt' })).toEqual({
+      ...facts,
+      content,
+      encoding: 'utf-8',
+      total_lines: 3,
+      truncated: false,
+    })
+  })
+
+  test('lines are counted from 1, the last included, with or without a newline at the end', async () => {
+    await create({ path: 'lines', content: '1\n2\n3\n4' })
+    expect(await view({ path: 'lines', start_line: '2', end_line: '3' })).toMatchObject({
+      content: '2\n3\n',
+      total_lines: 4,
+    })
+    expect(await view({ path: 'lines', start_line: '4' })).toMatchObject({ content: '4' })
+    expect(await view({ path: 'lines', start_line: '9' })).toMatchObject({ content: '', total_lines: 4 })
+    await expect(view({ path: 'lines', start_line: '3', end_line: '2' })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+  })
+
+  test('bytes that are no text go in and come out as base64', async () => {
+    const bytes = Buffer.concat([randomBytes(1000), Buffer.from([0, 255])])
+    await create({ path: 'binary', content: bytes.toString('base64'), encoding: 'base64' })
+    const seen = await view({ path: 'binary' })
+    expect(seen).toMatchObject({ encoding: 'base64', total_lines: null, sha256: sha256(bytes) })
+    expect(Buffer.from(seen.content, 'base64').equals(bytes)).toBe(true)
+  })
+
+  test('a large file is cut at a whole character, and its size and hash are those of all of it', async () => {
+    const content = `x${'ä'.repeat(1_000_000)}`
+    await create({ path: 'large', content })
+    const seen = await view({ path: 'large' })
+    expect(seen).toMatchObject({
+      truncated: true,
+      size: 2_000_001,
+      sha256: sha256(content),
+      encoding: 'utf-8',
+    })
+    expect(content.startsWith(seen.content)).toBe(true)
+    expect(limits.viewBytes - Buffer.byteLength(seen.content)).toBeLessThan(2)
+  })
+
+  test('names with spaces, quotes, newlines and leading dashes work', async () => {
+    for (const path of ["it's", 'a b', '-rf', '$(id)', 'new\nline', '"', 'ä*?']) {
+      await create({ path: `names/${path}`, content: path })
+      expect(await view({ path: `names/${path}` })).toMatchObject({ content: path })
+    }
+  })
+
+  test('a file that exists is left alone unless it may be overwritten, and then keeps its mode', async () => {
+    await create({ path: 'script', content: 'old', mode: '755' })
+    await expect(create({ path: 'script', content: 'new' })).rejects.toMatchObject({
+      status: 409,
+      code: 'file_exists',
+    })
+    expect(await view({ path: 'script' })).toMatchObject({ content: 'old' })
+    await create({ path: 'script', content: 'new', overwrite: true })
+    expect((await sh('cat script; stat -c %a script')).stdout).toBe('new755\n')
+    expect((await sh('ls -a | grep -c sandlot')).stdout).toBe('0\n')
+  })
+
+  test('of ten creates of one file at once, one succeeds', async () => {
+    const creates = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, index) => create({ path: 'raced', content: String(index) })),
+    )
+    const done = creates.flatMap((outcome, index) => (outcome.status === 'fulfilled' ? [String(index)] : []))
+    expect(done).toHaveLength(1)
+    expect((await view({ path: 'raced' })).content).toBe(done[0])
+  })
+
+  test('an empty file is a file', async () => {
+    await create({ path: 'empty', content: '' })
+    expect(await view({ path: 'empty' })).toMatchObject({
+      size: 0,
+      content: '',
+      total_lines: 0,
+      encoding: 'utf-8',
+    })
+  })
+
+  test('what cannot be read or written is told apart', async () => {
+    await sh('mkdir -p folder; mkfifo pipe; touch secret; chmod 000 secret; touch plain')
+    const refusals: [() => Promise<unknown>, number, string][] = [
+      [() => view({ path: 'nowhere' }), 404, 'file_not_found'],
+      [() => view({ path: 'folder' }), 409, 'is_directory'],
+      [() => view({ path: 'secret' }), 403, 'permission_denied'],
+      [() => view({ path: 'pipe' }), 400, 'invalid_request'],
+      [() => create({ path: 'folder', content: '', overwrite: true }), 409, 'is_directory'],
+      [() => create({ path: 'plain/below', content: '' }), 409, 'file_exists'],
+      [() => create({ path: '/usr/new', content: '' }), 403, 'read_only'],
+      [() => create({ path: 'x', content: 'no base64!', encoding: 'base64' }), 400, 'invalid_request'],
+    ]
+    for (const [refused, status, code] of refusals)
+      await expect(refused()).rejects.toMatchObject({ status, code })
+  })
+
+  // Kubernetes evicts a pod that fills its disk, some seconds later: a recorded status stands for that.
+  test.skipIf(driver === 'kubernetes')('a full disk is said, and leaves nothing behind', async () => {
+    await sh('head -c 2000000000 /dev/zero > /tmp/fill 2>/dev/null')
+    await expect(create({ path: '/tmp/one-more', content: 'x'.repeat(100_000) })).rejects.toMatchObject({
+      status: 507,
+      code: 'no_space',
+    })
+    expect((await sh('rm /tmp/fill; ls -A /tmp')).stdout).toBe('')
+  })
+})

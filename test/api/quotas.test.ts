@@ -1,0 +1,251 @@
+/** Both quotas hold in every interleaving: they are counted in the transaction that takes the place. */
+import { describe, expect, test } from 'vitest'
+import { newSandboxId } from '../../shared/ids.ts'
+import type { Account, Refusal } from '../world/account.ts'
+import { setClock } from '../world/clock.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+const cap = 2
+const hours = 20
+const env = {
+  QUOTA_CONCURRENT_SANDBOXES: String(cap),
+  QUOTA_SANDBOX_HOURS_PER_MONTH: String(hours),
+}
+const hourMs = 3_600_000
+
+type Outcome = { id: string } | Refusal
+
+/** A create that does not wait for its pod, through one of the world's API processes. */
+const create = (account: Account, api = 0): Promise<Outcome> =>
+  account.call('createSandbox', { headers: { prefer: 'respond-async' }, api }).then(
+    ({ body }) => body,
+    (error) => error,
+  )
+
+const accountsOf = (world: World, count: number) =>
+  Promise.all(Array.from({ length: count }, () => world.account()))
+
+const isRefusal = (outcome: Outcome): outcome is Refusal => 'code' in outcome
+
+const codesOf = (outcomes: Outcome[]) => new Set(outcomes.filter(isRefusal).map(({ code }) => code))
+
+interface Span {
+  account_id: string
+  created_at: string
+  destroyed_at: string | null
+}
+
+/** The most sandboxes that any account ever had at one moment. */
+async function mostAtOnce({ db }: World): Promise<number> {
+  const spans = await db.query<Span & Record<string, unknown>>(
+    'select account_id, created_at, destroyed_at from sandbox',
+  )
+  const perAccount = Object.values(Object.groupBy(spans, ({ account_id }) => account_id))
+  return Math.max(0, ...perAccount.map((mine) => overlap(mine ?? [])))
+}
+
+function overlap(spans: Span[]): number {
+  const steps = spans.flatMap(({ created_at, destroyed_at }) => [
+    { at: Date.parse(created_at), change: 1 },
+    ...(destroyed_at ? [{ at: Date.parse(destroyed_at), change: -1 }] : []),
+  ])
+  // Within one millisecond the place was given back before it was taken again.
+  steps.sort((a, b) => a.at - b.at || a.change - b.change)
+  let now = 0
+  return Math.max(...steps.map(({ change }) => (now += change)))
+}
+
+/** Fills a month: one sandbox of the past that ran so long. */
+async function spend({ db }: World, accountId: string, until: Date, ms: number) {
+  const started = new Date(until.getTime() - ms)
+  await db.query(
+    `insert into sandbox (id, account_id, image, created_at, ready_at, expires_at, destroyed_at,
+                          destroy_reason, reaped_at)
+     values (?, ?, 'any', ?, ?, ?, ?, 'requested', ?)`,
+    [newSandboxId(), accountId, started, started, until, until, until],
+  )
+}
+
+test('200 creates at once for 10 accounts against 4 API processes never exceed the cap', async () => {
+  await using world = await startWorld({ apis: 4, env })
+  const accounts = await accountsOf(world, 10)
+  const outcomes = await Promise.all(
+    Array.from({ length: 200 }, (_, n) => create(accounts[n % 10]!, Math.floor(n / 10) % 4)),
+  )
+  expect(outcomes.filter((outcome) => !isRefusal(outcome))).toHaveLength(10 * cap)
+  expect(codesOf(outcomes)).toEqual(new Set(['concurrent_sandbox_limit_reached']))
+  expect(await mostAtOnce(world)).toBe(cap)
+  for (const account of accounts) {
+    expect((await account.call('getAccount')).body.concurrent).toEqual({ active: cap, limit: cap })
+  }
+})
+
+test('creates and destroys in every interleaving never exceed the cap', async () => {
+  await using world = await startWorld({ apis: 4, env })
+  const accounts = await accountsOf(world, 3)
+  let refused = 0
+  const churn = async (account: Account, api: number) => {
+    for (let round = 0; round < 8; round++) {
+      const outcome = await create(account, api)
+      if (isRefusal(outcome)) {
+        expect(outcome.code).toBe('concurrent_sandbox_limit_reached')
+        refused++
+      } else await account.call('destroySandbox', { params: { id: outcome.id }, api })
+    }
+  }
+  await Promise.all(accounts.flatMap((account) => [0, 1, 2, 3].map((api) => churn(account, api))))
+  expect(await mostAtOnce(world)).toBe(cap)
+  expect(refused).toBeGreaterThan(0)
+  // Each place came back: what is refused now would be a leak.
+  for (const account of accounts) {
+    for (let n = 0; n < cap; n++) expect(isRefusal(await create(account))).toBe(false)
+  }
+})
+
+describe('the concurrent quota', () => {
+  test('lists the sandboxes in the way, and says when the first of them ends', async () => {
+    await using world = await startWorld({ env })
+    const alice = await world.account()
+    const first = await alice.call('createSandbox', { body: { name: 'short', ttl_seconds: 600 } })
+    const second = await alice.call('createSandbox', { body: {} })
+    const refusal = await create(alice)
+    if (!isRefusal(refusal)) return expect.unreachable()
+    expect(refusal).toMatchObject({ status: 429, code: 'concurrent_sandbox_limit_reached' })
+    expect(refusal.problem).toMatchObject({
+      limit: cap,
+      active: cap,
+      sandboxes: [first.body, second.body].map(({ id, name, created_at, expires_at }) => ({
+        id,
+        name,
+        created_at,
+        expires_at,
+      })),
+    })
+    expect(refusal.retryAfter).toBeGreaterThan(590)
+    expect(refusal.retryAfter).toBeLessThanOrEqual(600)
+    const [count] = await world.db.query('select count(*) from sandbox')
+    expect(count).toEqual({ count: String(cap) })
+  })
+
+  test('is asked before the monthly one', async () => {
+    await using world = await startWorld({ env })
+    const alice = await world.account()
+    await world.db.query('update account set concurrent_limit = 0, hours_limit = 0 where id = ?', [alice.id])
+    expect(codesOf([await create(alice)])).toEqual(new Set(['concurrent_sandbox_limit_reached']))
+    await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
+    expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
+  })
+
+  test('is not held by a sandbox past its end, though nobody has ended it yet', async () => {
+    await using world = await startWorld({ env: { ...env, SWEEP_SECONDS: '3600' } })
+    const alice = await world.account()
+    await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
+    const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 3 } })
+    // Nothing but the create itself is left to end it.
+    await world.redis.flushall()
+    await world.eventually(async () => !isRefusal(await create(alice)), 6_000)
+    const ended = await alice.call('getSandbox', { params: { id: body.id } })
+    expect(ended.body).toMatchObject({
+      state: 'destroyed',
+      destroy_reason: 'expired',
+      billed_seconds: expect.any(Number),
+    })
+    expect(ended.body.billed_seconds).toBeLessThanOrEqual(3)
+    expect(Date.parse(ended.body.destroyed_at!)).toBeGreaterThanOrEqual(Date.parse(body.expires_at))
+  })
+})
+
+describe('the monthly quota', () => {
+  const newYear = Date.UTC(2027, 0, 1)
+
+  test('at its edge: one millisecond under it admits, at it nobody passes, of 200 at once', async () => {
+    await using world = await startWorld({ apis: 4, env })
+    const [under, at] = await accountsOf(world, 2)
+    const now = new Date(newYear - 86_400_000)
+    await setClock(world.db, now)
+    const past = new Date(now.getTime() - 1_000)
+    await spend(world, under!.id, past, hours * hourMs - 1)
+    await spend(world, at!.id, past, hours * hourMs)
+    const outcomes = await Promise.all(
+      Array.from({ length: 200 }, (_, n) => create(n % 2 ? at! : under!, Math.floor(n / 2) % 4)),
+    )
+    const admitted = (account: number) => outcomes.filter((one, n) => n % 2 === account && !isRefusal(one))
+    expect(admitted(0)).toHaveLength(cap)
+    expect(admitted(1)).toHaveLength(0)
+    expect(codesOf(outcomes.filter((_, n) => n % 2 === 1))).toEqual(new Set(['monthly_usage_limit_reached']))
+    const { body } = await at!.call('getAccount')
+    expect(body.usage).toMatchObject({ month: '2026-12', milliseconds: hours * hourMs, sandbox_hours: hours })
+    expect(body.concurrent.active).toBe(0)
+  })
+
+  test('says what is used, and when the next month begins', async () => {
+    await using world = await startWorld({ env })
+    const alice = await world.account()
+    await setClock(world.db, new Date(newYear - 90_500))
+    await spend(world, alice.id, new Date(newYear - 100_000), 21 * hourMs)
+    const refusal = await create(alice)
+    expect(refusal).toMatchObject({
+      status: 429,
+      code: 'monthly_usage_limit_reached',
+      retryAfter: 91,
+      problem: { limit: hours, used: 21 },
+    })
+  })
+
+  test('200 creates at once across the end of a month: the old month admits none, the new one the cap', async () => {
+    await using world = await startWorld({ apis: 4, env })
+    const accounts = await accountsOf(world, 10)
+    await setClock(world.db, new Date(newYear - 10_000))
+    for (const { id } of accounts) await spend(world, id, new Date(newYear - 11_000), hours * hourMs)
+    await setClock(world.db, new Date(newYear - 700), { running: true })
+    const outcomes: Outcome[] = []
+    const keepTrying = async (account: Account, api: number) => {
+      for (const end = performance.now() + 2_500; performance.now() < end; ) {
+        outcomes.push(await create(account, api))
+      }
+    }
+    await Promise.all(accounts.flatMap((account) => [0, 1].map((api) => keepTrying(account, api * 2 + 1))))
+    expect(outcomes.length).toBeGreaterThan(200)
+    expect(codesOf(outcomes)).toEqual(
+      new Set(['monthly_usage_limit_reached', 'concurrent_sandbox_limit_reached']),
+    )
+    const rows = await world.db.query<{ created_at: string }>(
+      'select created_at from sandbox where destroyed_at is null order by created_at',
+    )
+    expect(rows).toHaveLength(10 * cap)
+    expect(Date.parse(rows[0]!.created_at)).toBeGreaterThanOrEqual(newYear)
+    expect(await mostAtOnce(world)).toBe(cap)
+  })
+
+  test('what runs over the end of a month is counted in both, each its part', async () => {
+    await using world = await startWorld({ env })
+    const alice = await world.account()
+    await setClock(world.db, new Date(newYear - 2_000))
+    const { body } = await alice.call('createSandbox')
+    await setClock(world.db, new Date(newYear - 1))
+    expect((await alice.call('getAccount')).body.usage).toMatchObject({
+      month: '2026-12',
+      milliseconds: 1_999,
+    })
+    await setClock(world.db, new Date(newYear + 500))
+    expect((await alice.call('getAccount')).body.usage).toMatchObject({ month: '2027-01', milliseconds: 500 })
+    const destroyed = await alice.call('destroySandbox', { params: { id: body.id } })
+    expect(destroyed.body.billed_seconds).toBe(2.5)
+  })
+
+  test("an operator's override in the account's row counts instead of the setting", async () => {
+    await using world = await startWorld({ env })
+    const alice = await world.account()
+    await world.db.query('update account set concurrent_limit = 3, hours_limit = 0.5 where id = ?', [
+      alice.id,
+    ])
+    const { body } = await alice.call('getAccount')
+    expect([body.concurrent.limit, body.usage.limit]).toEqual([3, 0.5])
+    const now = Date.UTC(2026, 11, 15)
+    await setClock(world.db, new Date(now))
+    await spend(world, alice.id, new Date(now - 1_000), 0.5 * hourMs - 1)
+    expect(isRefusal(await create(alice))).toBe(false)
+    await spend(world, alice.id, new Date(now - 1_000), 1)
+    expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
+  })
+})

@@ -1,0 +1,222 @@
+/** Sandboxes through the API: create, get, list, destroy. */
+import { describe, expect, test } from 'vitest'
+import { newSandboxId } from '../../shared/ids.ts'
+import type { Account } from '../world/account.ts'
+import { startWorld } from '../world/index.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({
+  env: { QUOTA_CONCURRENT_SANDBOXES: '100', SANDBOX_IMAGES: 'other:1', SANDBOX_MAX_SECONDS: '1800' },
+})
+
+describe('create', () => {
+  test('answers 201 with a sandbox that runs commands, and where it is', async () => {
+    const alice = await world.account()
+    const { status, body, headers } = await alice.call('createSandbox', {
+      body: { name: ' build ', metadata: { branch: 'main' }, image: 'other:1', ttl_seconds: 60 },
+    })
+    expect(status).toBe(201)
+    expect(headers.get('location')).toBe(`/v1/sandboxes/${body.id}`)
+    expect(body).toMatchObject({
+      state: 'active',
+      name: 'build',
+      image: 'other:1',
+      metadata: { branch: 'main' },
+      destroyed_at: null,
+      destroy_reason: null,
+      destroy_detail: null,
+      timings: { ready_ms: expect.any(Number) },
+    })
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(60_000)
+    expect(Date.parse(body.ready_at!)).toBeGreaterThanOrEqual(Date.parse(body.created_at))
+    const { body: result } = await alice.call('execCommand', {
+      params: { id: body.id },
+      body: { command: ['echo', 'hello'] },
+    })
+    expect(result).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'hello\n' })
+  })
+
+  test('needs no body, and then takes the defaults', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    expect(body).toMatchObject({ name: null, image: 'debian:bookworm-slim', metadata: {} })
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(1_800_000)
+  })
+
+  test('answers 202 at once where that is preferred, and the sandbox becomes ready', async () => {
+    const alice = await world.account()
+    const { status, body, headers } = await alice.call('createSandbox', {
+      headers: { prefer: 'wait=5, Respond-Async; x=1' },
+    })
+    expect(status).toBe(202)
+    expect(headers.get('preference-applied')).toBe('respond-async')
+    expect(body).toMatchObject({ state: 'active', ready_at: null, billed_seconds: 0 })
+    await world.eventually(async () => (await get(alice, body.id)).ready_at, 10_000)
+  })
+
+  test('gives commands its environment, and shows it to nobody', async () => {
+    const alice = await world.account()
+    const value = 'a value of "many" \'kinds\'\n$HOME'
+    const { body } = await alice.call('createSandbox', { body: { env: { TOKEN: value } } })
+    expect(JSON.stringify(body)).not.toContain('a value of')
+    const { body: result } = await alice.call('execCommand', {
+      params: { id: body.id },
+      body: { command: 'printf %s "$TOKEN"' },
+    })
+    expect(result.stdout).toBe(value)
+    const [row] = await world.db.query('select sandbox::text as text, sealed_env from sandbox where id = ?', [
+      body.id,
+    ])
+    expect(row!.text).not.toContain('TOKEN')
+    expect((row!.sealed_env as Buffer).toString('latin1')).not.toContain('TOKEN')
+  })
+
+  test.each([
+    [{ ttl_seconds: 1801 }, 'ttl_seconds'],
+    [{ ttl_seconds: 0 }, 'ttl_seconds'],
+    [{ ttl_seconds: 1.5 }, 'ttl_seconds'],
+    [{ image: 'evil:latest' }, 'image'],
+    [{ name: '' }, 'name'],
+    [{ name: 'a\0b' }, 'name'],
+    [{ name: '\ud800' }, 'name'],
+    [{ metadata: { a: 1 } }, 'metadata.a'],
+    [{ metadata: { a: '\udfff' } }, 'metadata.a'],
+    [{ env: { '1A': 'x' } }, 'env.1A'],
+    [{ env: { A: 'x\0' } }, 'env.A'],
+    [{ cpu: 8 }, 'cpu'],
+    [[], ''],
+  ])('refuses %j and names the field', async (body, path) => {
+    const alice = await world.account()
+    await expect(alice.call('createSandbox', { body: body as never })).rejects.toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      problem: { errors: [{ path, message: expect.any(String) }] },
+    })
+    expect((await alice.call('listSandboxes')).body.data).toEqual([])
+  })
+
+  test('answers what became of a sandbox that was destroyed while it started', async () => {
+    await using slow = await startWorld()
+    const alice = await slow.account()
+    // The worker stands still, and is not yet missed.
+    slow.workers[0]!.signal('SIGSTOP')
+    const creating = alice.call('createSandbox')
+    creating.catch(() => {})
+    const started = await slow.eventually(async () => (await alice.call('listSandboxes')).body.data[0], 5_000)
+    await alice.call('destroySandbox', { params: { id: started.id } })
+    await expect(creating).rejects.toMatchObject({
+      status: 410,
+      code: 'sandbox_destroyed',
+      problem: { sandbox_id: started.id, destroy_reason: 'requested' },
+    })
+    slow.workers[0]!.signal('SIGCONT')
+  })
+})
+
+describe('destroy', () => {
+  test('answers the same again and again, and what it cost stays as it was', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const params = { id: body.id }
+    const first = await alice.call('destroySandbox', { params })
+    expect(first).toMatchObject({
+      status: 200,
+      body: { id: body.id, state: 'destroyed', destroy_reason: 'requested', destroy_detail: null },
+    })
+    const { ready_at, destroyed_at, billed_seconds } = first.body
+    expect(billed_seconds).toBe((Date.parse(destroyed_at!) - Date.parse(ready_at!)) / 1000)
+    for (const again of [
+      await alice.call('destroySandbox', { params }),
+      await alice.call('getSandbox', { params }),
+    ]) {
+      expect(again.body).toEqual(first.body)
+    }
+    expect((await alice.call('getAccount')).body.concurrent.active).toBe(0)
+  })
+
+  test('at once from many sides destroys once', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => alice.call('destroySandbox', { params: { id: body.id } })),
+    )
+    expect(new Set(answers.map((answer) => answer.body.destroyed_at)).size).toBe(1)
+  })
+
+  test('the pod follows', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    await alice.call('destroySandbox', { params: { id: body.id } })
+    await world.eventually(async () => {
+      const [row] = await world.db.query('select reaped_at from sandbox where id = ?', [body.id])
+      return row!.reaped_at
+    }, 10_000)
+  })
+})
+
+describe('list', () => {
+  test('shows newest first, page by page, by state', async () => {
+    const alice = await world.account()
+    const ids: string[] = []
+    for (let n = 0; n < 7; n++) ids.unshift(await insert(alice, n % 2 === 0))
+    for (const limit of [1, 2, 3, 7, 100]) expect(await listAll(alice, { limit })).toEqual(ids)
+    expect(await listAll(alice, { limit: 2, state: 'active' })).toEqual(ids.filter((_, n) => n % 2 === 0))
+    expect(await listAll(alice, { limit: 2, state: 'destroyed' })).toEqual(ids.filter((_, n) => n % 2 === 1))
+  })
+
+  test('a page stays where it was when newer ones are made', async () => {
+    const alice = await world.account()
+    const ids = [await insert(alice), await insert(alice), await insert(alice)].reverse()
+    const { body } = await alice.call('listSandboxes', { query: { limit: 2 } })
+    await insert(alice)
+    const next = await alice.call('listSandboxes', { query: { limit: 2, cursor: body.next_cursor! } })
+    expect(next.body.data.map(({ id }) => id)).toEqual([ids[2]])
+    expect(next.body.next_cursor).toBeNull()
+  })
+
+  test.each([
+    ['limit=0', 'limit'],
+    ['limit=101', 'limit'],
+    ['limit=x', 'limit'],
+    ['limit=1&limit=2', 'limit'],
+    ['state=gone', 'state'],
+    ['cursor=nonsense', 'cursor'],
+    ['cursor=', 'cursor'],
+    ['colour=red', 'colour'],
+  ])('refuses ?%s', async (query, path) => {
+    const alice = await world.account()
+    const response = await fetch(`${world.url()}/v1/sandboxes?${query}`, {
+      headers: { authorization: `Bearer ${alice.key}` },
+    })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'invalid_request', errors: [{ path }] })
+  })
+
+  async function listAll(account: Account, query: { limit: number; state?: 'active' | 'destroyed' }) {
+    const ids: string[] = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page = await account.call('listSandboxes', { query: cursor ? { ...query, cursor } : query })
+      expect(page.body.data.length).toBeLessThanOrEqual(query.limit)
+      ids.push(...page.body.data.map(({ id }) => id))
+      cursor = page.body.next_cursor
+    }
+    return ids
+  }
+})
+
+async function get(account: Account, id: string) {
+  return (await account.call('getSandbox', { params: { id } })).body
+}
+
+/** A row without a pod, which the workers leave alone. */
+async function insert(account: Account, isActive = true): Promise<string> {
+  const id = newSandboxId()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+     select ?, ?, 'any', now, now + interval '1 hour', ended, case when ended is null then null else 'requested' end,
+            coalesce(ended, now)
+       from (select sandlot_now() as now, case when ? then null else sandlot_now() + interval '1 second' end as ended) as of`,
+    [id, account.id, isActive],
+  )
+  return id
+}

@@ -1,0 +1,127 @@
+/** Usage is the sum of the billed intervals, cut to the month, to the millisecond. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { usage } from '../../api/usage.ts'
+import { newSandboxId } from '../../shared/ids.ts'
+import { setClock } from '../world/clock.ts'
+import type { World } from '../world/index.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ workers: 0 })
+
+/** Milliseconds since 1970. */
+interface Life {
+  created: number
+  expires: number
+  ready: number | null
+  destroyed: number | null
+}
+
+const minute = 60_000
+const newYear = Date.UTC(2027, 0, 1)
+/** Moments crowd around the end of a month, where mistakes are made. */
+const moment = fc.oneof(
+  fc.integer({ min: newYear - 40 * minute, max: newYear + 40 * minute }),
+  fc.integer({ min: Date.UTC(2026, 10, 28), max: Date.UTC(2027, 1, 3) }),
+  fc.constantFrom(newYear - 1, newYear, newYear + 1, Date.UTC(2026, 11, 1), Date.UTC(2027, 1, 1)),
+)
+const delay = fc.oneof(fc.integer({ min: 0, max: 31 * minute }), fc.constantFrom(0, 1))
+
+const life: fc.Arbitrary<Life> = fc
+  .record({
+    created: moment,
+    ttl: fc.integer({ min: 1, max: 1800 }),
+    startMs: fc.option(delay),
+    runMs: fc.option(delay),
+  })
+  .map(({ created, ttl, startMs, runMs }) => {
+    const ready = startMs === null ? null : created + startMs
+    return {
+      created,
+      expires: created + ttl * 1000,
+      ready,
+      destroyed: runMs === null ? null : (ready ?? created) + runMs,
+    }
+  })
+
+/** The same figure by other means: every interval as plain numbers. */
+function plainUsage(lives: Life[], month: string, now: number): number {
+  const [year, number] = month.split('-').map(Number) as [number, number]
+  const since = Date.UTC(year, number - 1, 1)
+  const until = Math.min(Date.UTC(year, number, 1), now)
+  let sum = 0
+  for (const { ready, destroyed, expires } of lives) {
+    if (ready === null) continue
+    const end = Math.min(destroyed ?? Number.POSITIVE_INFINITY, expires, until)
+    const start = Math.max(ready, since)
+    if (end > start) sum += end - start
+  }
+  return sum
+}
+
+test('usage equals the sum of the intervals for random histories, in every month', async () => {
+  const alice = await world.account()
+  await fc.assert(
+    fc.asyncProperty(fc.array(life, { maxLength: 25 }), moment, async (lives, now) => {
+      await setClock(world.db, new Date(now))
+      await write(world, alice.id, lives)
+      for (const month of ['2026-11', '2026-12', '2027-01', '2027-02']) {
+        const { milliseconds } = await usage(world.db, alice.id, month)
+        expect(milliseconds, month).toBe(plainUsage(lives, month, now))
+      }
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('the account shows the usage of the month that it is in UTC, also of what runs now', async () => {
+  const alice = await world.account()
+  const bob = await world.account()
+  const started = newYear - 10 * minute
+  await write(world, alice.id, [
+    { created: started, ready: started + 5, destroyed: null, expires: started + 30 * minute },
+  ])
+  await setClock(world.db, new Date(newYear - 1))
+  const december = await alice.call('getAccount')
+  expect(december.body.usage).toMatchObject({ month: '2026-12', milliseconds: 10 * minute - 6 })
+  await setClock(world.db, new Date(newYear + 7))
+  const january = await alice.call('getAccount')
+  expect(january.body.usage).toMatchObject({
+    month: '2027-01',
+    milliseconds: 7,
+    sandbox_hours: 7 / 3_600_000,
+  })
+  expect((await bob.call('getAccount')).body.usage.milliseconds).toBe(0)
+})
+
+test('a sandbox that never became ready costs nothing', async () => {
+  const alice = await world.account()
+  await setClock(world.db, new Date(newYear + 30 * minute))
+  await write(world, alice.id, [
+    { created: newYear, ready: null, destroyed: newYear + minute, expires: newYear + 30 * minute },
+  ])
+  const { body } = await alice.call('listSandboxes')
+  expect(body.data).toMatchObject([{ billed_seconds: 0, ready_at: null }])
+  expect((await alice.call('getAccount')).body.usage.milliseconds).toBe(0)
+})
+
+/** Replaces the history of an account. */
+async function write({ db }: World, accountId: string, lives: Life[]) {
+  await db.query('delete from sandbox where account_id = ?', [accountId])
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms))
+  for (const { created, expires, ready, destroyed } of lives) {
+    await db.query(
+      `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason)
+       values (?, ?, 'any', ?, ?, ?, ?, ?)`,
+      [
+        newSandboxId(),
+        accountId,
+        time(created),
+        time(expires),
+        time(ready),
+        time(destroyed),
+        destroyed === null ? null : 'requested',
+      ],
+    )
+  }
+}

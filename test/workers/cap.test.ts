@@ -1,0 +1,73 @@
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { findSandbox } from '../../shared/sandboxes.ts'
+import { openDriver } from '../../workers/drivers/open.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+const capSeconds = 4
+const env = { SANDBOX_MAX_SECONDS: String(capSeconds) }
+/** So long that no pass comes within a test. */
+const noSweep = { SWEEP_SECONDS: '3600' }
+
+describeOnBothDrivers('the cap', (driver) => {
+  test('ends a sandbox by the delayed job, with no sweep at work', async () => {
+    await using world = await startWorld({ driver, env: { ...env, ...noSweep } })
+    const sandboxId = await create(world)
+    await expectExpired(world, sandboxId)
+  })
+
+  test('ends a sandbox by the sweep, with its job lost', async () => {
+    await using world = await startWorld({ driver, env })
+    const sandboxId = await create(world)
+    await world.redis.flushall()
+    await expectExpired(world, sandboxId)
+  })
+
+  test("ends a sandbox by the pod's own deadline, with every worker stopped", async () => {
+    await using world = await startWorld({ driver, env: { ...env, ...noSweep } })
+    const sandboxId = await create(world)
+    await Promise.all(world.workers.map((worker) => worker.kill()))
+    const [installation] = await world.db.query<{ id: string }>('select id from installation')
+    const open = {
+      settings: world.settings,
+      installationId: installation!.id,
+      log: pino({ level: 'silent' }),
+    }
+    const looking = await openDriver(open)
+    try {
+      expect((await looking.list()).map(({ sandboxId, death }) => [sandboxId, death])).toEqual([
+        [sandboxId, undefined],
+      ])
+      await world.eventually(async () => {
+        const pod = (await looking.list())[0]
+        return !pod || pod.death?.reason === 'expired'
+      }, 30_000)
+    } finally {
+      await looking.close()
+    }
+    // Nobody was there to end the row; the first worker that comes does, and bills no more than the cap.
+    expect((await findSandbox(world.db, sandboxId))?.destroyed_at).toBeNull()
+    await world.startWorker({ SWEEP_SECONDS: '1' })
+    await expectExpired(world, sandboxId)
+  })
+})
+
+async function create(world: World): Promise<string> {
+  const alice = await world.account()
+  const { status, body } = await alice.call('createSandbox')
+  expect(status).toBe(201)
+  return body.id
+}
+
+async function expectExpired(world: World, sandboxId: string) {
+  await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.reaped_at, 60_000)
+  const sandbox = (await findSandbox(world.db, sandboxId))!
+  expect(sandbox.destroy_reason).toBe('expired')
+  const [row] = await world.db.query<{ ms: string }>(
+    `select billed_ms(ready_at, destroyed_at, expires_at, '-infinity', 'infinity') as ms from sandbox where id = ?`,
+    [sandboxId],
+  )
+  expect(Number(row!.ms)).toBeLessThanOrEqual(capSeconds * 1000)
+  expect(Number(row!.ms)).toBeGreaterThan(0)
+}

@@ -1,0 +1,101 @@
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findSandbox } from '../../shared/sandboxes.ts'
+import { type CrashPoint, crashPoints } from '../../workers/crash-points.ts'
+import type { Driver } from '../../workers/drivers/driver.ts'
+import { openDriver } from '../../workers/drivers/open.ts'
+import type { Account } from '../world/account.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+/** How long the workers may take to mend what a death left. */
+const mendMs = 60_000
+
+console.log(`crash points: ${crashPoints.length}`)
+
+describeOnBothDrivers('a worker is killed', (driverName) => {
+  let world: World
+  let driver: Driver
+
+  beforeAll(async () => {
+    world = await startWorld({ driver: driverName, workers: 0 })
+    driver = await openWorldDriver(world)
+  }, 60_000)
+  afterAll(async () => {
+    // The world looks for what is left only where it knows of workers.
+    await world.startWorker()
+    await expectAgreement(world, driver)
+    await driver.close()
+    await world[Symbol.asyncDispose]()
+  }, 120_000)
+
+  test.each(crashPoints)(
+    'at "%s", and Redis is flushed: rows and pods agree again',
+    async (point) => {
+      const alice = await world.account()
+      const doomed = await world.startDoomedWorker(point)
+      // Sees the worker die by itself: it was alive when the sandbox was asked for.
+      const sandboxId = await bringTo(point, world, alice)
+      expect(await doomed.ended).toBe('SIGKILL')
+      await world.redis.flushall()
+
+      const worker = await world.startWorker()
+      await world.eventually(async () => isSettled(world, sandboxId), mendMs)
+      await expectAgreement(world, driver)
+      await expectBilledOnce(world, alice, sandboxId, point)
+      await worker.stop()
+    },
+    180_000,
+  )
+})
+
+/** Does what makes a worker reach the point. @returns the sandbox it is about */
+async function bringTo(point: CrashPoint, world: World, alice: Account): Promise<string> {
+  const isAboutCap = point.startsWith('expire') || point.startsWith('sweep')
+  const { body } = await alice.call('createSandbox', {
+    body: isAboutCap ? { ttl_seconds: 3 } : {},
+    headers: { prefer: 'respond-async' },
+  })
+  if (point.startsWith('create')) return body.id
+  await world.eventually(async () => (await findSandbox(world.db, body.id))?.ready_at, 30_000)
+  if (point.startsWith('delete')) await alice.call('destroySandbox', { params: { id: body.id } })
+  // Without its delayed job, the sweep is what ends it.
+  if (point.startsWith('sweep')) await world.redis.flushall()
+  return body.id
+}
+
+/** Whether it came to one of the two ends: ready, or destroyed and cleaned up. */
+async function isSettled(world: World, sandboxId: string): Promise<boolean> {
+  const sandbox = await findSandbox(world.db, sandboxId)
+  return Boolean(sandbox?.destroyed_at ? sandbox.reaped_at : sandbox?.ready_at)
+}
+
+/** No pod without a live row, no live row without its pod. */
+async function expectAgreement(world: World, driver: Driver): Promise<void> {
+  await world.eventually(async () => {
+    const rows = await world.db.query<{ id: string; pod_uid: string }>(
+      'select id, pod_uid from sandbox where destroyed_at is null order by id',
+    )
+    const pods = (await driver.list()).filter((pod) => !pod.death)
+    const told = pods.map(({ sandboxId, uid }) => ({ id: sandboxId, pod_uid: uid }))
+    expect(told.sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual(rows)
+    return true
+  }, mendMs)
+}
+
+/** The account's usage is its one sandbox's interval, and nothing for one that never was ready. */
+async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: CrashPoint) {
+  if (point.startsWith('create')) await alice.call('destroySandbox', { params: { id: sandboxId } })
+  await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)
+  const rows = await world.db.query<{ id: string }>('select id from sandbox where account_id = ?', [alice.id])
+  expect(rows).toHaveLength(1)
+  const sandbox = (await findSandbox(world.db, sandboxId))!
+  const end = Math.min(sandbox.destroyed_at!.getTime(), sandbox.expires_at.getTime())
+  const { body } = await alice.call('getAccount')
+  expect(body.usage.milliseconds).toBe(sandbox.ready_at ? end - sandbox.ready_at.getTime() : 0)
+}
+
+async function openWorldDriver({ db, settings }: World): Promise<Driver> {
+  const [installation] = await db.query<{ id: string }>('select id from installation')
+  return await openDriver({ settings, installationId: installation!.id, log: pino({ level: 'silent' }) })
+}

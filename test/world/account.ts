@@ -1,0 +1,146 @@
+/** An account of a world, and calls in its name. */
+import { randomUUID } from 'node:crypto'
+import type * as z from 'zod'
+import { type Endpoint, Problem, type Sent } from '../../shared/contract/endpoint.ts'
+import type { ErrorCode } from '../../shared/contract/errors.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import type { RouteName } from '../../shared/contract/routes.ts'
+import type { World } from './index.ts'
+
+type Endpoints = typeof endpoints
+type Part<N extends RouteName, P extends 'params' | 'query' | 'body'> = P extends keyof Endpoints[N]
+  ? Sent<Endpoints[N][P]>
+  : never
+
+export interface CallOptions<N extends RouteName> {
+  params?: Part<N, 'params'>
+  query?: Partial<Part<N, 'query'>>
+  body?: Part<N, 'body'>
+  headers?: Record<string, string>
+  /** Which API process answers; the first unless told. */
+  api?: number
+  signal?: AbortSignal
+}
+
+export interface Answer<T> {
+  status: number
+  headers: Headers
+  body: T
+}
+
+type ReplyOf<N extends RouteName> = Endpoints[N] extends { reply: infer R extends z.ZodType }
+  ? z.output<R>
+  : undefined
+
+/** What `call` rejects with: the status, the code and all other members of the problem. */
+export class Refusal extends Error {
+  override name = 'Refusal'
+  readonly status: number
+  readonly code: ErrorCode
+  readonly headers: Headers
+  readonly problem: z.output<typeof Problem>
+
+  constructor(status: number, headers: Headers, problem: z.output<typeof Problem>) {
+    super(`${status} ${problem.code}: ${problem.detail}`)
+    this.status = status
+    this.code = problem.code as ErrorCode
+    this.headers = headers
+    this.problem = problem
+  }
+
+  /** Whole seconds of Retry-After. */
+  get retryAfter(): number {
+    return Number(this.headers.get('retry-after') ?? Number.NaN)
+  }
+}
+
+export interface NewAccount {
+  email?: string
+  password?: string
+  api?: number
+}
+
+export interface Account {
+  id: string
+  email: string
+  password: string
+  token: string
+  key: string
+  keyId: string
+  /**
+   * Calls a route with the credential it needs, and holds the answer against the contract.
+   * @throws {Refusal} for every answer that is no success
+   */
+  call<N extends RouteName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
+  /** Makes another API key of the same account, and calls with it. */
+  withNewKey(): Promise<Account>
+  /** The same account, calling with another credential. */
+  with(credentials: Partial<Pick<Account, 'token' | 'key'>>): Account
+}
+
+export async function signUp(world: World, options: NewAccount = {}): Promise<Account> {
+  const { email = `${randomUUID()}@example.com`, password = `password of ${email}`, api = 0 } = options
+  const { body } = await callAs(world, {}, 'signUp', { body: { email, password }, api })
+  const made = { id: body.account.id, email: body.account.email, password, token: body.token }
+  return makeKey(world, made, api)
+}
+
+async function makeKey(
+  world: World,
+  of: Pick<Account, 'id' | 'email' | 'password' | 'token'>,
+  api?: number,
+): Promise<Account> {
+  const created = await callAs(world, of, 'createApiKey', { body: {}, ...(api === undefined ? {} : { api }) })
+  return accountOf(world, { ...of, key: created.body.key, keyId: created.body.id })
+}
+
+type Facts = Pick<Account, 'id' | 'email' | 'password' | 'token' | 'key' | 'keyId'>
+
+const accountOf = (world: World, facts: Facts): Account => ({
+  ...facts,
+  call: (name, options) => callAs(world, facts, name, options),
+  withNewKey: () => makeKey(world, facts),
+  with: (credentials) => accountOf(world, { ...facts, ...credentials }),
+})
+
+/** Calls a route as whoever has these credentials. @throws {Refusal} */
+export async function callAs<N extends RouteName>(
+  world: Pick<World, 'url'>,
+  credentials: { token?: string; key?: string },
+  name: N,
+  options: CallOptions<N> = {},
+): Promise<Answer<ReplyOf<N>>> {
+  const endpoint: Endpoint = endpoints[name]
+  const credential = endpoint.credential === 'none' ? undefined : credentials[endpoint.credential]
+  const response = await fetch(`${world.url(options.api)}${pathOf(endpoint, options as object)}`, {
+    method: endpoint.method,
+    headers: {
+      ...(credential ? { authorization: `Bearer ${credential}` } : {}),
+      ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...options.headers,
+    },
+    body: options.body === undefined ? null : JSON.stringify(options.body),
+    signal: options.signal ?? null,
+    redirect: 'error',
+  })
+  const text = await response.text()
+  const { status, headers } = response
+  if (!response.ok) throw new Refusal(status, headers, Problem.parse(JSON.parse(text)))
+  if (status !== endpoint.status && status !== endpoint.alsoStatus) {
+    throw new Error(`${name} answered ${status}, which the contract does not know`)
+  }
+  const body = endpoint.reply ? endpoint.reply.parse(JSON.parse(text)) : undefined
+  return { status, headers, body: body as ReplyOf<N> }
+}
+
+/** The path of a route with its parameters and query filled in. */
+export function pathOf(
+  endpoint: Pick<Endpoint, 'path'>,
+  { params, query }: { params?: object | undefined; query?: object | undefined } = {},
+): string {
+  const path = endpoint.path.replace(/:(\w+)/g, (_, name: string) =>
+    encodeURIComponent((params as Record<string, string> | undefined)?.[name] ?? 'missing'),
+  )
+  const fields = new URLSearchParams(query as Record<string, string>)
+  return fields.size === 0 ? path : `${path}?${fields}`
+}

@@ -1,0 +1,34 @@
+/** A request over node:http, for what fetch hides: the address it comes from, raw bytes, the connection. */
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+export interface RawRequest {
+  method?: string
+  headers?: Record<string, string>
+  body?: string | Buffer
+  /** One of this machine's, such as 127.0.0.2. */
+  from?: string
+}
+
+export interface RawAnswer {
+  status: number
+  headers: IncomingHttpHeaders
+  text: string
+}
+
+export function send(
+  url: string,
+  { method = 'GET', headers = {}, body, from }: RawRequest = {},
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, { method, headers, agent: false, ...(from ? { localAddress: from } : {}) })
+    outgoing.on('response', (response) => {
+      text(response).then(
+        (text) => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+        reject,
+      )
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}

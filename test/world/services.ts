@@ -1,0 +1,66 @@
+/** Databases of one world alone, so that a test may stop, kill, freeze and empty them. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts'
+import { prepareRedis, redisUrl } from '../../scripts/services/redis.ts'
+import { type RunningService, type Service, startService } from '../../scripts/services/service.ts'
+import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
+
+export interface Plug {
+  url: string
+  /** Ends it in order; nothing that it holds is lost. */
+  stop(): Promise<void>
+  kill(): Promise<void>
+  freeze(): void
+  /** Starts it again, or wakes it, where it was; does nothing for one that runs. */
+  start(): Promise<void>
+}
+
+export async function ownRedis(folder: string, watchdog: Watchdog): Promise<Plug> {
+  const socketDir = join(folder, 'r')
+  mkdirSync(socketDir)
+  const service = await prepareRedis(
+    { directory: join(folder, 'redis'), socketDir, log: join(folder, 'redis.log') },
+    console.error,
+  )
+  return plug(service, redisUrl(socketDir), watchdog)
+}
+
+export async function ownPostgres(folder: string, watchdog: Watchdog): Promise<Plug> {
+  const socketDir = join(folder, 'p')
+  mkdirSync(socketDir)
+  const place = { directory: join(folder, 'postgres'), socketDir, log: join(folder, 'postgres.log') }
+  const service = await preparePostgres({ ...place, throwaway: true }, watchdog)
+  return plug(service, postgresUrl(socketDir), watchdog)
+}
+
+async function plug(service: Service, url: string, watchdog: Watchdog): Promise<Plug> {
+  let running: RunningService | undefined = await startService(service, watchdog)
+  let isFrozen = false
+  const wake = () => {
+    if (isFrozen && running) process.kill(-running.pid, 'SIGCONT')
+    isFrozen = false
+  }
+  return {
+    url,
+    async stop() {
+      wake()
+      await running?.stop()
+      running = undefined
+    },
+    async kill() {
+      if (!running) return
+      process.kill(-running.pid, 'SIGKILL')
+      await running.ended
+      running = undefined
+    },
+    freeze() {
+      process.kill(-running!.pid, 'SIGSTOP')
+      isFrozen = true
+    },
+    async start() {
+      wake()
+      running ??= await startService(service, watchdog)
+    },
+  }
+}
