@@ -1,0 +1,43 @@
+/**
+ * Which base addresses are taken. An API key is a full-privilege, long-lived credential and must not
+ * travel in cleartext: `https://` alone, or `http://` to this machine (SPEC 1.5, 5.4).
+ */
+import { CliError } from './errors.ts'
+
+/** What may follow `http://`, as it is typed and as it is understood. */
+const localHosts = ['localhost', '127.0.0.1']
+
+/**
+ * Reads a base address. Its path is kept as a prefix of every route.
+ * @param source where it was given, for the message
+ * @returns without a slash at its end
+ * @throws {CliError} `address_refused`
+ */
+export function readAddress(text: string, source: string): string {
+  const refuse = (why: string) =>
+    new CliError(
+      'address_refused',
+      `The base address ${JSON.stringify(text)} (${source}) is refused: ${why}.`,
+      {
+        hint: 'It must be https://…, or http:// with the host exactly localhost or 127.0.0.1.',
+      },
+    )
+  // URL parsing drops spaces and control characters and turns \ into /: what is meant must be typed.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  if (/[\s\u0000-\u0020\u007f-\u009f\\]/.test(text))
+    throw refuse('it holds a space, a control character or a backslash')
+  const typed = /^(https?):\/\/([^/?#]+)/i.exec(text)
+  if (typed === null || !URL.canParse(text)) throw refuse('it is not an http:// or https:// address')
+  const url = new URL(text)
+  if (url.username !== '' || url.password !== '' || typed[2]!.includes('@'))
+    throw refuse('it holds a user name')
+  if (text.includes('?') || text.includes('#')) throw refuse('it holds a query or a fragment')
+  if (url.protocol === 'http:' && !isLocal(url.hostname, typed[2]!)) {
+    throw refuse('the API key would travel in cleartext')
+  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+}
+
+/** `0x7f.1` and `2130706433` parse to 127.0.0.1, so the host as typed has to be right too. */
+const isLocal = (parsed: string, typed: string): boolean =>
+  localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

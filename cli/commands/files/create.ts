@@ -1,0 +1,56 @@
+/** `sandlot files create PATH`: writes a file, from an option, a local file or stdin. */
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../input.ts'
+import { printable } from '../../output.ts'
+import { selectSession } from '../../session.ts'
+
+interface Options {
+  content?: string
+  fromFile?: string
+  overwrite?: boolean
+  mode?: string
+}
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .argument('<path>', 'relative to /workspace, or absolute')
+    .option('--content <text>', 'what the file shall hold')
+    .option('--from-file <file>', 'a file of this machine to take it from; - is stdin')
+    .option('--overwrite', 'replace a file that is there')
+    .option('--mode <mode>', 'permissions in octal, such as 755')
+    .addHelpText('after', '\nWithout --content and --from-file, the content is what is piped in.')
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    await settings.baseUrl()
+    await settings.apiKey()
+    const content = await readContent(options, output.note)
+    const id = await selectSession(settings, api)
+    const created = await api.call('createFile', {
+      params: { id },
+      body: {
+        path: args[0]!,
+        ...content,
+        ...(options.mode !== undefined && { mode: options.mode }),
+        ...(options.overwrite && { overwrite: true }),
+      },
+    })
+    output.result(created, `${printable(created.path)}\n`)
+    output.aside(`${created.size} bytes written.`)
+  })
+}
+
+async function readContent({ content, fromFile }: Options, note: (text: string) => void) {
+  if (content !== undefined && fromFile !== undefined) {
+    throw new CliError('usage', '--content and --from-file do not go together.')
+  }
+  if (content !== undefined) return { content }
+  if (fromFile === undefined && !hasPipedInput()) {
+    throw new CliError('usage', 'There is nothing to write: pass --content or --from-file, or pipe it in.')
+  }
+  const bytes =
+    fromFile === undefined || fromFile === '-' ? await readInput(note) : await readLocalFile(fromFile)
+  const text = decodeUtf8(bytes)
+  return text === undefined
+    ? { content: bytes.toString('base64'), encoding: 'base64' as const }
+    : { content: text }
+}

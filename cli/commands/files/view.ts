@@ -1,0 +1,22 @@
+/** `sandlot files view PATH`: a file's bytes on stdout. */
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { readLines } from '../../parse.ts'
+import { selectSession } from '../../session.ts'
+
+interface Options {
+  lines?: string
+}
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .argument('<path>', 'relative to /workspace, or absolute')
+    .option('--lines <first:last>', 'some lines alone, such as 3:7, 3:, :7 or 3')
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    const lines = options.lines === undefined ? {} : readLines(options.lines)
+    const id = await selectSession(settings, api)
+    const file = await api.call('viewFile', { params: { id }, query: { path: args[0]!, ...lines } })
+    output.result(file, Buffer.from(file.content, file.encoding))
+    if (file.truncated)
+      output.note(`sandlot: the file was cut: it has ${file.size} bytes. --lines shows other parts.`)
+  })
+}

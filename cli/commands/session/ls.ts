@@ -1,0 +1,40 @@
+/** `sandlot session ls`: sessions, newest first. */
+import { Option } from 'commander'
+import { type Define, handleWith } from '../../command.ts'
+import { table } from '../../output.ts'
+import { readCount } from '../../parse.ts'
+
+interface Options {
+  all?: boolean
+  state: 'active' | 'destroyed' | 'all'
+  limit: string
+  cursor?: string
+}
+
+export const define: Define = (command) => {
+  command
+    .option('-a, --all', 'those that are destroyed too')
+    .addOption(new Option('--state <state>').choices(['active', 'destroyed', 'all']).default('active'))
+    .option('--limit <count>', 'at most so many, up to 100', '100')
+    .option('--cursor <cursor>', 'go on where the page before ended')
+  handleWith<Options>(command, async ({ options, api, output }) => {
+    const page = await api.call('listSandboxes', {
+      query: {
+        state: options.all ? 'all' : options.state,
+        limit: readCount(options.limit, '--limit'),
+        cursor: options.cursor,
+      },
+    })
+    const rows = page.data.map(({ id, state, name, image, created_at, expires_at, destroyed_at }) => [
+      id,
+      state,
+      name ?? '',
+      image,
+      created_at,
+      destroyed_at ?? expires_at,
+    ])
+    output.result(page, table(['ID', 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows))
+    if (rows.length === 0) output.aside('No sessions. `sandlot session create` makes one.')
+    if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
+  })
+}

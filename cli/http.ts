@@ -1,0 +1,96 @@
+/** One HTTP exchange over node:http(s), which starts 8 ms sooner than fetch. Follows no redirect. */
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { CliError } from './errors.ts'
+
+export interface Exchange {
+  url: URL
+  method: string
+  headers: Record<string, string>
+  body?: string | undefined
+  /** For the whole exchange, once connected. */
+  timeoutMs: number
+}
+
+export interface Answer {
+  status: number
+  headers: IncomingMessage['headers']
+  text: string
+}
+
+/** The exchange failed below HTTP. */
+export class ConnectionError extends CliError {
+  /** Whether the service may have seen the request: false when no connection came about. */
+  readonly reached: boolean
+
+  constructor(message: string, hint: string | undefined, reached: boolean) {
+    super('network', message, { hint })
+    this.reached = reached
+  }
+}
+
+const connectMs = 10_000
+/** Node fires a longer timer at once. */
+const longestTimerMs = 2 ** 31 - 1
+
+/** @throws {ConnectionError} */
+export async function exchange({ url, method, headers, body, timeoutMs }: Exchange): Promise<Answer> {
+  const request = await open(url, { method, headers: { ...headers, connection: 'close' } })
+  let connected = false
+  const timers = [
+    setTimeout(() => connected || request.destroy(timeout(connectMs)), connectMs),
+    setTimeout(() => request.destroy(timeout(timeoutMs)), Math.min(timeoutMs, longestTimerMs)),
+  ]
+  request.on('socket', (socket) => {
+    socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      connected = true
+    })
+  })
+  try {
+    const response = await receive(request, body)
+    return { status: response.statusCode ?? 0, headers: response.headers, text: await text(response) }
+  } catch (error) {
+    throw explain(error as NodeJS.ErrnoException, url, connected)
+  } finally {
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+/** Loads node:http when it is needed: 30 ms that a command with nothing to send does not spend. */
+async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
+  // As Node is told to, through a proxy too (NODE_USE_ENV_PROXY).
+  if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
+  const { Agent, request } = await import('node:http')
+  // To this machine never through a proxy: the key would leave it in cleartext.
+  return request(url, { ...options, agent: new Agent() })
+}
+
+const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    // Stays for the life of the request: a late error must not end the process.
+    request.on('error', reject)
+    request.on('response', resolve)
+    request.end(body)
+  })
+
+const timeout = (milliseconds: number) =>
+  Object.assign(new Error(`no answer within ${milliseconds / 1000} s`), { code: 'ETIMEDOUT' })
+
+function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: boolean): ConnectionError {
+  const { code = '', message } = error
+  const fail = (what: string, hint?: string) => new ConnectionError(what, hint, reached)
+  const check = 'Check the address (`sandlot config show`) and that the service runs.'
+  if (code === 'ECONNREFUSED') return fail(`Nothing listens at ${origin}.`, check)
+  if (code === 'ENOTFOUND') return fail(`The host of ${origin} is not known.`, check)
+  if (code === 'EAI_AGAIN')
+    return fail(`The host of ${origin} could not be looked up.`, 'Is the network there?')
+  if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
+    return fail(
+      `The certificate of ${origin} is not trusted: ${message}.`,
+      'NODE_EXTRA_CA_CERTS names a file with more authorities.',
+    )
+  }
+  if (code === 'EPROTO') return fail(`${origin} does not speak TLS: is it http://?`, check)
+  const what = reached ? 'The connection to' : 'Connecting to'
+  return fail(`${what} ${origin} failed: ${message || code}.`, reached ? undefined : check)
+}

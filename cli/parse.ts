@@ -1,0 +1,52 @@
+/** Reads what options hold. Each throws a usage error that says what was expected. */
+import { CliError } from './errors.ts'
+
+const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** `500ms`, `30s`, `10m`, `1h`; a bare number is seconds. @returns milliseconds, at least 1 */
+export function readDuration(text: string, option: string): number {
+  const [, amount, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? []
+  const milliseconds = Math.round(Number(amount) * units[unit]!)
+  if (milliseconds >= 1) return milliseconds
+  throw new CliError(
+    'usage',
+    `${option} ${JSON.stringify(text)} is not a duration such as 500ms, 30s, 10m or 1h.`,
+  )
+}
+
+/** `NAME=VALUE`, several times. */
+export function readPairs(texts: string[] | undefined, option: string): Record<string, string> | undefined {
+  if (texts === undefined) return undefined
+  return Object.fromEntries(
+    texts.map((text) => {
+      const at = text.indexOf('=')
+      if (at < 1) throw new CliError('usage', `${option} ${JSON.stringify(text)} is not NAME=VALUE.`)
+      return [text.slice(0, at), text.slice(at + 1)]
+    }),
+  )
+}
+
+/** `3:7`, `3:`, `:7` or `3`; both ends count, from 1. */
+export function readLines(text: string): { start_line?: number; end_line?: number } {
+  const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text) ?? []
+  const start = first === undefined ? undefined : Number(first)
+  const end = colon === undefined ? start : last === undefined ? undefined : Number(last)
+  if (
+    (start === undefined && end === undefined) ||
+    start === 0 ||
+    end === 0 ||
+    (start ?? 1) > (end ?? Infinity)
+  ) {
+    throw new CliError('usage', `--lines ${JSON.stringify(text)} is not a range such as 3:7, 3:, :7 or 3.`)
+  }
+  return {
+    ...(start === undefined ? {} : { start_line: start }),
+    ...(end === undefined ? {} : { end_line: end }),
+  }
+}
+
+/** A whole number of at least 1. */
+export function readCount(text: string, option: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new CliError('usage', `${option} ${JSON.stringify(text)} is not a whole number of 1 or more.`)
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+/**
+ * Starts the client in the clone. Everything is there already but for the first time, or on an old
+ * Node: then it is built, installed, or run again on the project's own Node. Plain JavaScript for Node 20.
+ */
+const oldest = 22
+
+if (Number(process.versions.node.split('.')[0]) < oldest) await runAgain()
+else await runClient()
+
+async function runClient() {
+  try {
+    await import('./dist/main.js')
+  } catch (error) {
+    const isMissing = error.code === 'ERR_MODULE_NOT_FOUND' && error.url?.endsWith('/cli/dist/main.js')
+    if (!isMissing) throw error
+    await prepare(async () => {
+      const { buildCli } = await import('../scripts/build-cli.mjs')
+      await buildCli()
+    })
+    await import('./dist/main.js')
+  }
+}
+
+async function runAgain() {
+  await prepare(async () => {
+    const { projectNode, runOnNode } = await import('../scripts/project-node.mjs')
+    const { fileURLToPath } = await import('node:url')
+    const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)]
+    process.exitCode = await runOnNode(projectNode(), args)
+  })
+}
+
+/** Installs what is missing, then goes on; failures are words on stderr. */
+async function prepare(goOn) {
+  try {
+    const { ensureInstalled } = await import('../scripts/install.mjs')
+    await ensureInstalled()
+    await goOn()
+  } catch (error) {
+    console.error(error.message)
+    process.exit(1)
+  }
+}

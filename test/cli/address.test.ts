@@ -1,0 +1,151 @@
+/** Which base addresses are taken and which refused, wherever they come from. */
+import { describe, expect, test } from 'vitest'
+import { readAddress } from '../../cli/address.ts'
+import { createSettings } from '../../cli/settings.ts'
+import { Home } from './client.ts'
+
+const taken: [typed: string, meant: string][] = [
+  ['https://api.example.com', 'https://api.example.com'],
+  ['https://api.example.com/', 'https://api.example.com'],
+  ['https://api.example.com:8443', 'https://api.example.com:8443'],
+  ['https://api.example.com:443', 'https://api.example.com'],
+  ['HTTPS://API.Example.COM', 'https://api.example.com'],
+  ['https://example.com/sandlot/', 'https://example.com/sandlot'],
+  ['https://10.0.0.1', 'https://10.0.0.1'],
+  ['https://[::1]:8443', 'https://[::1]:8443'],
+  ['http://localhost', 'http://localhost'],
+  ['http://localhost:8080', 'http://localhost:8080'],
+  ['http://localhost:8080/', 'http://localhost:8080'],
+  ['http://localhost/prefix', 'http://localhost/prefix'],
+  ['HTTP://LOCALHOST:8080', 'http://localhost:8080'],
+  ['http://127.0.0.1', 'http://127.0.0.1'],
+  ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+]
+
+const refused = [
+  // in cleartext to elsewhere
+  'http://example.com',
+  'HTTP://example.com',
+  'hTTp://example.com:443',
+  'http://localhost.example.com',
+  'http://localhost.',
+  'http://xlocalhost',
+  'http://127.0.0.1.example.com',
+  'http://127.0.0.2',
+  'http://10.0.0.1',
+  'http://0.0.0.0:8080',
+  'http://[::1]:8080',
+  'http://[::ffff:127.0.0.1]:8080',
+  // spellings that parse to 127.0.0.1 or localhost, and are neither
+  'http://0x7f.1',
+  'http://2130706433',
+  'http://017700000001',
+  'http://127.1',
+  'http://127.0.1',
+  'http://127.0.0.01',
+  'http://127.0.0.1.',
+  'http://%6cocalhost',
+  'http://ｌocalhost',
+  'http://127。0。0。1',
+  // somebody else behind a user name
+  'http://localhost@example.com',
+  'http://localhost:8080@example.com',
+  'http://user@localhost',
+  'https://user:password@example.com',
+  'https://@example.com',
+  'http://@localhost',
+  // what the parser would straighten out
+  'http:evil',
+  'http:localhost',
+  'http:/localhost',
+  'http:\\\\localhost',
+  'http://localhost\\@example.com',
+  'http:///localhost',
+  'https:example.com',
+  'https:///example.com',
+  ' http://localhost',
+  'https://example.com ',
+  '\thttp://example.com',
+  'ht\ntp://example.com',
+  'http://local\thost',
+  // other things
+  'localhost:8080',
+  'example.com',
+  '//example.com',
+  'ftp://example.com',
+  'file:///etc/passwd',
+  'ws://localhost',
+  'javascript:alert(1)',
+  'https://',
+  'http://',
+  'https://:443',
+  'http://localhost:99999',
+  'https://example.com?a=b',
+  'https://example.com/#a',
+  'http://localhost?',
+  'http://localhost#',
+]
+
+describe('an address that is taken', () => {
+  test.each(taken)('%s means %s', (typed, meant) => {
+    expect(readAddress(typed, 'test')).toBe(meant)
+  })
+
+  test('leaves the client at exactly the address that was meant', () => {
+    for (const [, meant] of taken) expect(new URL(`${meant}/v1/account`).href).toBe(`${meant}/v1/account`)
+  })
+})
+
+describe('an address that is refused', () => {
+  test.each(refused.map((typed) => [typed]))(
+    '%j is refused from flag, environment and file alike',
+    async (typed) => {
+      using home = new Home()
+      home.writeConfig(`base_url = ${JSON.stringify(typed)}\n`)
+      const environment = home.environment()
+      const sources = {
+        '--url': createSettings({ url: typed }, environment),
+        SANDLOT_URL: createSettings({}, { ...environment, SANDLOT_URL: typed }),
+        [home.configFile]: createSettings({}, environment),
+      }
+      for (const [source, settings] of Object.entries(sources)) {
+        const error = await settings.baseUrl().catch((thrown) => thrown)
+        expect(error).toMatchObject({ code: 'address_refused', exitCode: 2 })
+        expect(error.message).toContain(source)
+      }
+    },
+  )
+
+  test('is refused by the built client, exit code 2, before anything is sent', async () => {
+    for (const typed of [
+      'http://example.com',
+      'http://0x7f.1',
+      'http:evil',
+      'http://localhost@example.com',
+    ]) {
+      using home = new Home()
+      home.writeConfig(`base_url = ${JSON.stringify(typed)}\napi_key = "sandlot_live_x"\n`)
+      const key = { SANDLOT_API_KEY: 'sandlot_live_x' }
+      const runs = await Promise.all([
+        home.run(['whoami', '--url', typed], { env: key }),
+        home.run(['whoami'], { env: { ...key, SANDLOT_URL: typed } }),
+        home.run(['whoami']),
+        home.run(['config', 'set-url', typed]),
+        home.run(['signup', '--url', typed, '--email', 'a@example.com', '--password-stdin'], { input: 'x' }),
+        home.run(['config', 'show']),
+      ])
+      for (const { code, stderr, stdout } of runs) {
+        expect(stderr).toContain('is refused')
+        expect(stdout).toBe('')
+        expect(code).toBe(2)
+      }
+    }
+  })
+
+  test('is refused by exec too, as a failure of the client', async () => {
+    using home = new Home()
+    const { code, json } = await home.run(['exec', '--json', '--url', 'http://example.com', '--', 'true'])
+    expect(code).toBe(125)
+    expect(json().error).toMatchObject({ code: 'address_refused', exit_code: 125 })
+  })
+})

@@ -1,0 +1,191 @@
+/** The built client against peers that a real service is not: that redirect, hang up, or are no Sandlot. */
+import { writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { makeCertificate } from './certificate.ts'
+import { clientPath, Home, runProcess } from './client.ts'
+import { startPeer } from './peer.ts'
+
+const key = 'sandlot_live_secret'
+
+const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: key, ...more })
+const hangUp = (_: IncomingMessage, response: ServerResponse) => void response.destroy()
+
+test('no redirect is followed, whatever its status', async () => {
+  using home = new Home()
+  await using target = await startPeer((_, response) => response.end('{}'))
+  for (const status of [301, 302, 303, 307, 308]) {
+    await using peer = await startPeer((_, response) =>
+      response.writeHead(status, { location: `${target.url}/v1/account` }).end(),
+    )
+    const { code, json, stderr } = await home.run(['whoami', '--json'], { env: env(peer.url) })
+    expect(code).toBe(8)
+    expect(json().error).toMatchObject({ code: 'redirected', status })
+    expect(stderr).toContain(target.url)
+    expect(peer.asked).toHaveLength(1)
+  }
+  expect(target.asked).toEqual([])
+})
+
+test('a peer that is no Sandlot is told apart from a failure of the service', async () => {
+  using home = new Home()
+  for (const [status, body] of [
+    [200, '<html>Welcome</html>'],
+    [404, '<html>Not found</html>'],
+    [500, '{"error": "no"}'],
+  ] as const) {
+    await using peer = await startPeer((_, response) => response.writeHead(status).end(body))
+    const { code, json } = await home.run(['whoami', '--json'], { env: env(peer.url) })
+    expect(json().error).toMatchObject({ code: 'unexpected_answer', status })
+    expect(code).toBe(8)
+  }
+})
+
+test('a read whose connection breaks is tried three times, a command once', async () => {
+  using home = new Home()
+  await using peer = await startPeer(hangUp)
+  expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
+  expect(peer.asked.map(({ line }) => line)).toEqual(Array(3).fill('GET /v1/account'))
+
+  peer.asked.length = 0
+  const exec = await home.run(['exec', '--session', 'sbx_a', '--', 'true'], { env: env(peer.url) })
+  expect(exec.code).toBe(125)
+  expect(peer.asked.map(({ line }) => line)).toEqual(['POST /v1/sandboxes/sbx_a/exec'])
+})
+
+test('a create whose connection breaks is tried again under one Idempotency-Key, the next create under another', async () => {
+  using home = new Home()
+  await using peer = await startPeer(hangUp)
+  for (let run = 0; run < 2; run += 1) {
+    expect(await home.run(['session', 'create'], { env: env(peer.url) })).toMatchObject({ code: 8 })
+  }
+  const keys = peer.asked.map(({ headers }) => headers['idempotency-key'])
+  expect(keys).toHaveLength(6)
+  expect(new Set(keys.slice(0, 3)).size).toBe(1)
+  expect(new Set(keys).size).toBe(2)
+})
+
+test('what goes to this machine goes through no proxy, also when Node is told to use one', async () => {
+  using home = new Home()
+  await using proxy = await startPeer((_, response) => response.end('{}'))
+  await using peer = await startPeer((_, response) => response.writeHead(500).end())
+  const proxied = { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy.url, http_proxy: proxy.url }
+  await home.run(['whoami'], { env: env(peer.url, proxied) })
+  expect(proxy.asked).toEqual([])
+  expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
+})
+
+test('https works as Node does it: an unknown certificate is refused, NODE_EXTRA_CA_CERTS adds one', async () => {
+  using home = new Home()
+  const certificate = makeCertificate()
+  await using peer = await startPeer((_, response) => response.writeHead(500).end(), certificate)
+  const refused = await home.run(['whoami', '--json'], { env: env(peer.url) })
+  expect(refused.json().error).toMatchObject({ code: 'network', exit_code: 8 })
+  expect(refused.stderr).toContain('NODE_EXTRA_CA_CERTS')
+  expect(peer.asked).toEqual([])
+
+  const file = join(home.folder, 'ca.pem')
+  writeFileSync(file, certificate.cert)
+  const taken = await home.run(['whoami', '--json'], { env: env(peer.url, { NODE_EXTRA_CA_CERTS: file }) })
+  expect(taken.json().error.code).toBe('unexpected_answer')
+  expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
+})
+
+test('https to a peer that speaks no TLS says so', async () => {
+  using home = new Home()
+  await using peer = await startPeer((_, response) => response.end())
+  const { code, stderr } = await home.run(['whoami'], { env: env(peer.url.replace('http:', 'https:')) })
+  expect(code).toBe(8)
+  expect(stderr).toContain('does not speak TLS')
+})
+
+test('the key is sent to the address alone, and printed nowhere', async () => {
+  using home = new Home()
+  await using peer = await startPeer((_, response) => response.writeHead(500).end())
+  const { stdout, stderr } = await home.run(['whoami', '--json'], { env: env(peer.url) })
+  expect(stdout + stderr).not.toContain(key)
+})
+
+test('a path of the base address stands before every route', async () => {
+  using home = new Home()
+  await using peer = await startPeer((_, response) => response.writeHead(500).end())
+  await home.run(['session', 'get', 'a/b?c'], { env: env(`${peer.url}/behind/here/`) })
+  expect(peer.asked[0]?.line).toBe('GET /behind/here/v1/sandboxes/a%2Fb%3Fc')
+})
+
+test('escape sequences in what a peer says do not reach the terminal', async () => {
+  using home = new Home()
+  const problem = { code: 'not_found', detail: 'no \u001b[31mred\u0007', request_id: 'req_1', status: 404 }
+  await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
+  const { code, stderr } = await home.run(['whoami'], { env: env(peer.url) })
+  expect(code).toBe(3)
+  expect(stderr).toContain('red')
+  for (const control of ['\u001b', '\u0007']) expect(stderr).not.toContain(control)
+})
+
+test('an unknown code of a newer service still has the exit code of its status', async () => {
+  using home = new Home()
+  for (const [status, exitCode] of [
+    [400, 2],
+    [401, 4],
+    [404, 3],
+    [409, 5],
+    [429, 7],
+    [503, 8],
+    [418, 1],
+  ]) {
+    const problem = { code: 'brand_new', detail: 'New.', request_id: 'req_1', status }
+    await using peer = await startPeer((_, response) =>
+      response.writeHead(status!).end(JSON.stringify(problem)),
+    )
+    expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: exitCode })
+  }
+})
+
+test('ctrl-c while the service is silent ends with 130, with --json in JSON too', async () => {
+  using home = new Home()
+  let asked = () => {}
+  await using peer = await startPeer(() => asked())
+  for (const args of [
+    ['whoami', '--json'],
+    ['exec', '--json', '--session', 'sbx_a', 'true'],
+  ]) {
+    const { code, json } = await home.run(args, {
+      env: env(peer.url),
+      onStart: (child) => {
+        asked = () => void child.kill('SIGINT')
+      },
+    })
+    expect(code).toBe(130)
+    expect(json().error).toMatchObject({ code: 'interrupted', exit_code: 130 })
+  }
+})
+
+test('a reader that closes stdout early is no failure', async () => {
+  using home = new Home()
+  const account = {
+    id: 'acc_1',
+    email: 'a@example.com',
+    usage: { sandbox_hours: 0, limit: 20 },
+    concurrent: { active: 0, limit: 2 },
+  }
+  await using peer = await startPeer((_, response) => response.end(JSON.stringify(account)))
+  const { code, stderr } = await home.run(['whoami'], {
+    env: env(peer.url),
+    onStart: (child) => void child.stdout?.destroy(),
+  })
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+})
+
+test('a full disk behind stdout is one', async () => {
+  using home = new Home()
+  const { code, stderr } = await runProcess(
+    'sh',
+    ['-c', '"$0" "$@" > /dev/full', process.execPath, clientPath, 'config', 'show'],
+    home.environment(),
+  )
+  expect(stderr).toContain('ENOSPC')
+  expect(code).toBe(1)
+})

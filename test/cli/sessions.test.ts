@@ -1,0 +1,260 @@
+/** The built client against the real service: from sign-up to a destroyed sandbox. */
+import { readFileSync, statSync } from 'node:fs'
+import { parse } from 'smol-toml'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startWorld, type World } from '../world/index.ts'
+import { clientPath, Home } from './client.ts'
+import { openTerminal } from './terminal.ts'
+import { makeUsers, password, type Users } from './users.ts'
+
+let world: World
+let users: Users
+beforeAll(async () => {
+  world = await startWorld()
+  users = makeUsers(world.url())
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+describe('signup', () => {
+  test('makes an account and a key, and saves the address and the key', async () => {
+    using home = new Home()
+    const { code, json, stderr } = await users.signUp(home, 'Alice@Example.com', '--json')
+    expect(code).toBe(0)
+    expect(stderr).toBe('')
+    const { account, api_key } = json()
+    expect(json()).toMatchObject({
+      account: { email: 'alice@example.com' },
+      account_existed: false,
+      base_url: world.url(),
+    })
+    const saved = parse(readFileSync(home.configFile, 'utf8'))
+    expect(saved).toEqual({ base_url: world.url(), api_key: expect.stringMatching(/^sandlot_live_\w{49}$/) })
+    expect(String(saved.api_key).slice(-4)).toBe(api_key.last_four)
+    expect(JSON.stringify(json())).not.toContain(saved.api_key)
+    expect(statSync(home.configFile).mode & 0o777).toBe(0o600)
+    expect((await home.run(['whoami', '--json'])).json().id).toBe(account.id)
+  })
+
+  test('at a terminal asks for both, echoes no password, and goes all the way', async () => {
+    using home = new Home()
+    const email = users.newEmail()
+    const terminal = openTerminal(
+      [process.execPath, clientPath, 'signup', '--url', world.url()],
+      home.environment(),
+    )
+    await terminal.shows('Email')
+    terminal.type(`${email}\r`)
+    await terminal.shows('Password')
+    terminal.type(`${password}\r`)
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen()).toContain(email)
+    expect(terminal.screen()).not.toContain('horse')
+    expect((await home.run(['whoami'])).stdout).toContain(email)
+  })
+
+  test('--password works, and warns', async () => {
+    using home = new Home()
+    const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password', password]
+    const { code, stderr } = await home.run(args)
+    expect(code).toBe(0)
+    expect(stderr).toContain('Warning: --password')
+    expect(stderr).not.toContain('horse')
+  })
+
+  test('run again goes on with the account that is there, when the password is its', async () => {
+    using user = await users.newUser()
+    const first = parse(readFileSync(user.home.configFile, 'utf8')).api_key
+    const again = await users.signUp(user.home, user.email, '--json')
+    expect(again.code).toBe(0)
+    expect(again.json().account_existed).toBe(true)
+    expect(again.stderr).toContain('has an account already')
+    expect(parse(readFileSync(user.home.configFile, 'utf8')).api_key).not.toBe(first)
+  })
+
+  test('with the email of an account and another password changes nothing, exit code 5', async () => {
+    using user = await users.newUser()
+    const before = readFileSync(user.home.configFile, 'utf8')
+    const args = ['signup', '--email', user.email, '--password-stdin', '--json']
+    const { code, json } = await user.run(args, { input: 'another password' })
+    expect(code).toBe(5)
+    expect(json().error).toMatchObject({ code: 'email_taken', request_id: expect.any(String) })
+    expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
+  })
+
+  test('with a short password names the field, exit code 2', async () => {
+    using home = new Home()
+    const args = ['signup', '--url', world.url(), '--email', users.newEmail(), '--password-stdin']
+    const { code, stderr } = await home.run(args, { input: 'short' })
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/password.*10 characters/)
+  })
+
+  test('says when an environment variable will win over what it saved', async () => {
+    using home = new Home()
+    const args = ['signup', '--email', users.newEmail(), '--password-stdin']
+    const env = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
+    const { stderr } = await home.run(args, { env, input: password })
+    expect(stderr).toContain('SANDLOT_API_KEY is set')
+    expect(stderr).toContain('SANDLOT_URL is set')
+  })
+})
+
+test('whoami prints email, id, usage and sandboxes on four lines', async () => {
+  await using user = await users.newSession()
+  const { stdout, code } = await user.run(['whoami'])
+  const { id } = (await user.run(['whoami', '--json'])).json()
+  expect(code).toBe(0)
+  const lines = stdout.split('\n')
+  expect(lines.slice(0, 2)).toEqual([user.email, id])
+  expect(lines[2]).toMatch(/^0\.0\d\/20 sandbox-hours this month$/)
+  expect(lines.slice(3)).toEqual(['1/2 concurrent sandboxes', ''])
+})
+
+describe('keys', () => {
+  const ask = (email: string, ...args: string[]) => ['keys', ...args, '--email', email, '--password-stdin']
+
+  test('lists and revokes with email and password, and keeps neither', async () => {
+    using user = await users.newUser()
+    const before = readFileSync(user.home.configFile, 'utf8')
+    const list = await user.run([...ask(user.email, 'ls'), '--json'], { input: password })
+    const [key] = list.json().data
+    expect(list.json().data).toHaveLength(1)
+    expect((await user.run(ask(user.email, 'ls'), { input: password })).stdout).toContain(key.id)
+    expect(await user.run(ask(user.email, 'rm', key.id), { input: password })).toMatchObject({
+      code: 0,
+      stdout: `${key.id}\n`,
+    })
+    expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
+    const whoami = await user.run(['whoami', '--json'])
+    expect(whoami.code).toBe(4)
+    expect(whoami.json().error.code).toBe('invalid_credentials')
+  })
+
+  test('an unknown key is exit code 3, a wrong password 4', async () => {
+    using user = await users.newUser()
+    expect(await user.run(ask(user.email, 'rm', 'key_none'), { input: password })).toMatchObject({ code: 3 })
+    expect(await user.run(ask(user.email, 'ls'), { input: 'another password' })).toMatchObject({ code: 4 })
+  })
+})
+
+describe('sessions', () => {
+  test('are created, shown, listed and destroyed', async () => {
+    using user = await users.newUser()
+    const created = await user.run([
+      'session',
+      'create',
+      '--name',
+      'first',
+      '--metadata',
+      'a=b=c',
+      '--ttl',
+      '10m',
+    ])
+    expect(created.stdout).toMatch(/^sbx_\w+\n$/)
+    const id = created.stdout.trim()
+    const got = (await user.run(['session', 'get', '--json'])).json()
+    expect(got).toMatchObject({ id, state: 'active', name: 'first', metadata: { a: 'b=c' } })
+    expect(Date.parse(got.expires_at) - Date.parse(got.created_at)).toBe(600_000)
+    expect((await user.run(['session', 'get', id])).stdout).toMatch(/^name +first$/m)
+    expect((await user.run(['session', 'ls'])).stdout.split('\t').slice(0, 3)).toEqual([
+      id,
+      'active',
+      'first',
+    ])
+
+    expect(await user.run(['session', 'rm', id])).toMatchObject({ code: 2, stdout: '' })
+    expect(await user.run(['session', 'rm', id, '--yes'])).toMatchObject({ code: 0, stdout: `${id}\n` })
+    expect(await user.run(['session', 'rm', id, '--yes'])).toMatchObject({ code: 0 })
+    expect(await user.run(['session', 'ls'])).toMatchObject({ code: 0, stdout: '' })
+    expect((await user.run(['session', 'ls', '--all'])).stdout).toContain(`${id}\tdestroyed`)
+    expect((await user.run(['session', 'ls', '--state', 'destroyed', '--json'])).json().data).toHaveLength(1)
+  })
+
+  test('--async answers before the session is ready, and exec waits for it', async () => {
+    using user = await users.newUser()
+    const { json, code } = await user.run(['session', 'create', '--async', '--json'])
+    expect(code).toBe(0)
+    expect(json()).toMatchObject({ state: 'active', ready_at: null })
+    expect(await user.run(['exec', 'echo', 'there'])).toMatchObject({ code: 0, stdout: 'there\n' })
+    await user.run(['session', 'rm', '--yes'])
+  })
+
+  test('at a terminal rm asks, and a yes destroys', async () => {
+    await using user = await users.newSession()
+    const terminal = openTerminal([process.execPath, clientPath, 'session', 'rm'], user.home.environment())
+    await terminal.shows(`Destroy ${user.id}?`)
+    terminal.type('y\r')
+    expect(await terminal.ended).toBe(0)
+    expect((await user.run(['session', 'get', user.id, '--json'])).json().state).toBe('destroyed')
+  })
+
+  test('what rm could do is told although another id is unknown, exit code 3', async () => {
+    await using user = await users.newSession()
+    const { code, stdout, stderr } = await user.run(['session', 'rm', '--yes', 'sbx_none', user.id])
+    expect({ code, stdout }).toEqual({ code: 3, stdout: `${user.id}\n` })
+    expect(stderr).toContain('sbx_none')
+  })
+
+  test('are chosen when there is one, named when there are several, and missed when there is none', async () => {
+    using user = await users.newUser()
+    const none = await user.run(['files', 'view', 'x', '--json'])
+    expect(none.json().error).toMatchObject({ code: 'no_session', exit_code: 3 })
+    expect(none.code).toBe(3)
+    expect(await user.run(['exec', 'true'])).toMatchObject({ code: 125 })
+
+    const ids = [await user.run(['session', 'create']), await user.run(['session', 'create'])].map(
+      ({ stdout }) => stdout.trim(),
+    )
+    const several = await user.run(['files', 'view', 'x', '--json'])
+    expect(several.code).toBe(5)
+    expect(
+      several
+        .json()
+        .error.sessions.map(({ id }: { id: string }) => id)
+        .sort(),
+    ).toEqual([...ids].sort())
+    for (const id of ids) expect(several.stderr).toContain(id)
+    expect(await user.run(['exec', 'true'])).toMatchObject({ code: 125 })
+
+    expect(await user.run(['exec', '--session', ids[0]!, 'touch', 'mark'])).toMatchObject({ code: 0 })
+    const there = ['exec', 'test', '-e', 'mark']
+    expect(await user.run(there, { env: { SANDLOT_SESSION: ids[0]! } })).toMatchObject({ code: 0 })
+    expect(await user.run(there, { env: { SANDLOT_SESSION: ids[1]! } })).toMatchObject({ code: 1 })
+    const flagWins = ['exec', '-s', ids[0]!, 'test', '-e', 'mark']
+    expect(await user.run(flagWins, { env: { SANDLOT_SESSION: ids[1]! } })).toMatchObject({ code: 0 })
+
+    const refused = await user.run(['session', 'create', '--json'])
+    expect(refused.code).toBe(6)
+    expect(refused.json().error).toMatchObject({ code: 'concurrent_sandbox_limit_reached', status: 429 })
+    for (const id of ids) expect(refused.stderr).toContain(id)
+    expect(await user.run(['session', 'rm', '--yes', ...ids])).toMatchObject({ code: 0 })
+  })
+
+  test("somebody else's is no such thing, exit code 3", async () => {
+    await using owner = await users.newSession()
+    using other = await users.newUser()
+    expect(await other.run(['session', 'get', owner.id])).toMatchObject({ code: 3 })
+    expect(await other.run(['session', 'rm', '--yes', owner.id])).toMatchObject({ code: 3 })
+    expect(await other.run(['exec', '-s', owner.id, 'true'])).toMatchObject({ code: 125 })
+  })
+})
+
+test('a rate limit is exit code 7, and says when to try again', async () => {
+  await using slow = await startWorld({ workers: 0, env: { RATE_LOGIN_PER_MINUTE: '1' } })
+  using home = new Home()
+  const args = [
+    'keys',
+    'ls',
+    '--url',
+    slow.url(),
+    '--email',
+    'nobody@example.com',
+    '--password-stdin',
+    '--json',
+  ]
+  expect(await home.run(args, { input: password })).toMatchObject({ code: 4 })
+  const { code, json, stderr } = await home.run(args, { input: password })
+  expect(code).toBe(7)
+  expect(json().error).toMatchObject({ code: 'rate_limited', retry_after: expect.any(Number) })
+  expect(stderr).toMatch(/Try again in \d+ s/)
+})

@@ -1,0 +1,228 @@
+/** Where settings come from, and the file that keeps them. */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'smol-toml'
+import { expect, test } from 'vitest'
+import { Home } from './client.ts'
+
+const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
+
+test('a flag wins over the environment, and the environment over the file', async () => {
+  using home = new Home()
+  home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('file')}"\n`)
+  const env = {
+    SANDLOT_URL: 'https://environment.example',
+    SANDLOT_API_KEY: key('envi'),
+    SANDLOT_SESSION: 'sbx_e',
+  }
+  const flags = ['--url', 'https://flag.example', '--api-key', key('flag'), '--session', 'sbx_f']
+  const show = async (args: string[], more = {}) =>
+    (await home.run(['config', 'show', '--json', ...args], more)).json()
+
+  expect(await show(flags, { env })).toEqual({
+    base_url: { value: 'https://flag.example', source: '--url' },
+    api_key: { value: '…flag', source: '--api-key' },
+    session: { value: 'sbx_f', source: '--session' },
+    file: home.configFile,
+  })
+  expect(await show([], { env })).toEqual({
+    base_url: { value: 'https://environment.example', source: 'SANDLOT_URL' },
+    api_key: { value: '…envi', source: 'SANDLOT_API_KEY' },
+    session: { value: 'sbx_e', source: 'SANDLOT_SESSION' },
+    file: home.configFile,
+  })
+  expect(await show([])).toEqual({
+    base_url: { value: 'https://file.example', source: home.configFile },
+    api_key: { value: '…file', source: home.configFile },
+    session: null,
+    file: home.configFile,
+  })
+  expect(await show([], { env: { SANDLOT_URL: '' } })).toMatchObject({
+    base_url: { source: home.configFile },
+  })
+})
+
+test('config show says from where each setting comes, and never shows the key', async () => {
+  using home = new Home()
+  home.writeConfig(`base_url = "https://file.example"\napi_key = "${key('abcd')}"\n`)
+  const { code, stdout, stderr } = await home.run(['config', 'show'], {
+    env: { SANDLOT_URL: 'https://b.example' },
+  })
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^base_url +https:\/\/b\.example +\(SANDLOT_URL\)$/m)
+  expect(stdout).toMatch(/^api_key +…abcd +\(.*config\.toml\)$/m)
+  expect(stdout).toMatch(/^session +not set$/m)
+  expect(stdout + stderr).not.toContain('xxxx')
+})
+
+test('config show warns when others may read the file', async () => {
+  using home = new Home()
+  home.writeConfig('base_url = "https://file.example"\n')
+  chmodSync(home.configFile, 0o644)
+  expect((await home.run(['config', 'show'])).stderr).toContain('chmod 600')
+  chmodSync(home.configFile, 0o600)
+  expect((await home.run(['config', 'show'])).stderr).toBe('')
+})
+
+test('set-url and set-key save both, 0600 in a 0700 folder', async () => {
+  using home = new Home()
+  expect(await home.run(['config', 'set-url', 'HTTP://LOCALHOST:8080/'])).toMatchObject({ code: 0 })
+  expect(await home.run(['config', 'set-key', key('abcd')])).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: '',
+  })
+  expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({
+    base_url: 'http://localhost:8080',
+    api_key: key('abcd'),
+  })
+  expect(modeOf(home.configFile)).toBe('600')
+  expect(modeOf(home.configFolder)).toBe('700')
+})
+
+test('a file and a folder that were open to others are closed by the next save', async () => {
+  using home = new Home()
+  home.writeConfig('base_url = "https://a.example"\n')
+  chmodSync(home.configFile, 0o644)
+  chmodSync(home.configFolder, 0o755)
+  await home.run(['config', 'set-key', key('abcd')])
+  expect(modeOf(home.configFile)).toBe('600')
+  expect(modeOf(home.configFolder)).toBe('700')
+})
+
+test('set-key takes the key from a pipe, and asks for none off a terminal', async () => {
+  using home = new Home()
+  expect(await home.run(['config', 'set-key', '-'], { input: `${key('pipe')}\n` })).toMatchObject({ code: 0 })
+  expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({ api_key: key('pipe') })
+  expect(await home.run(['config', 'set-key'])).toMatchObject({ code: 2 })
+  expect(await home.run(['config', 'set-key', 'two words'])).toMatchObject({ code: 2 })
+  expect(await home.run(['config', 'set-key', 'line\nbreak'])).toMatchObject({ code: 2 })
+})
+
+test('what the client does not know in the file stays, comments included', async () => {
+  using home = new Home()
+  const text =
+    '# mine\ncolour = "blue"\nbase_url = "https://old.example" # the old one\n\n[later]\n# deep\nbase_url = "kept"\nwhen = 2026-11-21\n'
+  home.writeConfig(text)
+  await home.run(['config', 'set-url', 'https://new.example'])
+  await home.run(['config', 'set-key', key('abcd')])
+  expect(readFileSync(home.configFile, 'utf8')).toBe(
+    `api_key = "${key('abcd')}"\n${text.replace('base_url = "https://old.example" # the old one', 'base_url = "https://new.example"')}`,
+  )
+})
+
+test('a spelling of the file that cannot be changed line by line is written anew, and nothing is lost', async () => {
+  using home = new Home()
+  home.writeConfig(
+    'base_url = """\nhttps://old.example"""\n"api_key" = "old"\nothers = ["""\nbase_url = 1\n"""]\n',
+  )
+  await home.run(['config', 'set-url', 'https://new.example'])
+  expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({
+    base_url: 'https://new.example',
+    api_key: 'old',
+    others: ['base_url = 1\n'],
+  })
+})
+
+test('a file that does not parse is refused and left as it is', async () => {
+  using home = new Home()
+  const text = `base_url = "https://a.example"\napi_key = "${key('abcd')}\n`
+  home.writeConfig(text)
+  const before = statSync(home.configFile)
+  const runs = [
+    await home.run(['config', 'set-url', 'https://b.example']),
+    await home.run(['config', 'set-key', key('efgh')]),
+    await home.run(['config', 'show']),
+    await home.run(['whoami']),
+    await home.run(['signup', '--url', 'https://a.example', '--email', 'a@example.com', '--password-stdin'], {
+      input: 'a long password',
+    }),
+  ]
+  for (const { code, stderr } of runs) {
+    expect(stderr).toContain('not valid TOML')
+    expect(stderr).not.toContain('xxxx')
+    expect(code).toBe(2)
+  }
+  expect(readFileSync(home.configFile, 'utf8')).toBe(text)
+  expect(statSync(home.configFile)).toMatchObject({ ino: before.ino, mtimeMs: before.mtimeMs })
+})
+
+test('a broken file is no hindrance when flags and environment say it all', async () => {
+  using home = new Home()
+  home.writeConfig('broken')
+  const { code, json } = await home.run([
+    'whoami',
+    '--json',
+    '--url',
+    'http://127.0.0.1:1',
+    '--api-key',
+    key('abcd'),
+  ])
+  expect(code).toBe(8)
+  expect(json().error.code).toBe('network')
+})
+
+test('a value of the wrong kind in the file is named', async () => {
+  using home = new Home()
+  home.writeConfig('base_url = 1\n')
+  const { code, stderr } = await home.run(['whoami'])
+  expect(code).toBe(2)
+  expect(stderr).toContain('base_url')
+})
+
+test('a symbolic link to the file stays one', async () => {
+  using home = new Home()
+  const real = join(home.folder, 'dotfiles.toml')
+  writeFileSync(real, 'base_url = "https://a.example"\n')
+  mkdirSync(home.configFolder, { recursive: true })
+  symlinkSync(real, home.configFile)
+  await home.run(['config', 'set-url', 'https://b.example'])
+  expect(parse(readFileSync(real, 'utf8'))).toEqual({ base_url: 'https://b.example' })
+  expect(readFileSync(home.configFile, 'utf8')).toBe(readFileSync(real, 'utf8'))
+})
+
+test('whoever reads while others write sees a whole file, and no temporary file is left', async () => {
+  using home = new Home()
+  home.writeConfig(`base_url = "https://a.example"\nlong = "${'y'.repeat(100_000)}"\n`)
+  let writing = true
+  const writers = Promise.all(
+    Array.from({ length: 12 }, (_, index) => home.run(['config', 'set-url', `https://${index}.example`])),
+  ).finally(() => {
+    writing = false
+  })
+  let reads = 0
+  while (writing) {
+    const { base_url, long } = parse(readFileSync(home.configFile, 'utf8'))
+    expect(base_url).toMatch(/^https:\/\/\w+\.example$/)
+    expect(long).toHaveLength(100_000)
+    reads += 1
+    await new Promise(setImmediate)
+  }
+  expect((await writers).map(({ code }) => code)).toEqual(Array(12).fill(0))
+  expect(reads).toBeGreaterThan(10)
+  expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
+})
+
+test('a save that fails leaves the old file and no temporary one', async () => {
+  using home = new Home()
+  mkdirSync(home.configFile, { recursive: true })
+  expect(await home.run(['config', 'set-url', 'https://a.example'])).toMatchObject({ code: 2 })
+  expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
+})
+
+test('without XDG_CONFIG_HOME, or with a relative one, the file is in ~/.config', async () => {
+  using home = new Home()
+  await home.run(['config', 'set-url', 'https://a.example'], { env: { XDG_CONFIG_HOME: 'relative' } })
+  expect(existsSync(join(home.folder, '.config', 'sandlot', 'config.toml'))).toBe(true)
+})
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)

@@ -1,0 +1,128 @@
+/** How the command line answers before any service is asked. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { clientPath, Home } from './client.ts'
+
+const configured = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
+
+test('sandlot alone prints help to stderr, exit code 2', async () => {
+  using home = new Home()
+  const { code, stdout, stderr } = await home.run([])
+  expect(code).toBe(2)
+  expect(stdout).toBe('')
+  for (const name of ['signup', 'session', 'exec', 'files', 'whoami', 'keys', 'config'])
+    expect(stderr).toContain(name)
+})
+
+test('--version prints the version of the package', async () => {
+  using home = new Home()
+  const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'))
+  for (const flag of ['--version', '-V']) {
+    expect(await home.run([flag])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
+  }
+})
+
+test('help is on stdout when it is asked for, and shows the options of the command', async () => {
+  using home = new Home()
+  const [whole, flag, word] = await Promise.all([
+    home.run(['--help']),
+    home.run(['session', 'create', '--help']),
+    home.run(['help', 'session', 'create']),
+  ])
+  expect(whole).toMatchObject({ code: 0, stderr: '' })
+  expect(whole.stdout).toContain('Exit codes')
+  expect(flag).toMatchObject({ code: 0, stderr: '' })
+  expect(flag.stdout).toContain('--ttl')
+  expect(word.stdout).toBe(flag.stdout)
+})
+
+const wrong: string[][] = [
+  ['nonsense'],
+  ['session'],
+  ['session', 'nonsense'],
+  ['session', 'ls', '--nonsense'],
+  ['session', 'ls', '--state', 'nonsense'],
+  ['session', 'ls', '--limit', '0'],
+  ['session', 'get', 'a', 'b'],
+  ['session', 'get', '..'],
+  ['session', 'create', '--ttl', 'soon'],
+  ['session', 'create', '--metadata', 'nonsense'],
+  ['session', 'rm', 'sbx_a'],
+  ['files', 'view'],
+  ['files', 'view', 'a', '--lines', '7:3'],
+  ['files', 'view', 'a', '--lines', '0:3'],
+  ['files', 'create', 'a'],
+  ['files', 'create', 'a', '--content', 'x', '--from-file', 'y'],
+  ['keys', 'rm'],
+  ['keys', 'ls'],
+  ['keys', 'ls', '--email', 'a@example.com'],
+  ['signup'],
+  ['signup', '--email', 'a@example.com'],
+  ['signup', '--email', 'a@example.com', '--password', 'x', '--password-stdin'],
+  ['config', 'set-url'],
+]
+
+describe('wrong usage', () => {
+  test.each(wrong.map((args) => [args]))('%j ends with 2 and says why on stderr', async (args) => {
+    using home = new Home()
+    const plain = await home.run(args, { env: configured })
+    expect(plain.stderr).not.toBe('')
+    expect(plain.stdout).toBe('')
+    expect(plain.code).toBe(2)
+    const json = await home.run([...args, '--json'], { env: configured })
+    expect(json.json().error).toMatchObject({ code: 'usage', exit_code: 2 })
+    expect(json.code).toBe(2)
+  })
+
+  const wrongExec = [
+    [],
+    ['--nonsense', 'true'],
+    ['-c', 'true', '--', 'true'],
+    ['--timeout', 'x', 'true'],
+    ['--env', '=', 'true'],
+  ]
+  test.each(wrongExec.map((args) => [args]))("exec %j ends with 125: 2 is the command's", async (args) => {
+    using home = new Home()
+    const { code, json } = await home.run(['exec', '--json', ...args], { env: configured })
+    expect(json().error.exit_code).toBe(125)
+    expect(code).toBe(125)
+  })
+})
+
+test('without a base address the client says how to give one, exit code 2', async () => {
+  using home = new Home()
+  const { code, stderr } = await home.run(['whoami'])
+  expect(code).toBe(2)
+  expect(stderr).toContain('sandlot signup --url URL')
+})
+
+test('without an API key the client says how to get one, exit code 4', async () => {
+  using home = new Home()
+  const { code, stderr } = await home.run(['whoami'], { env: { SANDLOT_URL: 'http://127.0.0.1:1' } })
+  expect(code).toBe(4)
+  expect(stderr).toContain('sandlot signup')
+})
+
+test('--json may stand before the command', async () => {
+  using home = new Home()
+  expect((await home.run(['--json', 'whoami'])).json().error.code).toBe('no_address')
+})
+
+test('a failure with --json is one object on stdout, with the message on stderr as ever', async () => {
+  using home = new Home()
+  const { code, json, stderr } = await home.run(['whoami', '--json'], { env: configured })
+  expect(code).toBe(8)
+  expect(json()).toEqual({
+    error: { code: 'network', exit_code: 8, message: expect.any(String), hint: expect.any(String) },
+  })
+  expect(stderr).toContain(json().error.message)
+})
+
+test('the built client carries no schema library: the contract comes as types and plain data', () => {
+  const folder = dirname(clientPath)
+  const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'))
+  expect(scripts.length).toBeGreaterThan(10)
+  for (const name of scripts)
+    expect(readFileSync(join(folder, name), 'utf8')).not.toMatch(/ZodObject|from ["']zod/)
+})

@@ -1,0 +1,44 @@
+/** People who use the client, each with a home of their own. */
+import { expect } from 'vitest'
+import { Home } from './client.ts'
+
+export const password = 'correct horse battery'
+
+export type Users = ReturnType<typeof makeUsers>
+export type SessionUser = Awaited<ReturnType<Users['newSession']>>
+
+export function makeUsers(url: string) {
+  let count = 0
+  const newEmail = () => `user${++count}@example.com`
+
+  const signUp = (home: Home, email: string, ...more: string[]) =>
+    home.run(['signup', '--url', url, '--email', email, '--password-stdin', ...more], {
+      input: `${password}\n`,
+    })
+
+  /** A home whose user has signed up. */
+  async function newUser() {
+    const home = new Home()
+    const email = newEmail()
+    expect(await signUp(home, email)).toMatchObject({ code: 0 })
+    return { home, email, run: home.run.bind(home), [Symbol.dispose]: () => home[Symbol.dispose]() }
+  }
+
+  /** A user with one session. */
+  async function newSession() {
+    const user = await newUser()
+    const { stdout, code } = await user.run(['session', 'create'])
+    expect(code).toBe(0)
+    const id = stdout.trim()
+    return {
+      ...user,
+      id,
+      async [Symbol.asyncDispose]() {
+        await user.run(['session', 'rm', '--yes', id])
+        user[Symbol.dispose]()
+      },
+    }
+  }
+
+  return { newEmail, signUp, newUser, newSession }
+}
