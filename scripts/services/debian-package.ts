@@ -1,0 +1,139 @@
+/**
+ * A program out of a Debian package, on a Debian-like machine that does not have it installed: apt
+ * fetches and checks the package, dpkg unpacks it into a cache folder. Needs no root and changes
+ * nothing of the system. Package and libraries together take some seconds, once.
+ */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, join } from 'node:path'
+import { findProgram } from './find-program.ts'
+import { run } from './run.ts'
+
+export interface DebianProgram {
+  path: string
+  /** What it needs to find its libraries. */
+  environment: Record<string, string>
+}
+
+interface Wanted {
+  package: string
+  /** Its place in the package. */
+  program: string
+  /** The name it must be called by, where that is another one. */
+  as?: string
+  say: (line: string) => void
+}
+
+/** The program from the cache, or fetched now; undefined where there is no apt, or it fails (and says why). */
+export async function findDebianProgram(wanted: Wanted): Promise<DebianProgram | undefined> {
+  if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
+  const cache = join(cacheFolder(), 'debian', await release())
+  const folder = join(cache, wanted.package)
+  try {
+    if (!existsSync(folder)) await fetchInto(folder, cache, wanted)
+    return locate(folder, wanted)
+  } catch (error) {
+    wanted.say(`Could not fetch Debian's package ${wanted.package}: ${(error as Error).message}`)
+    return undefined
+  }
+}
+
+/** The command that installs a package here, by the family of the system. */
+export function installCommand(names: {
+  debian: string
+  fedora: string
+  alpine: string
+  arch: string
+  brew?: string
+}): string {
+  if (findProgram('apt-get')) return `sudo apt-get install ${names.debian}`
+  if (findProgram('dnf')) return `sudo dnf install ${names.fedora}`
+  if (findProgram('apk')) return `sudo apk add ${names.alpine}`
+  if (findProgram('pacman')) return `sudo pacman -S ${names.arch}`
+  if (process.platform === 'darwin' && names.brew) return `brew install ${names.brew}`
+  return `with your system's package manager (the package is called ${names.debian})`
+}
+
+function cacheFolder(): string {
+  return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'sandlot')
+}
+
+/** Binaries of one release and architecture do not fit another. */
+async function release(): Promise<string> {
+  const architecture = (await run(['dpkg', '--print-architecture'])).trim()
+  const system = await run(['sh', '-c', '. /etc/os-release; echo "$ID-$VERSION_ID"'])
+  return `${system.trim()}-${architecture}`
+}
+
+async function fetchInto(folder: string, cache: string, wanted: Wanted) {
+  wanted.say(`Fetching Debian's package ${wanted.package} into ${cache} (once) ...`)
+  mkdirSync(cache, { recursive: true, mode: 0o700 })
+  const work = mkdtempSync(join(cache, `${wanted.package}.`))
+  try {
+    const packages = await download(wanted.package, work, join(cache, 'apt'))
+    for (const file of packages) await run(['dpkg-deb', '-x', file, join(work, 'root')])
+    const program = join(work, 'root', wanted.program)
+    if (!existsSync(program)) throw new Error(`it holds no ${wanted.program}`)
+    if (wanted.as !== undefined) symlinkSync(basename(program), join(program, '..', wanted.as))
+    // Complete or absent; somebody else may have been quicker.
+    if (!existsSync(folder)) renameSync(join(work, 'root'), folder)
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** Downloads a package and what it needs and the machine lacks; returns the files. */
+async function download(name: string, work: string, aptFolder: string): Promise<string[]> {
+  try {
+    return await downloadWith([], name, work)
+  } catch {
+    // No package lists on this machine, or outdated ones: fetch our own, the system's stay as they are.
+    const lists = join(aptFolder, 'lists')
+    mkdirSync(join(lists, 'partial'), { recursive: true })
+    const options = ['-o', `Dir::State::lists=${lists}`]
+    await run(apt(work, [...options, 'update']), { cwd: work, environment: quiet() })
+    return await downloadWith(options, name, work)
+  }
+}
+
+async function downloadWith(options: string[], name: string, work: string): Promise<string[]> {
+  const simulate = ['--simulate', '--no-install-recommends', 'install', name]
+  const plan = await run(apt(work, [...options, ...simulate]), { cwd: work, environment: quiet() })
+  // A line for each package that is missing: `Inst redis-tools (5:7.0.15-1 Debian:12.5/stable [amd64])`.
+  const missing = [...plan.matchAll(/^Inst (\S+) (?:\[\S+\] )?\((\S+) /gm)].map(
+    (line) => `${line[1]}=${line[2]}`,
+  )
+  if (missing.length === 0) throw new Error(`apt has no plan to install ${name}`)
+  await run(apt(work, [...options, 'download', ...missing]), { cwd: work, environment: quiet() })
+  return readdirSync(work)
+    .filter((file) => file.endsWith('.deb'))
+    .map((file) => join(work, file))
+}
+
+/** apt with its own scratch files, and as the user we are: root would switch to a user who cannot write here. */
+function apt(work: string, args: string[]): string[] {
+  const options = [`Dir::Cache=${work}`, 'APT::Sandbox::User=', 'Debug::NoLocking=true']
+  return ['apt-get', ...options.flatMap((option) => ['-o', option]), ...args]
+}
+
+function quiet() {
+  return { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' }
+}
+
+function locate(folder: string, wanted: Wanted): DebianProgram {
+  const program = join(folder, wanted.program)
+  const libraries = libraryFolders(folder)
+  return {
+    path: wanted.as === undefined ? program : join(program, '..', wanted.as),
+    environment: libraries.length === 0 ? {} : { LD_LIBRARY_PATH: libraries.join(':') },
+  }
+}
+
+/** Where shared libraries came along: `usr/lib/x86_64-linux-gnu`, say. */
+function libraryFolders(folder: string): string[] {
+  const files = ['usr/lib', 'lib']
+    .map((place) => join(folder, place))
+    .filter((place) => existsSync(place))
+    .flatMap((place) => readdirSync(place, { withFileTypes: true, recursive: true }))
+  return [...new Set(files.filter(({ name }) => /\.so(\.|$)/.test(name)).map((file) => file.parentPath))]
+}

@@ -1,0 +1,102 @@
+/**
+ * Redis for one clone, reachable through a socket in a private folder alone. Its folder must be
+ * guarded by the caller: a second server would steal the socket.
+ */
+import { mkdirSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { type DebianProgram, findDebianProgram, installCommand } from './debian-package.ts'
+import { findProgram } from './find-program.ts'
+import { run } from './run.ts'
+import type { Service } from './service.ts'
+
+export interface RedisOptions {
+  /** Holds the data; made on first use. Its parent exists. */
+  directory: string
+  /** Holds `redis.sock`; exists, and its path is short: 107 bytes with the socket's name. */
+  socketDir: string
+  log: string
+}
+
+const oldest = 7
+
+export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
+export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
+
+/**
+ * Finds a server, on this machine or in Debian's package, and tells how to run it.
+ * @throws in words for the terminal, with the command that installs one
+ */
+export async function prepareRedis(options: RedisOptions, say: (line: string) => void): Promise<Service> {
+  const server = await findServer(say)
+  mkdirSync(options.directory, { recursive: true, mode: 0o700 })
+  const socket = redisSocket(options.socketDir)
+  // It would not notice: it takes the socket, and both write the same files.
+  if ((await ask(socket, 'PING')) !== undefined) {
+    throw new Error(`A Redis that an earlier run left behind still answers on ${socket}: end it first.`)
+  }
+  const settings = {
+    port: '0',
+    unixsocket: socket,
+    unixsocketperm: '700',
+    dir: options.directory,
+    appendonly: 'yes',
+    appendfsync: 'everysec',
+    save: '',
+    'maxmemory-policy': 'noeviction',
+    // BullMQ's delayed jobs are 12 ms late instead of 100.
+    hz: '100',
+  }
+  return {
+    name: 'redis',
+    command: [server.path, ...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])],
+    environment: { ...process.env, ...server.environment },
+    log: options.log,
+    stopSignal: 'SIGTERM',
+    isReady: async () => (await ask(socket, 'PING')) === '+PONG',
+  }
+}
+
+async function findServer(say: (line: string) => void): Promise<DebianProgram> {
+  const installed = findProgram('redis-server', 'valkey-server')
+  const version = installed === undefined ? 0 : await majorVersion(installed)
+  if (installed !== undefined && version >= oldest) return { path: installed, environment: {} }
+  // Debian's server comes with redis-tools: one program that looks at the name it is called by.
+  const unpacked = await findDebianProgram({
+    package: 'redis-tools',
+    program: 'usr/bin/redis-check-rdb',
+    as: 'redis-server',
+    say,
+  })
+  if (unpacked !== undefined && (await majorVersion(unpacked.path, unpacked.environment)) >= oldest)
+    return unpacked
+  throw new Error(
+    `Sandlot needs Redis ${oldest} or newer, or Valkey${installed ? ` (${installed} is version ${version})` : ''}. Do one of these:\n` +
+      `  - install it: ${installCommand({ debian: 'redis-server', fedora: 'valkey', alpine: 'redis', arch: 'valkey', brew: 'redis' })}\n` +
+      '  - use a server you have: REDIS_URL=redis://localhost:6379 npm start',
+  )
+}
+
+/** 0 when it does not run. Both print `… server v=7.0.15 …`. */
+async function majorVersion(path: string, environment: Record<string, string> = {}): Promise<number> {
+  const text = await run([path, '--version'], { environment: { ...process.env, ...environment } }).catch(
+    () => '',
+  )
+  return Number(/\bv=(\d+)\./.exec(text)?.[1] ?? 0)
+}
+
+/** The first line of the answer, or undefined when there is no answer. */
+function ask(socket: string, command: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const connection = connect(socket)
+    connection.setTimeout(1000, () => connection.destroy())
+    connection.setEncoding('utf8')
+    connection.once('connect', () => connection.write(`${command}\r\n`))
+    connection.once('data', (text: string) => {
+      resolve(text.split('\r\n')[0])
+      connection.destroy()
+    })
+    connection.once('error', () => {})
+    connection.once('close', () => resolve(undefined))
+  })
+}

@@ -1,0 +1,50 @@
+/** Runs a program to its end, quietly: what it printed is told only when it fails. */
+import { spawn } from 'node:child_process'
+import type { Watchdog } from '../supervisor/watchdog.ts'
+
+export interface RunOptions {
+  input?: string
+  cwd?: string
+  environment?: Record<string, string | undefined>
+  /** Ends the program with us. */
+  watchdog?: Watchdog
+}
+
+/**
+ * @returns what it wrote to stdout
+ * @throws with its last lines when it cannot start or fails
+ */
+export function run(command: string[], options: RunOptions = {}): Promise<string> {
+  const [program, ...args] = command
+  return new Promise((resolve, reject) => {
+    const child = spawn(program!, args, {
+      cwd: options.cwd,
+      env: options.environment ?? process.env,
+      stdio: 'pipe',
+      // A group of its own: Ctrl-C in the terminal must not tear an initdb in half.
+      detached: options.watchdog !== undefined,
+    })
+    if (child.pid !== undefined) options.watchdog?.guard('application', child.pid)
+    let stdout = ''
+    let all = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+      all += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      all += text
+    })
+    child.stdin.on('error', () => {})
+    child.stdin.end(options.input ?? '')
+    child.on('error', (error) => reject(new Error(`Cannot start ${program}: ${error.message}`)))
+    child.on('close', (code, signal) => {
+      if (child.pid !== undefined) options.watchdog?.forget(child.pid)
+      if (code === 0) return resolve(stdout)
+      reject(new Error(`${command.join(' ')} ended with ${signal ?? code}:\n${lastLines(all)}`))
+    })
+  })
+}
+
+export function lastLines(text: string, count = 15): string {
+  return text.trimEnd().split('\n').slice(-count).join('\n')
+}

@@ -1,0 +1,111 @@
+/**
+ * A database of ours: how to start it, when it is ready, how to end it. Who runs it (the stack or
+ * the tests' setup) decides what happens when it ends by itself.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Watchdog } from '../supervisor/watchdog.ts'
+import { lastLines } from './run.ts'
+
+export interface Service {
+  name: string
+  command: string[]
+  environment?: Record<string, string | undefined>
+  /** What it prints goes there. */
+  log: string
+  /** Ends it in order, connections included. */
+  stopSignal: 'SIGINT' | 'SIGTERM'
+  /** Whether the process of this pid answers. */
+  isReady(pid: number): Promise<boolean>
+}
+
+export interface RunningService {
+  pid: number
+  /** Resolves when it has ended, in words: `exit code 1`, `SIGKILL`. */
+  ended: Promise<string>
+  /** Ends it in order, after `graceMs` (10 s) by force. */
+  stop(graceMs?: number): Promise<void>
+}
+
+/**
+ * Starts it and waits until it answers.
+ * @throws with the last lines of its log when it ends first, or is not ready in 60 s
+ */
+export async function startService(service: Service, watchdog: Watchdog): Promise<RunningService> {
+  const running = launch(service, watchdog)
+  let ended: string | undefined
+  running.ended.then((how) => {
+    ended = how
+  })
+  const deadline = performance.now() + 60_000
+  while (!(await service.isReady(running.pid))) {
+    if (ended !== undefined) throw new Error(`${service.name} ended with ${ended}:\n${logOf(service)}`)
+    if (performance.now() > deadline) {
+      await running.stop()
+      throw new Error(`${service.name} was not ready after 60 s:\n${logOf(service)}`)
+    }
+    await sleep(10)
+  }
+  return running
+}
+
+function launch(service: Service, watchdog: Watchdog): RunningService {
+  const log = openSync(service.log, 'a', 0o600)
+  const [program, ...args] = service.command
+  const child = spawn(program!, args, {
+    detached: true,
+    stdio: ['ignore', log, log],
+    env: service.environment ?? process.env,
+  })
+  closeSync(log)
+  const { pid } = child
+  if (pid === undefined) {
+    return { pid: 0, ended: failedStart(child), stop: async () => {} }
+  }
+  watchdog.guard('database', pid)
+  const ended = new Promise<string>((resolve) => {
+    child.on('exit', (code, signal) => {
+      // Helpers of a killed database may still hold its files.
+      signalGroup(pid, 'SIGKILL')
+      watchdog.forget(pid)
+      resolve(signal ?? `exit code ${code}`)
+    })
+  })
+  return {
+    pid,
+    ended,
+    async stop(graceMs = 10_000) {
+      child.kill(service.stopSignal)
+      const force = setTimeout(() => signalGroup(pid, 'SIGKILL'), graceMs)
+      await ended
+      clearTimeout(force)
+    },
+  }
+}
+
+function failedStart(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => child.on('error', (error) => resolve(error.message)))
+}
+
+/** Signals a process and all it started; one that is gone already is no error. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  sendToGroup(pid, signal)
+}
+
+export function groupExists(pid: number): boolean {
+  return sendToGroup(pid, 0)
+}
+
+function sendToGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
+function logOf(service: Service): string {
+  return lastLines(readFileSync(service.log, 'utf8'))
+}

@@ -1,0 +1,59 @@
+/**
+ * What `npm start` runs: databases where none are given, then the Procfile. Ends all of it in order
+ * when it is told to, and leaves nothing behind when it is killed.
+ */
+import { watchParent } from './parent.mjs'
+import { startStack } from './supervisor/stack.ts'
+
+const say = (text: string) => process.stderr.write(`${text}\n`)
+const started = performance.now()
+let stopping: number | undefined
+
+process.stderr.on('error', () => {})
+const stack = startStack(process.argv.slice(2), say)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stopOrHurry)
+watchParent(() => void end(1))
+
+try {
+  welcome(await stack.ready)
+} catch (error) {
+  // What a stop cut short fails, and that is no news.
+  if (stopping === undefined) {
+    say((error as Error).message)
+    await end(1)
+  }
+}
+
+function welcome(baseUrl: string) {
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  say(`
+Sandlot is ready at ${baseUrl} after ${seconds} s. Its data is in .data/; Ctrl-C stops it.
+Next, in another terminal:
+
+  npx sandlot signup --url ${baseUrl}
+  npx sandlot session create
+  npx sandlot exec -- echo hello
+`)
+}
+
+function stopOrHurry() {
+  if (stopping === undefined) {
+    say('\nStopping ...')
+    void end(0)
+  } else if (performance.now() - stopping > 1000) {
+    // Asked again; npm passes on what the terminal sent us already, and that was at once. The watchdog
+    // ends what is left.
+    process.exit(1)
+  }
+}
+
+async function end(code: number) {
+  stopping = performance.now()
+  try {
+    await stack.stop()
+  } catch (error) {
+    say(`Stopping failed: ${(error as Error).message}`)
+    process.exit(1)
+  }
+  process.exit(code)
+}

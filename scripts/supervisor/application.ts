@@ -1,0 +1,69 @@
+/** A process of the Procfile: a shell's command in a group of its own, its output line by line. */
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { root } from '../root.mjs'
+import { groupExists, signalGroup } from '../services/service.ts'
+import type { Running } from './keep-running.ts'
+import { eachLine } from './output.ts'
+import type { Watchdog } from './watchdog.ts'
+
+export interface Application {
+  command: string
+  environment: Record<string, string | undefined>
+  print: (line: string) => void
+}
+
+/** How long an application may take to finish what it holds. */
+export const graceMs = 15_000
+
+export async function startApplication(application: Application, watchdog: Watchdog): Promise<Running> {
+  const child = spawn('/bin/sh', ['-c', withoutShell(application.command)], {
+    cwd: root,
+    // Out of the terminal's group: Ctrl-C reaches us alone, and we end everything in order.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: application.environment,
+  })
+  const { pid } = child
+  if (pid === undefined) throw new Error('cannot start /bin/sh')
+  watchdog.guard('application', pid)
+  eachLine(child.stdout, application.print)
+  eachLine(child.stderr, application.print)
+  let stopping = false
+  const ended = new Promise<string>((resolve) => {
+    child.on('exit', (code, signal) => {
+      // What it left in its group would keep its ports. While it is stopped, that gets its time, too:
+      // the shell of a compound command goes before the program.
+      if (!stopping) signalGroup(pid, 'SIGKILL')
+      const how = signal ?? `exit code ${code}`
+      // Its last words, unless somebody in a session of its own still holds the pipe.
+      child.on('close', () => resolve(how))
+      setTimeout(() => resolve(how), 200)
+    })
+  })
+  void ended.then(() => stopping || watchdog.forget(pid))
+  return {
+    ended,
+    async stop(grace = graceMs) {
+      stopping = true
+      signalGroup(pid, 'SIGTERM')
+      const deadline = performance.now() + grace
+      while (groupExists(pid) && performance.now() < deadline) await sleep(10)
+      signalGroup(pid, 'SIGKILL')
+      await ended
+      watchdog.forget(pid)
+    },
+  }
+}
+
+/** A simple command takes the shell's place, so that how it ended is seen as it was. */
+function withoutShell(command: string): string {
+  return /^[\w./][^;&|<>()`$]*$/.test(command) ? `exec ${command}` : command
+}
+
+/** Runs one to its end. @throws when it fails */
+export async function runApplication(name: string, application: Application, watchdog: Watchdog) {
+  const { ended } = await startApplication(application, watchdog)
+  const how = await ended
+  if (how !== 'exit code 0') throw new Error(`${name} ended with ${how}; nothing was started.`)
+}

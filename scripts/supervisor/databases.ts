@@ -1,0 +1,45 @@
+/** What the processes need and the environment does not give: PostgreSQL, Redis, bubblewrap. */
+import { join } from 'node:path'
+import { findBubblewrap } from '../services/bubblewrap.ts'
+import { postgresUrl, preparePostgres } from '../services/postgres.ts'
+import { prepareRedis, redisUrl } from '../services/redis.ts'
+import { type Service, startService } from '../services/service.ts'
+import { socketFolder } from './data-folder.ts'
+import { keepRunning, type Stoppable } from './keep-running.ts'
+import type { StackSettings } from './stack-settings.ts'
+import type { Watchdog } from './watchdog.ts'
+
+export interface Found {
+  databaseUrl: string
+  redisUrl: string
+  bwrap: string | undefined
+}
+
+/** @param running each one is added as soon as it runs, so that a failure of another leaves none behind */
+export async function startDatabases(
+  data: string,
+  given: StackSettings,
+  watchdog: Watchdog,
+  running: Stoppable[],
+  say: (line: string) => void,
+): Promise<Found> {
+  const socketDir = socketFolder(data, watchdog)
+  const place = (name: string) => ({
+    directory: join(data, name),
+    socketDir,
+    log: join(data, `${name}.log`),
+  })
+  const keep = async (service: Service) => {
+    running.push(await keepRunning(service.name, () => startService(service, watchdog), say))
+  }
+  const [bwrap] = await Promise.all([
+    given.driver === 'local' && given.bwrap === undefined ? findBubblewrap(say) : given.bwrap,
+    given.databaseUrl === undefined && preparePostgres(place('postgres'), watchdog).then(keep),
+    given.redisUrl === undefined && prepareRedis(place('redis'), say).then(keep),
+  ])
+  return {
+    databaseUrl: given.databaseUrl ?? postgresUrl(socketDir),
+    redisUrl: given.redisUrl ?? redisUrl(socketDir),
+    bwrap,
+  }
+}

@@ -1,0 +1,62 @@
+/** Starts a process again when it ends by itself, later each time it does so soon. */
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface Running {
+  /** Resolves when it has ended, in words. */
+  ended: Promise<string>
+  /** Ends it and waits until it is gone. */
+  stop(graceMs?: number): Promise<void>
+}
+
+export type Stoppable = Pick<Running, 'stop'>
+
+/** Milliseconds. */
+const firstDelay = 500
+const longestDelay = 30_000
+/** Whoever ran this long was well: the next end counts as the first. */
+const wellAfter = 30_000
+
+/**
+ * @param start resolves once it runs; what it throws the first time is thrown here, later it is tried again
+ * @param say tells the terminal what happened
+ */
+export async function keepRunning(
+  name: string,
+  start: () => Promise<Running>,
+  say: (line: string) => void,
+): Promise<Stoppable> {
+  const stopping = new AbortController()
+  let current: Running | undefined = await start()
+  const done = restart()
+
+  return {
+    async stop(graceMs) {
+      stopping.abort()
+      await current?.stop(graceMs)
+      await done
+    },
+  }
+
+  async function restart() {
+    let delay = firstDelay
+    let startedAt = performance.now()
+    while (!stopping.signal.aborted) {
+      if (current !== undefined) {
+        const how = await current.ended
+        if (stopping.signal.aborted) return
+        if (performance.now() - startedAt > wellAfter) delay = firstDelay
+        say(`${name} ended with ${how}; starting it again in ${delay / 1000} s.`)
+      }
+      await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {})
+      if (stopping.signal.aborted) return
+      delay = Math.min(delay * 2, longestDelay)
+      startedAt = performance.now()
+      current = await start().catch((error: Error) => {
+        say(`${name} did not start: ${error.message}\nTrying again in ${delay / 1000} s.`)
+        return undefined
+      })
+    }
+    // The stop came while it was starting.
+    await current?.stop()
+  }
+}

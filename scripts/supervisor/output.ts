@@ -1,0 +1,45 @@
+/** What the processes print, on our own output: each line behind its process's name. */
+import type { Readable } from 'node:stream'
+import { prettyLine } from './pretty.ts'
+
+const colors = [36, 33, 32, 35, 34, 31]
+
+export interface Output {
+  /** Prints the lines of the process of this name. */
+  printer(name: string): (line: string) => void
+}
+
+/** On a terminal, logs are made readable; elsewhere their lines stay what they are. */
+export function openOutput(names: string[], production: boolean): Output {
+  const stream = process.stdout
+  const readable = stream.isTTY === true && !production
+  const colored = readable && !process.env.NO_COLOR
+  const width = Math.max(...names.map((name) => name.length))
+  // Nobody reads on: the terminal was closed, or the pipe's other end has enough.
+  stream.on('error', () => {})
+  return {
+    printer(name) {
+      const label = `${name.padEnd(width)} | `
+      const color = colors[Math.max(names.indexOf(name), 0) % colors.length]
+      const prefix = colored ? `\x1b[${color}m${label}\x1b[0m` : label
+      return (line) => {
+        const text = readable ? prettyLine(line, colored) : line
+        stream.write(text.replace(/^/gm, () => prefix).concat('\n'))
+      }
+    },
+  }
+}
+
+/** Calls back for each line, the last one also when it has no end. */
+export function eachLine(stream: Readable, print: (line: string) => void): void {
+  let rest = ''
+  stream.setEncoding('utf8')
+  stream.on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) print(line)
+  })
+  stream.on('close', () => {
+    if (rest !== '') print(rest)
+  })
+}

@@ -1,0 +1,22 @@
+export interface Procfile {
+  /** Runs to its end before everything else. */
+  release: string | undefined
+  /** The shell's command of each kind of process, in the file's order. */
+  processes: Map<string, string>
+}
+
+/** Reads `name: command` lines. @throws when a line is something else */
+export function parseProcfile(text: string): Procfile {
+  const lines = text.split('\n').map((line) => line.trim())
+  const entries = lines
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const [, name, command] = /^([\w-]+):\s*(.+)$/.exec(line) ?? []
+      if (name === undefined || command === undefined) throw new Error(`Procfile: cannot read "${line}".`)
+      return [name, command] as const
+    })
+  const processes = new Map(entries)
+  const release = processes.get('release')
+  processes.delete('release')
+  return { release, processes }
+}

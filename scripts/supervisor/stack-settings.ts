@@ -1,0 +1,93 @@
+/** What the stack is told (environment, .env, flags) and what it makes up for itself and keeps. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { loadEnvFile } from 'node:process'
+import { parseArgs } from 'node:util'
+import { root } from '../root.mjs'
+import type { Found } from './databases.ts'
+
+export interface StackSettings {
+  host: string
+  internalHost: string
+  /** 0 takes any free port. */
+  port: number
+  internalPort: number
+  /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
+  counts: Map<string, number>
+  databaseUrl: string | undefined
+  redisUrl: string | undefined
+  driver: string
+  localDirectory: string
+  bwrap: string | undefined
+  production: boolean
+}
+
+/**
+ * Reads them once; .env fills in what the environment leaves open.
+ * @param args `--workers 3`, `--apis 2`
+ * @throws in words for the terminal
+ */
+export function readStackSettings(args: string[], dataFolder: string): StackSettings {
+  const file = join(root, '.env')
+  if (existsSync(file)) loadEnvFile(file)
+  const { values } = parseArgs({ args, options: { workers: { type: 'string' }, apis: { type: 'string' } } })
+  const env = process.env
+  return {
+    host: env.HOST || '127.0.0.1',
+    internalHost: env.INTERNAL_HOST || '127.0.0.1',
+    port: whole('PORT', env.PORT || '8080', 65_535),
+    internalPort: whole('INTERNAL_PORT', env.INTERNAL_PORT || '9090', 65_535),
+    counts: new Map([
+      ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
+      ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
+    ]),
+    databaseUrl: env.DATABASE_URL || undefined,
+    redisUrl: env.REDIS_URL || undefined,
+    driver: env.SANDBOX_DRIVER || 'local',
+    localDirectory: resolve(root, env.SANDBOX_LOCAL_DIR || join(dataFolder, 'sandboxes')),
+    bwrap: env.SANDBOX_LOCAL_BWRAP || undefined,
+    production: env.NODE_ENV === 'production',
+  }
+}
+
+function whole(name: string, text: string, most: number): number {
+  const value = Number(text)
+  if (Number.isInteger(value) && value >= 0 && value <= most) return value
+  throw new Error(`${name} must be a whole number from 0 to ${most}, and is "${text}".`)
+}
+
+/** A secret of the environment, or our own: made once, kept in a file that only its owner reads. */
+function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
+  const given = process.env[name]
+  if (given) return given
+  const file = join(dataFolder, name.toLowerCase().replace('_', '-'))
+  if (!existsSync(file)) {
+    const fresh = `${file}.new`
+    writeFileSync(fresh, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600 })
+    renameSync(fresh, file)
+  }
+  return readFileSync(file, 'utf8').trim()
+}
+
+/** The environment of every process; its ports come on top. */
+export function childEnvironment(
+  dataFolder: string,
+  settings: StackSettings,
+  { databaseUrl, redisUrl, bwrap }: Found,
+): Record<string, string | undefined> {
+  return {
+    ...process.env,
+    // `node` in the Procfile is the Node that runs this.
+    PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    JWT_SECRET: keepSecret('JWT_SECRET', dataFolder),
+    SECRETS_KEY: keepSecret('SECRETS_KEY', dataFolder),
+    SANDBOX_DRIVER: settings.driver,
+    SANDBOX_LOCAL_DIR: settings.localDirectory,
+    SANDBOX_LOCAL_BWRAP: bwrap,
+    HOST: settings.host,
+    INTERNAL_HOST: settings.internalHost,
+  }
+}

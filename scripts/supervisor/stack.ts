@@ -1,0 +1,73 @@
+/** The databases and the Procfile's processes of one clone: starts them in order, stops them in reverse. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { buildCli } from '../build-cli.mjs'
+import { root } from '../root.mjs'
+import { graceMs, runApplication, startApplication } from './application.ts'
+import { guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
+import { startDatabases } from './databases.ts'
+import { keepRunning, type Stoppable } from './keep-running.ts'
+import { endLocalSandboxes } from './local-sandboxes.ts'
+import { openOutput } from './output.ts'
+import { planProcesses } from './plan.ts'
+import { parseProcfile } from './procfile.ts'
+import { waitUntilReady } from './readiness.ts'
+import { childEnvironment, readStackSettings, type StackSettings } from './stack-settings.ts'
+import type { Watchdog } from './watchdog.ts'
+
+export interface Stack {
+  /** The base address, once everything runs and the API is ready. Rejects, in words for the terminal. */
+  ready: Promise<string>
+  /** Ends everything that runs by now, applications first. */
+  stop(): Promise<void>
+}
+
+/** @param args `--workers 3`, `--apis 2` */
+export function startStack(args: string[], say: (line: string) => void): Stack {
+  const applications: Stoppable[] = []
+  const databases: Stoppable[] = []
+  let settings: StackSettings | undefined
+  let watchdog: Watchdog | undefined
+  let complete = false
+
+  return { ready: start(), stop }
+
+  async function start(): Promise<string> {
+    const data = prepareDataFolder()
+    settings = readStackSettings(args, data)
+    guardDataFolder(data)
+    const procfile = parseProcfile(readFileSync(join(root, 'Procfile'), 'utf8'))
+    const plan = await planProcesses(procfile.processes, settings)
+    watchdog = await openWatchdog(data, settings)
+
+    // The server does not need the client: what is wrong with it is said, and the rest goes on.
+    const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))
+    const urls = await startDatabases(data, settings, watchdog, databases, say)
+    const environment = childEnvironment(data, settings, urls)
+    const output = openOutput(['release', ...plan.map(({ name }) => name)], settings.production)
+    if (procfile.release !== undefined) {
+      const release = { command: procfile.release, environment, print: output.printer('release') }
+      await runApplication('release', release, watchdog)
+    }
+    for (const { name, command, ports } of plan) {
+      const application = { command, environment: { ...environment, ...ports }, print: output.printer(name) }
+      applications.push(await keepRunning(name, () => startApplication(application, watchdog!), say))
+    }
+    complete = true
+
+    await client
+    const api = plan.find(({ kind }) => kind === 'api')
+    if (api === undefined) return 'no address: the Procfile has no api'
+    await waitUntilReady(settings.internalHost, api.ports.INTERNAL_PORT, say)
+    return `http://localhost:${api.ports.PORT}`
+  }
+
+  async function stop() {
+    await Promise.all(applications.map((application) => application.stop(graceMs)))
+    if (settings?.driver === 'local' && watchdog !== undefined)
+      await endLocalSandboxes(settings.localDirectory)
+    await Promise.all(databases.map((database) => database.stop()))
+    // Stopped half-way through the start, it has something to end yet.
+    if (complete) watchdog?.dismiss()
+  }
+}

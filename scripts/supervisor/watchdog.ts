@@ -1,0 +1,72 @@
+/**
+ * Leaves no orphans, even after `kill -9` of this process: a shell on a pipe knows every process
+ * group we started, and ends them when the pipe closes, whatever closed it. It sits in a session of
+ * its own, so that neither Ctrl-C nor a signal to our group reaches it.
+ */
+import { spawn } from 'node:child_process'
+
+/** Applications die first and at once, then what keeps data gets the time to write it. */
+export type Kind = 'application' | 'database'
+
+export interface Watchdog {
+  pid: number
+  /** Ends this process group, named by its leader's pid, when we die. */
+  guard(kind: Kind, pid: number): void
+  forget(pid: number): void
+  /** Removes this folder at the end, however it comes. */
+  remove(folder: string): void
+  /** Runs this when we die, after the applications and before the databases. */
+  afterwards(command: string[]): void
+  /** Everything is stopped: nothing is left to end. */
+  dismiss(): void
+}
+
+const script = `
+trap '' INT TERM HUP QUIT
+application= database= folders= last=
+without() { kept=; for one in $1; do [ "$one" = "$2" ] || kept="$kept $one"; done; echo "$kept"; }
+signal() { for one in $2; do kill -"$1" "-$one" 2>/dev/null; done; }
+while IFS= read -r line; do
+  value="\${line#* }"
+  case "$line" in
+    application*) application="$application $value" ;;
+    database*) database="$database $value" ;;
+    forget*) application=$(without "$application" "$value"); database=$(without "$database" "$value") ;;
+    remove*) folders="$folders$value
+" ;;
+    afterwards*) last="$value" ;;
+    dismiss*) application= database= last= ;;
+  esac
+done
+signal KILL "$application"
+[ -z "$last" ] || sh -c "$last" >/dev/null 2>&1
+signal INT "$database"
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  left=; for one in $database; do kill -0 "-$one" 2>/dev/null && left=yes; done
+  [ -n "$left" ] || break
+  sleep 0.1
+done
+signal KILL "$database"
+printf %s "$folders" | while IFS= read -r one; do rm -rf "$one"; done
+`
+
+export function startWatchdog(): Watchdog {
+  // Its output goes nowhere: an inherited pipe would keep whoever reads our output waiting.
+  const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  shell.unref()
+  shell.stdin.on('error', () => {})
+  const tell = (line: string) => shell.stdin.write(`${line}\n`)
+  if (shell.pid === undefined) throw new Error('Cannot start /bin/sh.')
+  return {
+    pid: shell.pid,
+    guard: (kind, pid) => tell(`${kind} ${pid}`),
+    forget: (pid) => tell(`forget ${pid}`),
+    remove: (folder) => tell(`remove ${folder}`),
+    afterwards: (command) => tell(`afterwards ${command.map(quote).join(' ')}`),
+    dismiss: () => shell.stdin.end('dismiss \n'),
+  }
+}
+
+function quote(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,79 @@
+/**
+ * Starts a PostgreSQL and a Redis that live as long as one test run, in a folder of their own, beside
+ * whatever `npm start` runs. A test reaches them with `inject('services')`.
+ */
+import { mkdirSync, mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { watchParent } from '../../scripts/parent.mjs'
+import { findBubblewrap } from '../../scripts/services/bubblewrap.ts'
+import { postgresUrl, postgresUser, preparePostgres } from '../../scripts/services/postgres.ts'
+import { prepareRedis, redisSocket, redisUrl } from '../../scripts/services/redis.ts'
+import { startService } from '../../scripts/services/service.ts'
+import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
+
+export interface Services {
+  /** The run's own, removed when it ends, also when it is killed; its path is short. */
+  folder: string
+  postgres: {
+    /** The folder of the socket; with `user`, and any password, this is a superuser's connection. */
+    socketDir: string
+    user: string
+    /** The database `sandlot`, empty. A test makes its own: `CREATE DATABASE`. */
+    url: string
+    /** The database's first process, for tests that pull the plug. */
+    pid: number
+  }
+  redisUrl: string
+  redis: { socket: string; pid: number }
+  /** The path of bubblewrap; undefined where there is none. */
+  bwrap: string | undefined
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    services: Services
+  }
+}
+
+export default async function startServices(project: TestProject) {
+  // Not the user's TMPDIR: the path of a socket has 107 bytes at most.
+  const folder = mkdtempSync('/tmp/sandlot-test-')
+  const watchdog = startWatchdog()
+  watchdog.remove(folder)
+  // The watchdog cleans up behind this.
+  watchParent(() => process.kill(process.pid, 'SIGKILL'))
+
+  const [postgres, redis, bwrap] = await Promise.all([
+    startPostgres(),
+    startRedis(),
+    findBubblewrap(console.error),
+  ])
+  project.provide('services', {
+    folder,
+    postgres: { socketDir: folder, user: postgresUser, url: postgresUrl(folder), pid: postgres.pid },
+    redisUrl: redisUrl(folder),
+    redis: { socket: redisSocket(folder), pid: redis.pid },
+    bwrap,
+  })
+
+  async function startPostgres() {
+    const place = {
+      directory: join(folder, 'postgres'),
+      socketDir: folder,
+      log: join(folder, 'postgres.log'),
+    }
+    return startService(await preparePostgres({ ...place, throwaway: true }, watchdog), watchdog)
+  }
+
+  async function startRedis() {
+    const place = { directory: join(folder, 'redis'), socketDir: folder, log: join(folder, 'redis.log') }
+    mkdirSync(place.directory)
+    return startService(await prepareRedis(place, console.error), watchdog)
+  }
+
+  return async () => {
+    await Promise.all([postgres.stop(), redis.stop()])
+    watchdog.dismiss()
+  }
+}

@@ -1,0 +1,160 @@
+/** A small clone of the project with stand-ins for the API and the worker, and `npm start` in it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { inject } from 'vitest'
+import { root } from '../../scripts/root.mjs'
+
+/** Listens where it is told to, and says what it does. */
+const standIn = `
+import { createServer } from 'node:http'
+const [name] = process.argv.slice(2)
+const { HOST, PORT, INTERNAL_HOST, INTERNAL_PORT } = process.env
+createServer((_, response) => response.end()).listen(INTERNAL_PORT, INTERNAL_HOST, () => console.log(name, 'listens', process.pid))
+if (name === 'api') createServer((_, response) => response.end('hello')).listen(PORT, HOST)
+process.on('SIGTERM', () => { console.log(name, 'stops'); process.exit() })
+`
+
+export const usualProcfile = `
+release: echo released
+api: node stand-in.mjs api
+worker: node stand-in.mjs worker
+`
+
+/** A fresh folder that goes with the run, if not before. */
+export function makeRunFolder(prefix: string): string {
+  return mkdtempSync(join(inject('services').folder, prefix))
+}
+
+export class Clone {
+  readonly folder: string
+  readonly #started: Started[] = []
+
+  constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
+    this.folder = folder
+    mkdirSync(join(folder, 'cli'), { recursive: true })
+    for (const name of ['scripts', 'package.json', 'package-lock.json', 'cli/sandlot.mjs']) {
+      cpSync(join(root, name), join(folder, name), { recursive: true })
+    }
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+    writeFileSync(join(folder, 'cli', 'main.ts'), "console.log('the client')\n")
+    writeFileSync(join(folder, 'stand-in.mjs'), standIn)
+    writeFileSync(join(folder, 'Procfile'), procfile)
+  }
+
+  /** @param command `npm start`, or what it runs */
+  start(
+    environment: Record<string, string> = {},
+    command = [process.execPath, 'scripts/start.mjs'],
+  ): Started {
+    const started = new Started(this.folder, command, environment)
+    this.#started.push(started)
+    return started
+  }
+
+  /** The pids of everything that runs in this folder. */
+  processes(): number[] {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number)
+      .filter((pid) => isIn(this.folder, pid))
+  }
+
+  async untilNothingRuns(milliseconds: number) {
+    const deadline = performance.now() + milliseconds
+    while (this.processes().length > 0) {
+      if (performance.now() > deadline)
+        throw new Error(`still running: ${this.processes().map(describe).join('; ')}`)
+      await sleep(20)
+    }
+  }
+
+  /** Fails when something outlives its stack. */
+  async [Symbol.asyncDispose]() {
+    for (const { child } of this.#started) child.kill('SIGTERM')
+    await Promise.all(this.#started.map(({ exit }) => exit))
+    await this.untilNothingRuns(5000)
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+export class Started {
+  readonly child: ChildProcess
+  /** Its exit code; 128 + n when signal n ended it. */
+  readonly exit: Promise<number>
+  output = ''
+
+  constructor(cwd: string, [program, ...args]: string[], environment: Record<string, string>) {
+    const kept = Object.entries(process.env).filter(([name]) =>
+      /^(PATH|HOME|LANG|XDG_.*|.*_proxy)$/i.test(name),
+    )
+    this.child = spawn(program!, args, {
+      cwd,
+      env: {
+        ...Object.fromEntries(kept),
+        PORT: '0',
+        INTERNAL_PORT: '0',
+        SANDBOX_DRIVER: 'kubernetes',
+        // A run of tests that is killed takes its stacks along.
+        SANDLOT_WATCH_PARENT: String(process.pid),
+        ...environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text
+      })
+    }
+    this.exit = new Promise((resolve) => {
+      this.child.on('close', (code, signal) => resolve(code ?? 128 + constants.signals[signal!]))
+    })
+  }
+
+  /** Waits until the output holds this, which comes back with its groups. */
+  async says(pattern: RegExp, milliseconds = 30_000): Promise<RegExpMatchArray> {
+    const deadline = performance.now() + milliseconds
+    for (;;) {
+      const found = this.output.match(pattern)
+      if (found) return found
+      if (performance.now() > deadline || this.child.exitCode !== null) {
+        throw new Error(`it never said ${pattern}, but:\n${this.output}`)
+      }
+      await sleep(10)
+    }
+  }
+
+  ready() {
+    return this.says(/is ready at (http:\S+)/)
+  }
+}
+
+function isIn(folder: string, pid: number): boolean {
+  try {
+    // One that is dead and not yet collected has no folder.
+    const cwd = readlinkSync(`/proc/${pid}/cwd`)
+    return cwd === folder || cwd.startsWith(`${folder}/`)
+  } catch {
+    return false
+  }
+}
+
+function describe(pid: number): string {
+  try {
+    return `${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`
+  } catch {
+    return String(pid)
+  }
+}

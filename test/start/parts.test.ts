@@ -1,0 +1,85 @@
+/** The parts of `npm start` that need no databases. */
+import { spawn } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { lockHolder, takeLock } from '../../scripts/lock.mjs'
+import { root } from '../../scripts/root.mjs'
+import { prettyLine } from '../../scripts/supervisor/pretty.ts'
+import { parseProcfile } from '../../scripts/supervisor/procfile.ts'
+import { Clone, makeRunFolder, Started } from './clone.ts'
+
+function makeFolder() {
+  const folder = makeRunFolder('lock-')
+  return { path: join(folder, 'lock'), [Symbol.dispose]: () => rmSync(folder, { recursive: true }) }
+}
+
+test('a lock is held until it is released, and tells who holds it', () => {
+  using folder = makeFolder()
+  const lock = takeLock(folder.path)
+  expect(takeLock(folder.path)).toEqual({ holder: process.pid })
+  lock.release!()
+  expect(lockHolder(folder.path)).toBeUndefined()
+  expect(takeLock(folder.path).release).toBeDefined()
+})
+
+test('of many processes that find the lock of a dead one, exactly one takes it over', async () => {
+  using folder = makeFolder()
+  const code = `
+    const { takeLock } = await import(${JSON.stringify(join(root, 'scripts/lock.mjs'))})
+    process.stdin.once('data', () => {
+      console.log(takeLock(${JSON.stringify(folder.path)}).holder === undefined ? 'won' : 'lost')
+    }).once('end', () => process.exit())
+    console.log('ready')`
+  // The pid lives, its start time is another's: a pid that was given out again.
+  writeFileSync(folder.path, `${process.pid} 1\n`)
+  const racers = Array.from({ length: 8 }, () => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const words: string[] = []
+    child.stdout.setEncoding('utf8').on('data', (text: string) => words.push(...text.trim().split('\n')))
+    return { child, words, exit: new Promise((resolve) => child.on('close', resolve)) }
+  })
+  await expect
+    .poll(() => racers.every(({ words }) => words.includes('ready')), { timeout: 10_000 })
+    .toBe(true)
+  for (const { child } of racers) child.stdin.write('go')
+  await expect.poll(() => racers.every(({ words }) => words.length === 2), { timeout: 10_000 }).toBe(true)
+  for (const { child } of racers) child.stdin.end()
+  await Promise.all(racers.map(({ exit }) => exit))
+  expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)
+})
+
+test('a log line becomes time, level, message and fields, an error its stack, and other lines stay', () => {
+  const entry = {
+    level: 'info',
+    time: 1_800_000_000_123,
+    pid: 1,
+    role: 'api',
+    msg: 'answered',
+    route: '/v1/x',
+    ms: 3,
+  }
+  expect(prettyLine(JSON.stringify(entry), false)).toMatch(
+    /^\d\d:\d\d:\d\d\.123 INFO {2}answered route=\/v1\/x ms=3$/,
+  )
+  const failed = { level: 50, time: '2026-01-01T00:00:00Z', msg: 'broke', err: { stack: 'Error: x\n  at y' } }
+  expect(prettyLine(JSON.stringify(failed), false)).toMatch(/ERROR broke\n {4}Error: x\n {4} {2}at y$/)
+  expect(prettyLine('{"not": "a log"}', false)).toBe('{"not": "a log"}')
+  expect(prettyLine('plain words', true)).toBe('plain words')
+})
+
+test('a Procfile is its release and its processes, and a line that is neither is named', () => {
+  const { release, processes } = parseProcfile('# ours\nrelease: a b\n\nweb-1: c: d\n')
+  expect(release).toBe('a b')
+  expect([...processes]).toEqual([['web-1', 'c: d']])
+  expect(() => parseProcfile('nonsense')).toThrow('cannot read "nonsense"')
+})
+
+test('the client builds itself when it has not been built', async () => {
+  await using clone = new Clone()
+  const client = new Started(clone.folder, [process.execPath, 'cli/sandlot.mjs'], {})
+  expect(await client.exit).toBe(0)
+  expect(client.output).toBe('the client\n')
+})

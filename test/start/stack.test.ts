@@ -1,0 +1,183 @@
+/** `npm start` in a small clone: real databases, stand-ins for the API and the worker. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { postgresUrl } from '../../scripts/services/postgres.ts'
+import { makeOrm } from '../../shared/database/index.ts'
+import { Clone, makeRunFolder, usualProcfile } from './clone.ts'
+
+async function query(clone: Clone, sql: string) {
+  const orm = makeOrm(postgresUrl(join(clone.folder, '.data', 'run')))
+  try {
+    return await orm.em.execute(sql)
+  } finally {
+    await orm.close(true)
+  }
+}
+
+test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
+  await using clone = new Clone()
+  const stack = clone.start()
+  const [, url] = await stack.ready()
+  expect(await (await fetch(url!)).text()).toBe('hello')
+  await stack.says(/worker {2}\| worker listens/)
+  expect(stack.output.indexOf('released')).toBeLessThan(stack.output.indexOf('listens'))
+  expect(stack.output).toContain(
+    `npx sandlot signup --url ${url}\n  npx sandlot session create\n  npx sandlot exec -- echo hello\n`,
+  )
+  expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
+})
+
+test('Ctrl-C stops all and exits with 0, and the next start finds the data and the secrets again', async () => {
+  await using clone = new Clone()
+  const data = (name: string) => join(clone.folder, '.data', name)
+  const first = clone.start()
+  await first.ready()
+  await first.says(/worker listens/)
+  await query(clone, 'create table kept (word text)')
+  const secret = readFileSync(data('jwt-secret'), 'utf8')
+  first.child.kill('SIGINT')
+  expect(await first.exit).toBe(0)
+  expect(first.output).toMatch(/api stops[\s\S]*worker stops|worker stops[\s\S]*api stops/)
+  await clone.untilNothingRuns(1000)
+
+  const second = clone.start()
+  await second.ready()
+  expect(await query(clone, 'select * from kept')).toEqual([])
+  expect(readFileSync(data('jwt-secret'), 'utf8')).toBe(secret)
+  expect(statSync(data('jwt-secret')).mode & 0o777).toBe(0o600)
+  expect(statSync(data('secrets-key')).mode & 0o777).toBe(0o600)
+  expect(statSync(data('')).mode & 0o777).toBe(0o700)
+})
+
+test('a second start in the same clone says so and leaves the first alone', async () => {
+  await using clone = new Clone()
+  const first = clone.start()
+  const [, url] = await first.ready()
+  const second = clone.start()
+  expect(await second.exit).toBe(1)
+  expect(second.output).toContain(`is running in this folder already (process ${first.child.pid})`)
+  expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
+  expect((await fetch(url!)).status).toBe(200)
+})
+
+test.each(['PORT', 'INTERNAL_PORT'])(
+  'a %s that is taken is named before anything starts',
+  async (setting) => {
+    const server = createServer()
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+    const { port } = server.address() as { port: number }
+    try {
+      await using clone = new Clone()
+      const stack = clone.start({ [setting]: String(port) })
+      expect(await stack.exit).toBe(1)
+      expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
+      const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
+      expect(Number(other)).toBeGreaterThan(port)
+      expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
+    } finally {
+      server.close()
+    }
+  },
+)
+
+test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
+  await using clone = new Clone()
+  const first = clone.start()
+  await first.ready()
+  expect(clone.processes().length).toBeGreaterThan(5)
+  first.child.kill('SIGKILL')
+  const second = clone.start()
+  await second.ready()
+  second.child.kill('SIGKILL')
+  await clone.untilNothingRuns(5000)
+})
+
+test('kill -9 of npm stops all in order', async () => {
+  await using clone = new Clone()
+  const stack = clone.start({}, ['npm', 'start'])
+  await stack.ready()
+  stack.child.kill('SIGKILL')
+  await stack.says(/api stops/)
+  await clone.untilNothingRuns(5000)
+})
+
+test('a SIGTERM while the databases start leaves nothing alive', async () => {
+  await using clone = new Clone()
+  const stack = clone.start()
+  while (!existsSync(join(clone.folder, '.data', 'postgres.new'))) await new Promise(setImmediate)
+  stack.child.kill('SIGTERM')
+  await stack.exit
+  await clone.untilNothingRuns(5000)
+  const again = clone.start()
+  await again.ready()
+})
+
+test('a process or a database that dies is started again, and it is said', async () => {
+  await using clone = new Clone()
+  const stack = clone.start()
+  await stack.ready()
+  const [, worker] = await stack.says(/worker listens (\d+)/)
+  process.kill(Number(worker), 'SIGKILL')
+  await stack.says(/worker ended with SIGKILL; starting it again in 0.5 s\.[\s\S]*worker listens/)
+
+  const [postgres] = readFileSync(join(clone.folder, '.data', 'postgres', 'postmaster.pid'), 'utf8').split(
+    '\n',
+  )
+  process.kill(Number(postgres), 'SIGKILL')
+  await stack.says(/postgres ended with SIGKILL; starting it again/)
+  await expect
+    .poll(() => query(clone, 'select 1 as one').catch(() => 'away'), { timeout: 10_000 })
+    .toEqual([{ one: 1 }])
+})
+
+test('a release that fails starts nothing', async () => {
+  await using clone = new Clone(usualProcfile.replace('echo released', 'echo no good; exit 3'))
+  const stack = clone.start()
+  expect(await stack.exit).toBe(1)
+  expect(stack.output).toContain('release | no good')
+  expect(stack.output).toContain('release ended with exit code 3')
+  expect(stack.output).not.toContain('listens')
+  await clone.untilNothingRuns(5000)
+})
+
+test('more workers and APIs get names and ports of their own, and .env is read', async () => {
+  await using clone = new Clone()
+  writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
+  const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
+  await stack.ready()
+  for (const name of ['api.1', 'api.2', 'worker.1', 'worker.2'])
+    await stack.says(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
+})
+
+test('a clone may have a space in its path, and what lies beside it stays', async () => {
+  const parent = makeRunFolder('beside-')
+  try {
+    mkdirSync(join(parent, 'my'))
+    await using clone = new Clone(usualProcfile, join(parent, 'my own clone'))
+    const stack = clone.start()
+    await stack.ready()
+    expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
+    stack.child.kill('SIGKILL')
+    await clone.untilNothingRuns(5000)
+    expect(readdirSync(parent).sort()).toEqual(['my', 'my own clone'])
+    expect(existsSync(join(clone.folder, '.data', 'run'))).toBe(false)
+  } finally {
+    rmSync(parent, { recursive: true, force: true })
+  }
+})
+
+test('a clone with a long path keeps its sockets elsewhere', async () => {
+  const long = makeRunFolder('long'.repeat(25))
+  await using clone = new Clone(usualProcfile.replace('echo released', 'echo $DATABASE_URL'), long)
+  const stack = clone.start()
+  const [, folder] = await stack.says(/host=(\S+)&/)
+  await stack.ready()
+  expect(folder).toMatch(/^\/tmp\/sandlot-\d+-[0-9a-f]{12}$/)
+  expect(statSync(folder!).mode & 0o777).toBe(0o700)
+  stack.child.kill('SIGTERM')
+  await stack.exit
+  await clone.untilNothingRuns(1000)
+  expect(existsSync(folder!)).toBe(false)
+})
