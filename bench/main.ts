@@ -1,0 +1,106 @@
+/**
+ * `npm run bench`: how long a create and a command take through the whole API, one at a time, on
+ * the local driver and, where KUBECONFIG names a cluster, on Kubernetes.
+ *
+ *   KUBECONFIG=… SANDBOX_IMAGE=… npm run bench
+ *
+ * On a cluster it needs an administrator's KUBECONFIG: it makes a namespace of its own and removes it.
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
+import { installCluster } from '../workers/drivers/kubernetes/install.ts'
+import { percentile, table } from './figures.ts'
+import { type Stack, startStack } from './stack.ts'
+
+const creates = 20
+const commands = 100
+/** Not counted: caches fill and code is compiled. */
+const warmUp = 3
+
+interface Figures {
+  create: number[]
+  exec: number[]
+}
+
+async function measure(stack: Stack): Promise<Figures> {
+  const figures: Figures = { create: [], exec: [] }
+  for (let round = 0; round < warmUp + creates; round++) {
+    const [sandbox, ms] = await timed(() => stack.request('POST', '/v1/sandboxes', {}))
+    if (round >= warmUp) figures.create.push(ms)
+    if (round === warmUp) figures.exec = await measureExec(stack, String(sandbox.id))
+    await stack.request('DELETE', `/v1/sandboxes/${sandbox.id}`)
+  }
+  return figures
+}
+
+async function measureExec(stack: Stack, id: string): Promise<number[]> {
+  const times: number[] = []
+  for (let round = 0; round < warmUp + commands; round++) {
+    const [result, ms] = await timed(() =>
+      stack.request('POST', `/v1/sandboxes/${id}/exec`, { command: ['true'] }),
+    )
+    if (result.exit_code !== 0) throw new Error(`true ended with ${JSON.stringify(result)}`)
+    if (round >= warmUp) times.push(ms)
+  }
+  return times
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<[T, number]> {
+  const started = performance.now()
+  const result = await work()
+  return [result, performance.now() - started]
+}
+
+async function onLocal(): Promise<Figures> {
+  await using stack = await startStack({ SANDBOX_DRIVER: 'local' })
+  return await measure(stack)
+}
+
+async function onKubernetes(kubeconfig: string): Promise<Figures> {
+  const namespace = `sandlot-bench-${randomBytes(3).toString('hex')}`
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-bench-'))
+  const admin = new KubeConfig()
+  admin.loadFromFile(kubeconfig)
+  try {
+    const installed = await installCluster({ kubeconfig, namespace, egress: 'internet' })
+    const path = join(folder, 'kubeconfig')
+    writeFileSync(path, installed.kubeconfig, { mode: 0o600 })
+    await using stack = await startStack({
+      SANDBOX_DRIVER: 'kubernetes',
+      SANDBOX_NAMESPACE: namespace,
+      KUBECONFIG: path,
+      ...(process.env.SANDBOX_IMAGE ? { SANDBOX_IMAGE: process.env.SANDBOX_IMAGE } : {}),
+    })
+    return await measure(stack)
+  } finally {
+    await admin.makeApiClient(CoreV1Api).deleteNamespace({ name: namespace })
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const row = (what: string, times: number[]) => [
+  what,
+  ...[0.5, 0.9].map((share) => `${percentile(times, share).toFixed(1)} ms`),
+  String(times.length),
+]
+
+const rows: string[][] = []
+const local = await onLocal()
+rows.push(row('create, local', local.create), row('exec true, local', local.exec))
+const { KUBECONFIG } = process.env
+if (KUBECONFIG) {
+  const kubernetes = await onKubernetes(KUBECONFIG)
+  rows.push(
+    row('create (cold), Kubernetes', kubernetes.create),
+    row('exec true, Kubernetes', kubernetes.exec),
+  )
+}
+console.log(
+  `\n${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, over HTTP, one at a time\n`,
+)
+console.log(table(['', 'median', '90th percentile', 'runs'], rows))
+if (!KUBECONFIG) console.log('\nFor Kubernetes too: KUBECONFIG=… SANDBOX_IMAGE=… npm run bench')
+process.exit(0)

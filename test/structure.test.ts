@@ -1,0 +1,119 @@
+/** The rules of ARCHITECTURE.md that a reader cannot check by eye. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** Every source file that git knows or would add, relative to the root. */
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => /\.(ts|tsx|mjs)$/.test(file) && existsSync(join(root, file)))
+
+const sources = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]))
+
+interface Import {
+  from: string
+  /** A file relative to the root, or a package's name. */
+  to: string
+  typeOnly: boolean
+}
+
+const imports: Import[] = [...sources].flatMap(([from, text]) =>
+  [
+    ...text.matchAll(
+      /(?:^|\n)(?:import|export)\s+(type\s+)?[^'"\n]*?(?:\{[^}]*\}[^'"]*?)?from\s+'([^']+)'|import\('([^']+)'\)/g,
+    ),
+  ].map((match) => {
+    const name = (match[2] ?? match[3])!
+    const to = name.startsWith('.') ? relative(root, resolve(root, dirname(from), name)) : name
+    return { from, to, typeOnly: match[1] !== undefined }
+  }),
+)
+
+const folderOf = (file: string) => file.split('/')[0]!
+
+/** What the files of each folder may import of ours. */
+const mayImport: Record<string, string[]> = {
+  shared: [],
+  migrations: ['shared'],
+  api: ['shared'],
+  workers: ['shared'],
+  cli: ['shared'],
+  scripts: ['workers'],
+  bench: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts', 'test'],
+  test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
+}
+
+test('the sources were found, and their imports', () => {
+  expect(files.length).toBeGreaterThan(60)
+  expect(imports).toContainEqual({ from: 'api/main.ts', to: 'shared/settings.ts', typeOnly: false })
+  expect(imports).toContainEqual({
+    from: 'workers/drivers/open.ts',
+    to: 'workers/drivers/local/index.ts',
+    typeOnly: false,
+  })
+})
+
+test('imports point one way', () => {
+  const wrong = imports.filter(({ from, to }) => {
+    // What `npx sandlot` starts in a clone: it builds the client first where that is missing.
+    if (from === 'cli/sandlot.mjs') return false
+    const [own, other] = [folderOf(from), folderOf(to)]
+    if (!(other in mayImport) || own === other || !(own in mayImport)) return false
+    return !mayImport[own]!.includes(other)
+  })
+  expect(wrong).toEqual([])
+})
+
+test('the contract does no I/O, and the client takes nothing but the contract', () => {
+  const inContract = imports.filter(({ from }) => from.startsWith('shared/contract/'))
+  expect(inContract.filter(({ to }) => !to.startsWith('shared/contract/') && to !== 'zod')).toEqual([])
+  const inClient = imports.filter(({ from, to }) => folderOf(from) === 'cli' && folderOf(to) === 'shared')
+  expect(inClient.filter(({ to }) => !to.startsWith('shared/contract/'))).toEqual([])
+})
+
+test('one module talks to Kubernetes', () => {
+  const talking = imports.filter(({ to }) => to.startsWith('@kubernetes/') || to === 'undici' || to === 'ws')
+  const elsewhere = talking.filter(
+    ({ from }) =>
+      !from.startsWith('workers/drivers/kubernetes/') && !['test', 'bench'].includes(folderOf(from)),
+  )
+  expect(talking.length).toBeGreaterThan(0)
+  expect(elsewhere).toEqual([])
+})
+
+test('only the place that opens a driver knows which drivers there are', () => {
+  const outside = imports.filter(
+    ({ from, to }) => /^workers\/drivers\/(local|kubernetes)\//.test(to) && dirname(from) !== dirname(to),
+  )
+  const fromOurs = outside.filter(({ from }) => folderOf(from) === 'workers' || folderOf(from) === 'api')
+  expect(fromOurs.map(({ from }) => from)).toEqual(['workers/drivers/open.ts', 'workers/drivers/open.ts'])
+})
+
+test('the environment is read where a process begins, and by the settings', () => {
+  const readers = [...sources].filter(([, text]) => text.includes('process.env')).map(([file]) => file)
+  const services = readers.filter((file) =>
+    ['api', 'workers', 'shared', 'migrations'].includes(folderOf(file)),
+  )
+  expect(services.sort()).toEqual([
+    'api/main.ts',
+    'migrations/run.ts',
+    'shared/settings.ts',
+    'workers/drivers/kubernetes/install.ts',
+    // Runs inside the sandbox, with the sandbox's environment.
+    'workers/drivers/local/agent.mjs',
+    'workers/main.ts',
+  ])
+})
+
+test('no source file outgrows 400 lines', () => {
+  const long = [...sources].filter(
+    ([file, text]) => folderOf(file) !== 'test' && text.split('\n').length > 400,
+  )
+  expect(long.map(([file]) => file)).toEqual([])
+})
