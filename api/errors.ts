@@ -13,8 +13,6 @@ export interface RequestState {
   signal: AbortSignal
   /** The route's pattern, once it is known. */
   route?: string
-  accountId?: string
-  sandboxId?: string
 }
 
 /** What a log says of a request whose client did not wait for the answer. */
@@ -28,7 +26,7 @@ export function aroundRequest({ log, metrics }: Context): Middleware {
       await next()
     } catch (error) {
       const problem = asProblem(error, state)
-      metrics.refusals.inc({ code: problem.code })
+      if (!state.signal.aborted) metrics.refusals.inc({ code: problem.code })
       answerWith(koa, problem, state.requestId)
     }
     const ms = performance.now() - startedAt
@@ -38,8 +36,7 @@ export function aroundRequest({ log, metrics }: Context): Middleware {
       status: state.signal.aborted ? clientLeft : koa.status,
     }
     metrics.requests.observe(labels, ms / 1000)
-    const { sandboxId } = state
-    state.log.info({ ...labels, ms: Math.round(ms * 10) / 10, sandbox_id: sandboxId }, 'request')
+    state.log.info({ ...labels, ms: Math.round(ms * 10) / 10 }, 'request')
   }
 }
 

@@ -64,6 +64,7 @@ export function route<E extends Endpoint>(
         headers: koa.headers,
         body: endpoint.body && (await readBody(koa)),
       })
+      nameSandbox(state, given.params)
       const { requestId, log, signal } = state
       const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>)
       reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}))
@@ -75,9 +76,15 @@ async function identify(app: App, { credential }: Endpoint, koa: KoaContext): Pr
   if (credential === 'none') return undefined
   const account = await authenticate(app, credential, koa.headers.authorization)
   const state = koa.state as RequestState
-  state.accountId = account.id
   state.log = state.log.child({ account_id: account.id })
   return account
+}
+
+/** All routes with an `id` are a sandbox's. */
+function nameSandbox(state: RequestState, params: unknown) {
+  const { id } = (params ?? {}) as { id?: string }
+  if (id === undefined) return
+  state.log = state.log.child({ sandbox_id: id })
 }
 
 async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {

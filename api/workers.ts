@@ -34,7 +34,7 @@ export class CallLost extends Error {
 }
 
 /** How long a worker has to say that it is there. */
-const handOverMs = 2_000
+const handOverMs = 3_000
 const directoryMs = 500
 
 export function connectWorkers({ redis, settings, log }: Context): Workers {

@@ -13,8 +13,11 @@ export interface WorkerEntry {
 }
 
 export const announceEveryMs = 1_000
-/** An entry older than this is of a worker that died. */
-const staleMs = 3_000
+/**
+ * An entry older than this is of a worker that died. One that died a moment ago refuses connections,
+ * so waiting longer costs nothing, and a busy machine may delay a living one.
+ */
+const staleMs = 6_000
 const key = 'sandlot:workers'
 
 const announceScript = `

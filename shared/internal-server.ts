@@ -90,6 +90,7 @@ export const workerChecks = ({ redis }: Context): Record<string, Check> => ({
   },
   cluster: async () => {
     const workers = await listWorkers(redis)
+    if (workers.length === 0) throw new Error('no worker is there to ask it')
     const problem = workers.every((worker) => worker.driverProblem !== null) && workers[0]?.driverProblem
     if (problem) throw new Error(problem)
   },

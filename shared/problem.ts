@@ -47,7 +47,10 @@ export function meansAway(error: unknown): boolean {
   return false
 }
 
-// Sockets; PostgreSQL's classes 08 (connection), 53 (resources), 57P (shutdown); Redis loading or read-only.
-const awayCodes = /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08|53|57P)/
+// Sockets; PostgreSQL's classes 08 (connection, but for a protocol violation: that is our fault), 53
+// (resources) and 57 (operator), a lock that did not come, a transaction that lost to another.
+const awayCodes =
+  /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|53|57|55P03|40P01|40001)/
+// pg-pool and ioredis have words alone; Redis's are of one that is loading or read-only.
 const awayWords =
   /Connection (is closed|terminated|ended)|isn't writeable|Command timed out|timeout exceeded|Query read timeout|^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)\b/

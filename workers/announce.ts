@@ -7,8 +7,13 @@ export interface Announcement {
   withdraw(): Promise<void>
 }
 
+/** A Redis that is away, or not yet connected, is tried again soon. */
+const retryMs = 100
+/** How long the start of a worker waits for its first announcement. */
+const firstMs = 2_000
+
 /**
- * Resolves after the first announcement.
+ * Resolves after the first announcement, or when Redis does not take it for a while.
  * @param url where the API finds this worker's internal server
  */
 export async function announce(
@@ -29,12 +34,18 @@ export async function announce(
   }
   const beat = async () => {
     await look()
-    // Redis may be away: the next beat tries again, and until then nobody is told anything.
-    if (!withdrawn) await announceWorker(redis, { id, url, driverProblem }).catch(() => {})
-    if (!withdrawn) timer = setTimeout(beat, announceEveryMs)
+    if (withdrawn) return
+    const told = await announceWorker(redis, { id, url, driverProblem }).then(
+      () => true,
+      () => false,
+    )
+    if (told) first.resolve()
+    if (!withdrawn) timer = setTimeout(beat, told ? announceEveryMs : retryMs)
   }
   let timer: NodeJS.Timeout | undefined
-  await beat()
+  const first = Promise.withResolvers<void>()
+  void beat()
+  await Promise.race([first.promise, new Promise((resolve) => setTimeout(resolve, firstMs).unref())])
 
   return {
     async withdraw() {

@@ -1,11 +1,13 @@
 /** The entry of a worker process. */
 import closeWithGrace from 'close-with-grace'
 import { readSettings, SettingsError } from '../shared/settings.ts'
-import { startWorker } from './worker.ts'
+import { type RunningWorker, startWorker } from './worker.ts'
 
 try {
-  const worker = await startWorker(readSettings(process.env))
-  closeWithGrace({ delay: 25_000 }, () => worker.stop())
+  let worker: RunningWorker | undefined
+  // Before it is whole it holds nothing, and may go at once.
+  closeWithGrace({ delay: 25_000 }, async () => worker?.stop())
+  worker = await startWorker(readSettings(process.env))
 } catch (error) {
   console.error(error instanceof SettingsError ? error.message : error)
   process.exit(error instanceof SettingsError ? 2 : 1)

@@ -43,8 +43,10 @@ const meetings: Record<ErrorCode, Meeting> = {
   file_not_found: async (alice) =>
     calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: 'nothing' } }),
   method_not_allowed: async (alice) => {
-    const other = { url: () => `${world.url()}/v1/api-keys/..` }
-    return { name: 'revokeApiKey', call: callAs(other, alice, 'revokeApiKey', { params: { key_id: '..' } }) }
+    // A DELETE, where there are only other methods.
+    const account = { url: () => `${world.url()}/v1/account?` }
+    const params = { key_id: alice.keyId }
+    return { name: 'revokeApiKey', call: callAs(account, alice, 'revokeApiKey', { params }) }
   },
   email_taken: async (alice) =>
     calling(alice, 'signUp', { body: { email: alice.email, password: 'another password' } }),
@@ -123,6 +125,7 @@ test.each(codes)('%s is answered, as a problem that says what it is', async (cod
     (error) => error as Refusal,
   )
   const { status, title } = errors[code]
+  if (!(refusal instanceof Error && 'problem' in refusal)) throw refusal
   expect(refusal.problem).toMatchObject({ type: 'about:blank', title, status, code })
   expect(refusal.status).toBe(status)
   expect(refusal.problem.detail).toMatch(/\S/)

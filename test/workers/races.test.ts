@@ -23,7 +23,7 @@ describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
         api: round % 2,
       })
       // From at once to after it is ready, so that the destroy meets every stage of the create.
-      await new Promise((resolve) => setTimeout(resolve, (round % 40) * (driver === 'local' ? 15 : 50)))
+      await new Promise((resolve) => setTimeout(resolve, (round % 40) * (driver === 'local' ? 15 : 100)))
       const destroyed = await alice.call('destroySandbox', { params: { id: body.id }, api: (round + 1) % 2 })
       expect(destroyed.body.state).toBe('destroyed')
     }

@@ -18,6 +18,7 @@ import { type Database, openDatabase } from '../../shared/database/index.ts'
 import { connectRedis } from '../../shared/redis.ts'
 import { readSettings, type Settings } from '../../shared/settings.ts'
 import type { CrashPoint } from '../../workers/crash-points.ts'
+import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
 import { type Account, type NewAccount, signUp } from './account.ts'
 import { type Cluster, installNamespace } from './cluster.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
@@ -25,6 +26,8 @@ import { eventually } from './eventually.ts'
 import { assertNothingLeft, endAllSandboxes } from './leftovers.ts'
 import { type Process, startProcess } from './process.ts'
 import { ownPostgres, ownRedis, type Plug } from './services.ts'
+
+export type { Process }
 
 export interface WorldOptions {
   /** API processes; 1 unless told. */
@@ -80,6 +83,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   undo.defer(() => redisPlug.stop())
   if (postgresPlug) undo.defer(() => postgresPlug.stop())
   if (cluster) undo.defer(() => cluster.remove())
+  // What the workers should have ended, and the test has failed for.
+  else undo.defer(async () => void (await endLocalPods(join(folder, 'sandboxes'))))
 
   const database = await makeDatabase(postgresPlug?.url)
   undo.defer(() => dropDatabase(database))
@@ -119,9 +124,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       await using _rest = rest
       await redisPlug.start()
       await postgresPlug?.start()
-      if (workers > 0) await endAllSandboxes(world)
+      if (world.workers.length > 0) await endAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
-      if (workers > 0) await assertNothingLeft(world)
+      if (world.workers.length > 0) await assertNothingLeft(world)
     },
   }
 

@@ -13,7 +13,7 @@ const cleanMs = 60_000
 
 /** Ends every sandbox, and waits until the workers have seen the last of their pods. */
 export async function endAllSandboxes(world: World): Promise<void> {
-  const { db, workers, redis } = world
+  const { db, redis } = world
   const unreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
   const rows = await unreaped()
   if (rows.length === 0) return
@@ -26,7 +26,7 @@ export async function endAllSandboxes(world: World): Promise<void> {
   }
   await jobs.close()
   // Whether those that were there still work is for the test to say.
-  if (workers.length > 0) await world.startWorker({ SWEEP_SECONDS: '0.2' })
+  await world.startWorker({ SWEEP_SECONDS: '0.2' })
   await eventually(async () => (await unreaped()).length === 0, cleanMs)
 }
 

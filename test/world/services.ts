@@ -1,5 +1,5 @@
 /** Databases of one world alone, so that a test may stop, kill, freeze and empty them. */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts'
 import { prepareRedis, redisUrl } from '../../scripts/services/redis.ts'
@@ -30,15 +30,21 @@ export async function ownPostgres(folder: string, watchdog: Watchdog): Promise<P
   const socketDir = join(folder, 'p')
   mkdirSync(socketDir)
   const place = { directory: join(folder, 'postgres'), socketDir, log: join(folder, 'postgres.log') }
-  const service = await preparePostgres({ ...place, throwaway: true }, watchdog)
+  const service = await preparePostgres(place, watchdog)
   return plug(service, postgresUrl(socketDir), watchdog)
+}
+
+/** PostgreSQL's backends are children in groups of their own. */
+function signalAll(pid: number, signal: NodeJS.Signals) {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  for (const each of [pid, ...children.split(' ').filter(Boolean).map(Number)]) process.kill(each, signal)
 }
 
 async function plug(service: Service, url: string, watchdog: Watchdog): Promise<Plug> {
   let running: RunningService | undefined = await startService(service, watchdog)
   let isFrozen = false
   const wake = () => {
-    if (isFrozen && running) process.kill(-running.pid, 'SIGCONT')
+    if (isFrozen && running) signalAll(running.pid, 'SIGCONT')
     isFrozen = false
   }
   return {
@@ -50,12 +56,12 @@ async function plug(service: Service, url: string, watchdog: Watchdog): Promise<
     },
     async kill() {
       if (!running) return
-      process.kill(-running.pid, 'SIGKILL')
+      signalAll(running.pid, 'SIGKILL')
       await running.ended
       running = undefined
     },
     freeze() {
-      process.kill(-running!.pid, 'SIGSTOP')
+      signalAll(running!.pid, 'SIGSTOP')
       isFrozen = true
     },
     async start() {

@@ -63,13 +63,15 @@ export async function readPods(directory: string): Promise<LocalPod[]> {
 
 export async function readLife(directory: string, pod: LocalPod, now: number): Promise<Life> {
   const folder = podFolder(directory, pod.name)
+  // Before its supervisor, which is written earlier: one that starts just now must not look dead.
+  const went = await modifiedAt(join(folder, 'went'))
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
   const ended = await modifiedAt(join(folder, 'ended'))
   if ((ended ?? now) >= pod.deadline) {
     return { stage: 'dead', death: { reason: 'expired', detail: 'it reached its deadline' } }
   }
-  if ((await modifiedAt(join(folder, 'went'))) === undefined) return { stage: 'unborn' }
+  if (went === undefined) return { stage: 'unborn' }
   if ((await modifiedAt(join(folder, 'ready'))) === undefined) {
     const log = (await readText(join(folder, 'log')))?.trim().slice(-300)
     return { stage: 'dead', death: { reason: 'start_failed', detail: log || 'it ended before it was ready' } }

@@ -1,0 +1,212 @@
+/** Parts of the service that are away: said in words, never hidden, and over by themselves. */
+import { describe, expect, test } from 'vitest'
+import type { Account, Refusal } from '../world/account.ts'
+import { send } from '../world/http.ts'
+import { type Process, startWorld, type World } from '../world/index.ts'
+
+/** Documented: a part that is back is used again within this time. */
+const recoverMs = 5_000
+
+interface Readiness {
+  status: number
+  parts: Record<string, string>
+}
+
+async function readiness(api: Process): Promise<Readiness> {
+  const { status, text } = await send(`${api.internalUrl}/readyz`)
+  return { status, parts: JSON.parse(text).parts }
+}
+
+/** What a request is refused with, and how long that took. */
+async function refused(call: Promise<unknown>): Promise<Refusal & { ms: number }> {
+  const start = performance.now()
+  const refusal: Refusal = await call.then(
+    () => expect.unreachable('it was let through'),
+    (error) => error,
+  )
+  return Object.assign(refusal, { ms: performance.now() - start })
+}
+
+function expectUnavailable(refusal: Refusal) {
+  expect(refusal).toMatchObject({ status: 503, code: 'unavailable' })
+  expect(refusal.retryAfter).toBeGreaterThan(0)
+  expect(refusal.problem.detail).not.toMatch(/ECONN|sock|stream|\/tmp/i)
+}
+
+const view = (account: Account) =>
+  account.call('viewFile', { params: { id: `sbx_${'0'.repeat(26)}` }, query: { path: 'a' } })
+
+const notFound = { status: 404, code: 'not_found' }
+
+const isReady = (world: World) => async () => (await readiness(world.apis[0]!)).status === 200
+
+describe('Redis', () => {
+  test.each(['stop', 'kill'] as const)(
+    'after a %s: nobody is let through uncounted, then all is well again',
+    async (how) => {
+      await using world = await startWorld()
+      const alice = await world.account()
+      await world.plugs.redis[how]()
+      for (const call of [() => view(alice), () => alice.call('createSandbox'), () => world.account()]) {
+        const refusal = await refused(call())
+        expectUnavailable(refusal)
+        expect(refusal.ms).toBeLessThan(1_000)
+      }
+      // What needs no Redis goes on.
+      expect((await alice.call('getAccount')).status).toBe(200)
+      const { status, parts } = await readiness(world.apis[0]!)
+      expect(status).toBe(503)
+      expect(parts).toMatchObject({ postgres: 'ok', redis: expect.not.stringMatching('^ok$') })
+
+      await world.plugs.redis.start()
+      await world.eventually(isReady(world), recoverMs)
+      await expect(view(alice)).rejects.toMatchObject(notFound)
+      expect((await alice.call('createSandbox')).status).toBe(201)
+    },
+  )
+
+  test('frozen: requests are answered 503 within some seconds', async () => {
+    await using world = await startWorld({ workers: 0 })
+    const alice = await world.account()
+    world.plugs.redis.freeze()
+    const refusal = await refused(view(alice))
+    expectUnavailable(refusal)
+    expect(refusal.ms).toBeLessThan(4_000)
+    expect((await readiness(world.apis[0]!)).parts.redis).not.toBe('ok')
+    await world.plugs.redis.start()
+    await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
+  })
+
+  test('away at the start: the API starts all the same, and finds it when it comes', async () => {
+    await using world = await startWorld({ workers: 0 })
+    const alice = await world.account()
+    await world.plugs.redis.stop()
+    const late = await world.startApi()
+    const api = world.apis.indexOf(late)
+    const call = () => alice.call('destroySandbox', { params: { id: `sbx_${'0'.repeat(26)}` }, api })
+    expectUnavailable(await refused(call()))
+    expect((await readiness(late)).parts).toMatchObject({ postgres: 'ok' })
+    await world.plugs.redis.start()
+    await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
+  })
+
+  test('that was emptied: buckets begin anew, sandboxes live on', async () => {
+    await using world = await startWorld()
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    await world.redis.flushall()
+    const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
+    // The workers say that they are there once a second.
+    await world.eventually(run, recoverMs)
+    expect((await run()).body.stdout).toBe('on\n')
+  })
+
+  test('that may drop jobs is refused', async () => {
+    await using world = await startWorld({ workers: 0 })
+    await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
+    const process = await world.startApi()
+    expect(await process.ended).toBe(1)
+    expect(process.lines.some(({ msg }) => msg.includes('noeviction'))).toBe(true)
+  })
+})
+
+describe('PostgreSQL', () => {
+  test.each(['stop', 'kill'] as const)(
+    'after a %s: requests are refused, then all is well again',
+    async (how) => {
+      await using world = await startWorld({ ownPostgres: true })
+      const alice = await world.account()
+      await alice.call('createSandbox')
+      await world.plugs.postgres![how]()
+      // Longer than a process remembers a key.
+      await world.eventually(async () => (await refused(alice.call('getAccount'))).status === 503, 2_000)
+      const calls = [
+        () => alice.call('getAccount'),
+        () => alice.call('listApiKeys'),
+        () => view(alice),
+        () => world.account(),
+      ]
+      for (const call of calls) {
+        const refusal = await refused(call())
+        expectUnavailable(refusal)
+        expect(refusal.ms).toBeLessThan(4_000)
+      }
+      const { status, parts } = await readiness(world.apis[0]!)
+      expect(status).toBe(503)
+      expect(parts).toMatchObject({ redis: 'ok', postgres: expect.not.stringMatching('^ok$') })
+
+      await world.plugs.postgres!.start()
+      await world.eventually(isReady(world), recoverMs)
+      expect((await alice.call('createSandbox')).status).toBe(201)
+      expect((await alice.call('getAccount')).body.concurrent.active).toBe(2)
+    },
+  )
+
+  test('frozen: requests are answered 503, and none stays half done', async () => {
+    await using world = await startWorld({ ownPostgres: true, workers: 0 })
+    const alice = await world.account()
+    world.plugs.postgres!.freeze()
+    const refusal = await refused(alice.call('listApiKeys'))
+    expectUnavailable(refusal)
+    expect(refusal.ms).toBeLessThan(15_000)
+    expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no answer')
+    await world.plugs.postgres!.start()
+    await world.eventually(() => alice.call('listApiKeys'), recoverMs)
+  })
+
+  test('away at the start: the API starts all the same, and finds it when it comes', async () => {
+    await using world = await startWorld({ ownPostgres: true, workers: 0 })
+    const alice = await world.account()
+    await world.plugs.postgres!.stop()
+    const late = await world.startApi()
+    const api = world.apis.indexOf(late)
+    expectUnavailable(await refused(alice.call('getAccount', { api })))
+    expect((await readiness(late)).parts).toMatchObject({ redis: 'ok' })
+    await world.plugs.postgres!.start()
+    await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
+  })
+})
+
+describe('the workers', () => {
+  test('when none is there, no sandbox is admitted, and /readyz says so', async () => {
+    await using world = await startWorld({ workers: 0 })
+    const alice = await world.account()
+    const refusal = await refused(alice.call('createSandbox'))
+    expectUnavailable(refusal)
+    expect(refusal.problem.detail).toContain('worker')
+    expect(await world.db.query('select from sandbox')).toEqual([])
+    const { status, parts } = await readiness(world.apis[0]!)
+    expect(status).toBe(503)
+    expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
+    await world.startWorker()
+    await world.eventually(isReady(world), recoverMs)
+    expect((await alice.call('createSandbox')).status).toBe(201)
+  })
+
+  test('one that was killed is not asked any more, and the others serve its sandboxes', async () => {
+    await using world = await startWorld({ workers: 2 })
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
+    await world.workers[0]!.kill()
+    expect((await run()).body.stdout).toBe('on\n')
+  })
+
+  test('a frozen one gets no command: another runs it, and it is never run twice', async () => {
+    await using world = await startWorld({ workers: 2 })
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const run = async (command: string) =>
+      (await alice.call('execCommand', { params: { id: body.id }, body: { command } })).body
+    for (const worker of world.workers) {
+      worker.signal('SIGSTOP')
+      const start = performance.now()
+      const result = await run('echo once >> ran')
+      expect(result).toMatchObject({ status: 'exited', exit_code: 0 })
+      expect(performance.now() - start).toBeLessThan(6_000)
+      worker.signal('SIGCONT')
+    }
+    // What a frozen one had been handed, it would run now.
+    expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
+  })
+})

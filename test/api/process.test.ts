@@ -1,0 +1,98 @@
+/** The API as a process: how it starts, how it says what is wrong, how it ends. */
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { startWorld, type World } from '../world/index.ts'
+
+/** Starts an API that is not expected to live, and returns how it ended and what it printed. */
+async function startDoomed(world: World, env: Record<string, string>) {
+  await world.startApi(env).catch(() => {})
+  const process = world.apis.at(-1)!
+  return { code: await process.ended, words: process.lines.map(({ msg }) => msg).join('\n') }
+}
+
+describe('a start', () => {
+  test('with settings missing or wrong names each of them, shows no value, and ends with 2', async () => {
+    await using world = await startWorld({ apis: 0, workers: 0 })
+    const { code, words } = await startDoomed(world, {
+      DATABASE_URL: '',
+      JWT_SECRET: 'too-short-a-secret',
+      RATE_LOGIN_PER_MINUTE: 'many',
+    })
+    expect(code).toBe(2)
+    for (const name of ['DATABASE_URL', 'JWT_SECRET', 'RATE_LOGIN_PER_MINUTE']) expect(words).toContain(name)
+    expect(words).not.toContain('too-short-a-secret')
+    expect(words).not.toMatch(/^\s+at /m)
+  })
+
+  test('with a proxy that is no address names the setting', async () => {
+    await using world = await startWorld({ apis: 0, workers: 0 })
+    const { code, words } = await startDoomed(world, { TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' })
+    expect(code).toBe(2)
+    expect(words).toContain('TRUSTED_PROXIES')
+  })
+
+  test.each(['PORT', 'INTERNAL_PORT'])('with its %s taken says which address it was', async (name) => {
+    await using world = await startWorld({ apis: 0, workers: 0 })
+    const other = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => other.once('listening', resolve))
+    const { port } = other.address() as { port: number }
+    const { code, words } = await startDoomed(world, { [name]: String(port) })
+    other.close()
+    expect(code).toBe(1)
+    expect(words).toContain(`127.0.0.1:${port}`)
+    expect(words).toContain('taken')
+    expect(words).not.toMatch(/^\s+at /m)
+  })
+})
+
+describe('an end', () => {
+  test('lets the requests that run finish, takes no new ones, and is clean', async () => {
+    await using world = await startWorld()
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const [api] = world.apis
+    const params = { id: body.id }
+    const running = alice.call('execCommand', {
+      params,
+      body: { command: 'touch begun; sleep 2; echo done' },
+    })
+    await world.eventually(() => alice.call('viewFile', { params, query: { path: 'begun' } }), 5_000)
+    api!.signal('SIGTERM')
+    await world.eventually(
+      () =>
+        fetch(`${api!.url}/v1/openapi.json`).then(
+          () => false,
+          () => true,
+        ),
+      1_000,
+    )
+    expect((await running).body).toMatchObject({ status: 'exited', stdout: 'done\n' })
+    expect(await api!.ended).toBe(0)
+    await world.startApi()
+    expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
+  })
+
+  test('waits for none of the connections that are only kept open', async () => {
+    await using world = await startWorld({ workers: 0 })
+    // fetch keeps its connections.
+    await Promise.all(Array.from({ length: 10 }, () => fetch(`${world.url()}/v1/openapi.json`)))
+    const start = performance.now()
+    await world.apis[0]!.stop()
+    expect(performance.now() - start).toBeLessThan(3_000)
+  })
+
+  test('cuts off what runs longer than 15 s', async () => {
+    await using world = await startWorld()
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const running = alice.call('execCommand', { params: { id: body.id }, body: { command: 'sleep 50' } })
+    running.catch(() => {})
+    await sleep(500)
+    const start = performance.now()
+    await world.apis[0]!.stop()
+    expect(performance.now() - start).toBeLessThan(18_000)
+    await expect(running).rejects.toThrow()
+    await world.startApi()
+  })
+})

@@ -1,0 +1,149 @@
+/** What every request goes through, whatever its route: ids, bodies, methods, headers, log lines. */
+import { request as openRequest } from 'node:http'
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Account } from '../world/account.ts'
+import { type RawRequest, send } from '../world/http.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ workers: 0 })
+
+const as = (account: Account) => ({ authorization: `Bearer ${account.token}` })
+
+/** A POST that makes an API key, if its body is one. */
+function post(account: Account, body: RawRequest['body'], headers: Record<string, string> = {}) {
+  const type = { 'content-type': 'application/json' }
+  return send(`${world.url()}/v1/api-keys`, {
+    method: 'POST',
+    headers: { ...as(account), ...type, ...headers },
+    ...(body === undefined ? {} : { body }),
+  })
+}
+
+test('every answer carries an id of its own, whatever the client sends as one', async () => {
+  const paths = ['/', '/v1/nothing', '/v1/account', '/v1/openapi.json', '/healthz', '/metrics']
+  const answers = await Promise.all(
+    paths.map((path) => send(world.url() + path, { headers: { 'x-request-id': 'mine' } })),
+  )
+  const ids = answers.map(({ headers }) => String(headers['x-request-id']))
+  expect(new Set(ids).size).toBe(paths.length)
+  for (const id of ids) expect(id).toMatch(/^req_[0-9a-f-]{36}$/)
+  // Health and figures are on the internal port alone.
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 401, 200, 404, 404])
+})
+
+test('a method that a route does not have is 405 with those that it has', async () => {
+  const { status, headers } = await send(`${world.url()}/v1/sandboxes`, { method: 'PATCH' })
+  expect(status).toBe(405)
+  expect(headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'POST'])
+  expect((await send(`${world.url()}/v1/sandboxes`, { method: 'OPTIONS' })).status).toBe(405)
+})
+
+test('HEAD is GET without the body', async () => {
+  const { status, headers, text } = await send(`${world.url()}/v1/openapi.json`, { method: 'HEAD' })
+  expect([status, text]).toEqual([200, ''])
+  expect(Number(headers['content-length'])).toBeGreaterThan(1_000)
+})
+
+test.each([
+  ['half of an object', '{"name":', 400],
+  ['nothing but space', '  ', 400],
+  ['a number', '7', 400],
+  ['null', 'null', 400],
+  ['a prototype in disguise', '{"__proto__":{"name":"x"}}', 400],
+  ['no body at all', undefined, 400],
+  ['an object', '{}', 201],
+  ['an object in UTF-8', '{"name":"käse 🧀"}', 201],
+])('as a body, %s is answered %i', async (_, body, expected) => {
+  const { status, text } = await post(await world.account(), body)
+  expect(status).toBe(expected)
+  if (expected === 400)
+    expect(JSON.parse(text)).toMatchObject({ code: 'invalid_request', errors: [{ path: '' }] })
+})
+
+test.each([
+  ['application/json; charset=utf-8', 201],
+  ['application/x-www-form-urlencoded', 415],
+  ['text/plain', 415],
+  ['application/jsonp', 415],
+  ['', 415],
+])('a body of type %j is answered %i', async (type, expected) => {
+  expect((await post(await world.account(), '{}', { 'content-type': type })).status).toBe(expected)
+})
+
+test('a compressed body is read, and its size is what counts once it is unpacked', async () => {
+  const alice = await world.account()
+  const gzip = (text: string) => post(alice, gzipSync(text), { 'content-encoding': 'gzip' })
+  expect((await gzip('{"name":"packed"}')).status).toBe(201)
+  expect((await gzip(`{"name":"${'x'.repeat(limits.bodyBytes)}"}`)).status).toBe(413)
+  expect((await post(alice, 'no gzip', { 'content-encoding': 'gzip' })).status).toBe(400)
+  expect((await post(alice, '{}', { 'content-encoding': 'compress' })).status).toBe(415)
+})
+
+test('a body is refused by its announced length before it is sent, and by its real one if that was hidden', async () => {
+  const alice = await world.account()
+  const announced = await sendHead({ ...as(alice), 'content-length': String(limits.bodyBytes + 1) })
+  expect(announced).toBe(413)
+  const hidden = await post(alice, Buffer.alloc(limits.bodyBytes + 1, 0x20), {
+    'transfer-encoding': 'chunked',
+  })
+  expect(hidden.status).toBe(413)
+  // The largest that is allowed is still read: it is no JSON.
+  expect((await post(alice, Buffer.alloc(limits.bodyBytes, 0x20))).status).toBe(400)
+})
+
+test('a stranger is refused before the body is read', async () => {
+  const head = { authorization: 'Bearer nobody', 'content-length': String(limits.bodyBytes) }
+  expect(await sendHead(head)).toBe(401)
+})
+
+test('answers are not to be kept, sniffed or framed', async () => {
+  const { headers } = await send(`${world.url()}/v1/account`)
+  expect(headers).toMatchObject({
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': expect.stringContaining('default-src'),
+    'x-frame-options': expect.any(String),
+  })
+  expect(headers['x-powered-by']).toBeUndefined()
+})
+
+test('each request is one line of the log, with the pattern of its route and never its URL', async () => {
+  const alice = await world.account()
+  const id = `sbx_${'7'.repeat(26)}`
+  const response = await fetch(`${world.url()}/v1/sandboxes/${id}/files/view?path=my-secret-name`, {
+    headers: { authorization: `Bearer ${alice.key}` },
+  })
+  const requestId = response.headers.get('x-request-id')
+  const mine = () => world.apis[0]!.lines.filter((line) => line.request_id === requestId)
+  const [line] = await world.eventually(() => (mine().length > 0 ? mine() : undefined), 2_000)
+  expect(mine()).toHaveLength(1)
+  expect(line).toMatchObject({
+    msg: 'request',
+    method: 'GET',
+    route: '/v1/sandboxes/:id/files/view',
+    status: 404,
+    account_id: alice.id,
+    sandbox_id: id,
+    ms: expect.any(Number),
+  })
+  expect(JSON.stringify(world.apis[0]!.lines)).not.toContain('my-secret-name')
+})
+
+/** Sends the head of a POST whose body never follows. @returns the status of the answer */
+function sendHead(headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const head = openRequest(`${world.url()}/v1/api-keys`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      agent: false,
+    })
+    head.on('response', (response) => {
+      resolve(response.statusCode ?? 0)
+      head.destroy()
+    })
+    head.on('error', reject)
+    head.flushHeaders()
+  })
+}
