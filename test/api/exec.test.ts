@@ -24,6 +24,13 @@ describeOnBothDrivers('exec', (driver) => {
     (await alice.call('execCommand', { params: { id }, body })).body
   const sh = (text: string, more: Partial<ExecRequest> = {}) => exec({ command: text, ...more })
 
+  /** How many processes have a command line that matches; the pattern must not match itself. */
+  const countOf = async (pattern: string, where = id): Promise<number> => {
+    const command = `for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done | grep -c "${pattern}"`
+    const { body } = await alice.call('execCommand', { params: { id: where }, body: { command } })
+    return Number(body.stdout)
+  }
+
   test('an argv runs as it is, a string runs with a shell', async () => {
     const words = ['printf', '%s|', 'a b', "it's", '$HOME', '*', '"', '', '\\', 'ä\n']
     expect((await exec({ command: words })).stdout).toBe('a b|it\'s|$HOME|*|"||\\|ä\n|')
@@ -100,7 +107,7 @@ describeOnBothDrivers('exec', (driver) => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
     expect(result.duration_ms).toBeLessThan(10_000)
-    expect((await sh('grep -l "sleep.6[12]" /proc/[0-9]*/cmdline 2>/dev/null')).stdout).toBe('')
+    expect(await countOf('sleep 6[12]')).toBe(0)
   })
 
   test('a command that ignores the polite signal is ended all the same', async () => {
@@ -137,6 +144,12 @@ describeOnBothDrivers('exec', (driver) => {
     )
   })
 
+  test('processes are found by what they are', async () => {
+    await sh('sleep 55 & sleep 55 &')
+    expect(await countOf('sleep 5[5]')).toBe(2)
+    expect(await countOf('sleep 5[6]')).toBe(0)
+  })
+
   test('a client that leaves takes its command with it', async () => {
     const leave = new AbortController()
     const left = alice.call('execCommand', {
@@ -147,10 +160,7 @@ describeOnBothDrivers('exec', (driver) => {
     await world.eventually(async () => (await sh('test -e started')).exit_code === 0, 10_000)
     leave.abort()
     await expect(left).rejects.toThrow()
-    await world.eventually(
-      async () => (await sh('grep -l "sleep.77[7]" /proc/[0-9]*/cmdline 2>/dev/null')).stdout === '',
-      5_000,
-    )
+    await world.eventually(async () => (await countOf('sleep 77[7]')) === 0, 5_000)
   })
 
   test('a command under which its sandbox is destroyed was killed', async () => {
@@ -161,8 +171,7 @@ describeOnBothDrivers('exec', (driver) => {
     })
     // The command is there to be killed.
     await world.eventually(async () => {
-      const look = { command: 'grep -l "sleep.6[0]" /proc/[0-9]*/cmdline 2>/dev/null' }
-      return (await alice.call('execCommand', { params: { id: other.id }, body: look })).body.stdout !== ''
+      return (await countOf('sleep 6[0]', other.id)) > 0
     }, 10_000)
     await alice.call('destroySandbox', { params: { id: other.id } })
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })

@@ -1,11 +1,23 @@
 import pLimit from 'p-limit'
 import { expect, test } from 'vitest'
+import { findSandbox } from '../../shared/sandboxes.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld } from '../world/index.ts'
+import { startWorld, type World } from '../world/index.ts'
 
 /** Each takes real time on the cluster; what is raced is the same code. */
 const rounds = { local: 1_000, kubernetes: 100 }
 const atOnce = { local: 12, kubernetes: 8 }
+
+/** Where the create is when the destroy comes, so that it meets every stage on any machine. */
+const stages = ['at once', 'any time', 'the pod is there', 'ready'] as const
+
+async function reach(stage: (typeof stages)[number], world: World, id: string, round: number) {
+  if (stage === 'any time') await new Promise((resolve) => setTimeout(resolve, round % 300))
+  if (stage === 'the pod is there')
+    await world.eventually(async () => (await findSandbox(world.db, id))?.pod_uid, 60_000)
+  if (stage === 'ready')
+    await world.eventually(async () => (await findSandbox(world.db, id))?.ready_at, 60_000)
+}
 
 describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
   test(`are raced ${rounds[driver]} times: no pod and no unfinished row is left`, async () => {
@@ -22,8 +34,7 @@ describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
         headers: { prefer: 'respond-async' },
         api: round % 2,
       })
-      // From at once to after it is ready, so that the destroy meets every stage of the create.
-      await new Promise((resolve) => setTimeout(resolve, (round % 40) * (driver === 'local' ? 15 : 100)))
+      await reach(stages[round % stages.length]!, world, body.id, round)
       const destroyed = await alice.call('destroySandbox', { params: { id: body.id }, api: (round + 1) % 2 })
       expect(destroyed.body.state).toBe('destroyed')
     }
