@@ -7,11 +7,23 @@ import { createHash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Context } from '../shared/context.ts'
 import { apiKeyPrefix } from '../shared/contract/api-keys.ts'
+import type { Bucket } from '../shared/contract/routes.ts'
+import type { Row } from '../shared/database/index.ts'
 
+/** A key, and what every request with it needs of its account: one query, remembered together. */
 export interface FoundKey {
   id: string
   accountId: string
   suspended: boolean
+  /** Null for none. */
+  allowlist: string[] | null
+  overrides: Overrides
+}
+
+/** What an operator has set for one account in place of the settings. */
+export interface Overrides extends Partial<Record<Bucket, number>> {
+  /** The longest life of one sandbox. */
+  sandboxSeconds?: number
 }
 
 export interface ApiKeys {
@@ -28,7 +40,7 @@ export interface NewKey {
 }
 
 const characters = { random: 43, checksum: 6 }
-const rememberMs = 900
+export const rememberMs = 900
 const mostRemembered = 10_000
 const flushMs = 10_000
 
@@ -72,13 +84,14 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
   }
 
   async function query(hash: Buffer): Promise<FoundKey | undefined> {
-    const [row] = await db.query<{ id: string; account_id: string; suspended: boolean }>(
-      `select api_key.id, account_id, suspended_at is not null as suspended
+    const [row] = await db.query<KeyRow>(
+      `select api_key.id, account_id, suspended_at is not null as suspended, allowlist,
+              sandbox_seconds_limit, sandbox_ops_per_minute, sandbox_lifecycle_per_minute
          from api_key join account on account.id = account_id
         where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
       [hash],
     )
-    return row && { id: row.id, accountId: row.account_id, suspended: row.suspended }
+    return row && toFoundKey(row)
   }
 
   /** One statement for all keys used since the last time, and at most one write a minute for each. */
@@ -112,6 +125,28 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
     },
   }
 }
+
+interface KeyRow extends Row {
+  id: string
+  account_id: string
+  suspended: boolean
+  allowlist: string[] | null
+  sandbox_seconds_limit: number | null
+  sandbox_ops_per_minute: number | null
+  sandbox_lifecycle_per_minute: number | null
+}
+
+const toFoundKey = (row: KeyRow): FoundKey => ({
+  id: row.id,
+  accountId: row.account_id,
+  suspended: row.suspended,
+  allowlist: row.allowlist,
+  overrides: {
+    ...(row.sandbox_seconds_limit !== null && { sandboxSeconds: row.sandbox_seconds_limit }),
+    ...(row.sandbox_ops_per_minute !== null && { sandbox_ops: row.sandbox_ops_per_minute }),
+    ...(row.sandbox_lifecycle_per_minute !== null && { sandbox_lifecycle: row.sandbox_lifecycle_per_minute }),
+  },
+})
 
 const hashOf = (raw: string): Buffer => createHash('sha256').update(raw).digest()
 

@@ -1,13 +1,16 @@
 /** Who is asking: an API key or a session token, each good for its own routes alone. */
 import type { Credential } from '../shared/contract/routes.ts'
 import { Problem } from '../shared/problem.ts'
-import { looksLikeApiKey } from './api-keys.ts'
+import { looksLikeApiKey, type Overrides } from './api-keys.ts'
 import type { App } from './app.ts'
 import { looksLikeToken } from './tokens.ts'
 
 export interface Caller {
   /** The account's. */
   id: string
+  /** What it may run: null for everything. A session token runs nothing. */
+  allowlist: readonly string[] | null
+  overrides: Overrides
 }
 
 /**
@@ -49,7 +52,7 @@ async function callerOfKey({ apiKeys }: App, credential: string): Promise<Caller
   const key = await apiKeys.find(credential)
   if (!key) throw new Problem('invalid_credentials', 'The API key is not valid: unknown, revoked or expired.')
   if (key.suspended) throw suspended()
-  return { id: key.accountId }
+  return { id: key.accountId, allowlist: key.allowlist, overrides: key.overrides }
 }
 
 async function callerOfToken({ tokens, context }: App, credential: string): Promise<Caller> {
@@ -66,7 +69,7 @@ async function callerOfToken({ tokens, context }: App, credential: string): Prom
   )
   if (!account) throw new Problem('invalid_credentials', 'The account of this session token is gone.')
   if (account.suspended) throw suspended()
-  return { id }
+  return { id, allowlist: [], overrides: {} }
 }
 
 export const suspended = () =>

@@ -17,10 +17,11 @@ export interface Buckets {
   /**
    * Takes one token.
    * @param owner an account's id, or an address
+   * @param ownLimit tokens a minute where an operator has set this owner's, in place of the setting
    * @throws {Problem} `rate_limited`, with the time until the next token
    * @throws when Redis is away: nobody is let through uncounted
    */
-  take(bucket: Bucket, owner: string): Promise<Taken>
+  take(bucket: Bucket, owner: string, ownLimit?: number): Promise<Taken>
 }
 
 // What is missing from a full bucket, in units of which a token has 60,000,000 and each microsecond
@@ -55,8 +56,8 @@ export function openBuckets({ redis, settings }: Context): Buckets {
       limit,
     )
   return {
-    async take(bucket, owner) {
-      const limit = settings.rates[bucket]
+    async take(bucket, owner, ownLimit) {
+      const limit = ownLimit ?? settings.rates[bucket]
       const [allowed, remaining, waitUs] = await takeToken(`sandlot:bucket:${bucket}:${owner}`, limit)
       if (allowed === 1) return { limit, remaining }
       const retryAfterSeconds = Math.max(1, Math.ceil(waitUs / 1_000_000))

@@ -5,6 +5,7 @@ import { errors } from '../shared/contract/errors.ts'
 import { newRequestId } from '../shared/ids.ts'
 import type { Logger } from '../shared/log.ts'
 import { meansAway, Problem, unavailable } from '../shared/problem.ts'
+import { type Upgrade, upgradeOf } from './tunnel.ts'
 
 /** What the parts of one request tell each other. */
 export interface RequestState {
@@ -13,6 +14,8 @@ export interface RequestState {
   signal: AbortSignal
   /** The route's pattern, once it is known. */
   route?: string
+  /** Of a request that asks for a WebSocket. */
+  upgrade?: Upgrade | undefined
 }
 
 /** What a log says of a request whose client did not wait for the answer. */
@@ -51,10 +54,12 @@ function openState(koa: KoaContext, log: Logger): RequestState {
     requestId,
     log: log.child({ request_id: requestId }),
     signal: gone.signal,
+    upgrade: upgradeOf(koa.req),
   })
 }
 
-function asProblem(error: unknown, { log, signal }: RequestState): Problem {
+/** @returns what a client is told of whatever was thrown; the rest is for the log */
+export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
     return error

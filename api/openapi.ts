@@ -73,12 +73,13 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
       schema: inner,
     }))
   }
-  const { body, reply } = endpoint
+  const { body, rawBody, reply, rawReply } = endpoint
   const content = (schema: Json, type = 'application/json') => ({ content: { [type]: { schema } } })
   const success = {
     description: endpoint.status === 204 ? 'Done' : 'It is done',
     headers: references(['X-Request-Id', ...(endpoint.bucket ? limitHeaders : [])]),
     ...(reply ? content(schemaOf(reply, 'output')) : {}),
+    ...(rawReply && rawReply !== 'websocket' ? content({ type: 'string' }, rawReply) : {}),
   }
   return {
     operationId: endpoint.name,
@@ -92,6 +93,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
     ...(body
       ? { requestBody: { required: !body.safeParse(undefined).success, ...content(schemaOf(body, 'input')) } }
       : {}),
+    ...(rawBody ? { requestBody: { required: true, ...content({}, 'application/octet-stream') } } : {}),
     responses: {
       [endpoint.status]: success,
       ...(endpoint.alsoStatus ? { [endpoint.alsoStatus]: { ...success, description: 'It goes on' } } : {}),
@@ -119,9 +121,9 @@ function describeProblems(endpoint: Endpoint, content: Json): Json {
 
 /** The endpoint's own codes, and those that come from what every such endpoint goes through. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
-  const { credential, bucket, body, params, query, headers } = endpoint
+  const { credential, bucket, body, rawReply, params, query, headers } = endpoint
   const codes: ErrorCode[] = [...endpoint.errors, 'internal_error', 'unavailable']
-  if (query ?? headers ?? body) codes.push('invalid_request')
+  if (query || headers || body || rawReply === 'websocket') codes.push('invalid_request')
   if (body) codes.push('body_too_large', 'unsupported_media_type')
   if (params) codes.push('not_found')
   if (bucket) codes.push('rate_limited')

@@ -2,7 +2,6 @@
  * Admission: whether an account may have one more sandbox, and the row of it, in one transaction
  * that holds the account's row, so that no two requests pass on the same free place.
  */
-import { createHash } from 'node:crypto'
 import type * as z from 'zod'
 import type { Context } from '../shared/context.ts'
 import { limits } from '../shared/contract/limits.ts'
@@ -10,6 +9,7 @@ import type { createSandbox } from '../shared/contract/sandboxes.ts'
 import type { Queries } from '../shared/database/index.ts'
 import { newSandboxId } from '../shared/ids.ts'
 import { Problem } from '../shared/problem.ts'
+import { hashOfRequest } from '../shared/request-hash.ts'
 import { envPlace } from '../shared/sandboxes.ts'
 import type { Settings } from '../shared/settings.ts'
 import { suspended } from './authenticate.ts'
@@ -37,16 +37,21 @@ export interface Order {
 
 /**
  * Fills in what the body leaves open.
+ * @param mostSeconds the longest life, where an operator has set the account's own
  * @throws {Problem} `invalid_request` for what this installation does not offer
  */
-export function readOrder({ sandbox }: Settings, body: CreateRequest): Order {
+export function readOrder(
+  { sandbox }: Settings,
+  body: CreateRequest,
+  mostSeconds: number = sandbox.maxSeconds,
+): Order {
   const image = body.image ?? sandbox.image
   if (!sandbox.images.includes(image)) {
     throw invalid({ path: 'image', message: `must be one of ${sandbox.images.join(', ')}` })
   }
-  const seconds = body.ttl_seconds ?? sandbox.maxSeconds
-  if (seconds > sandbox.maxSeconds) {
-    throw invalid({ path: 'ttl_seconds', message: `must be at most ${sandbox.maxSeconds}` })
+  const seconds = body.ttl_seconds ?? mostSeconds
+  if (seconds > mostSeconds) {
+    throw invalid({ path: 'ttl_seconds', message: `must be at most ${mostSeconds}` })
   }
   return { body, image, seconds }
 }
@@ -112,7 +117,7 @@ async function findReplay(db: Queries, accountId: string, key: string, body: Cre
     [accountId, key, limits.idempotencyHours],
   )
   if (!row) return undefined
-  if (row.request_hash.equals(hashOf(body))) return row.sandbox_id
+  if (row.request_hash.equals(hashOfRequest(body))) return row.sandbox_id
   throw new Problem(
     'idempotency_conflict',
     'This Idempotency-Key was used with another body. Use a new key for a new sandbox.',
@@ -134,21 +139,8 @@ async function remember(
      on conflict (account_id, key) do update
         set request_hash = excluded.request_hash, sandbox_id = excluded.sandbox_id,
             created_at = excluded.created_at`,
-    [accountId, key, hashOf(body), sandboxId, now],
+    [accountId, key, hashOfRequest(body), sandboxId, now],
   )
-}
-
-const hashOf = (body: CreateRequest): Buffer =>
-  createHash('sha256')
-    .update(JSON.stringify(sorted(body)))
-    .digest()
-
-/** The same for every order of keys. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-  return entries.map(([key, inner]) => [key, sorted(inner)])
 }
 
 /** Whoever is late with ending them (no worker, no Redis), they hold no place past their end. */

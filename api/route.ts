@@ -2,6 +2,8 @@
  * A route: an endpoint of the contract and the handler that serves it. Every request goes the same
  * way: authenticate, take a token from the bucket, validate, handle, reply.
  */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 import { bodyParser } from '@koa/bodyparser'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
@@ -12,6 +14,7 @@ import { Problem } from '../shared/problem.ts'
 import type { App } from './app.ts'
 import { authenticate, type Caller } from './authenticate.ts'
 import type { RequestState } from './errors.ts'
+import type { Upgrade } from './tunnel.ts'
 import { validate } from './validate.ts'
 
 /** What a handler gets of a request, each part as its schema left it. */
@@ -21,6 +24,10 @@ export interface Call<E extends Endpoint> {
   query: Input<E['query']>
   body: Input<E['body']>
   headers: Input<E['headers']>
+  /** The request itself, for a route that takes its body as it comes. */
+  request: IncomingMessage
+  /** The client's connection, when it asked for a WebSocket. */
+  upgrade: Upgrade | undefined
   requestId: string
   /** Carries the ids of the request, the account and the sandbox. */
   log: Logger
@@ -41,16 +48,49 @@ export class Answer<T> {
   }
 }
 
+/** Bytes as they come. The client's pace is the source's. */
+export class Streamed {
+  readonly body: Readable
+  readonly status: number
+  readonly headers: Record<string, string>
+
+  /** @param headers a worker's: those of its connection are left out */
+  constructor(body: Readable, { status, headers }: { status: number; headers: IncomingHttpHeaders }) {
+    this.body = body
+    this.status = status
+    this.headers = Object.fromEntries(
+      Object.entries(headers).flatMap(([name, value]) =>
+        typeof value !== 'string' || ofConnection.has(name) ? [] : [[name, value]],
+      ),
+    )
+  }
+}
+
+const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
+
+/** The handler has answered by itself, on the client's connection. */
+export const answered = Symbol('answered')
+
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
+  /** The same within this process, for a caller who is known: bucket, schemas, handler. */
+  invoke(app: App, call: Invocation): Promise<Answer<unknown>>
+}
+
+/** A request that did not come over HTTP by itself; its parts are still to be validated. */
+export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
+  account: Caller
+  params?: unknown
+  query?: unknown
+  body?: unknown
 }
 
 type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
 
 export function route<E extends Endpoint>(
   endpoint: E,
-  handle: (call: Call<E>) => Promise<Reply<E> | Answer<Reply<E>>>,
+  handle: (call: Call<E>) => Promise<Reply<E> | Answer<Reply<E>> | Streamed | typeof answered>,
 ): ServedRoute {
   return {
     endpoint,
@@ -66,8 +106,24 @@ export function route<E extends Endpoint>(
       })
       nameSandbox(state, given.params)
       const { requestId, log, signal } = state
-      const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>)
+      const call = { ...given, account, requestId, log, signal, request: koa.req, upgrade: state.upgrade }
+      const answer = await handle(call as unknown as Call<E>)
+      if (answer === answered) return leaveAlone(koa)
+      if (answer instanceof Streamed) return replyWith(koa, answer)
       reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}))
+    },
+    async invoke(app, { account, requestId, log, signal, ...parts }) {
+      if (endpoint.bucket)
+        await app.buckets.take(endpoint.bucket, account.id, account.overrides[endpoint.bucket])
+      const given = await validate(endpoint, {
+        params: {},
+        query: {},
+        headers: {},
+        body: undefined,
+        ...parts,
+      })
+      const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>)
+      return answer instanceof Answer ? answer : new Answer(answer, {})
     },
   }
 }
@@ -89,7 +145,10 @@ function nameSandbox(state: RequestState, params: unknown) {
 
 async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {
   if (!bucket) return
-  const { limit, remaining } = await app.buckets.take(bucket, account?.id ?? app.clientAddress(koa.req))
+  const taken = account
+    ? app.buckets.take(bucket, account.id, account.overrides[bucket])
+    : app.buckets.take(bucket, app.clientAddress(koa.req))
+  const { limit, remaining } = await taken
   koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
 }
 
@@ -131,4 +190,15 @@ function reply(koa: KoaContext, endpoint: Endpoint, { reply, status, headers }: 
   koa.status = status ?? endpoint.status
   koa.set(headers)
   koa.body = reply ?? null
+}
+
+function replyWith(koa: KoaContext, { body, status, headers }: Streamed) {
+  koa.status = status
+  koa.body = body
+  koa.set(headers)
+}
+
+function leaveAlone(koa: KoaContext) {
+  koa.status = 101
+  koa.respond = false
 }

@@ -9,9 +9,12 @@ import { Problem } from '../shared/problem.ts'
 import { type App, openApp } from './app.ts'
 import { aroundRequest, type RequestState } from './errors.ts'
 import { served } from './routes/index.ts'
+import { serveUpgrades, shouldUpgradeCallback } from './tunnel.ts'
 
 /** Longer than the idle time of common load balancers, so that the one who hangs up is never us. */
 const keepAliveMs = 75_000
+/** For the whole of a body that comes as it is made, such as a command's stdin: longer than a sandbox lives. */
+const uploadMs = 25 * 60 * 60 * 1000
 /** How long requests that run may go on once the process is told to end. */
 const finishMs = 15_000
 /** How long a start waits for Redis; one that is away must not keep it. */
@@ -30,8 +33,10 @@ export interface Api {
 /** @throws {SettingsError} when a setting that only the API reads is wrong */
 export function openApi(context: Context): Api {
   const app = openApp(context)
-  const server = createServer(makeKoa(app).callback())
+  const serve = makeKoa(app).callback()
+  const server = createServer({ shouldUpgradeCallback, requestTimeout: uploadMs }, serve)
   server.keepAliveTimeout = keepAliveMs
+  const endTunnels = serveUpgrades(server, serve)
   const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
   return {
     async listen() {
@@ -43,7 +48,7 @@ export function openApi(context: Context): Api {
       return { port, internalPort }
     },
     async close() {
-      await finish(server)
+      await finish(server, endTunnels)
       await app.apiKeys.close()
       app.workers.close()
       await finish(internal)
@@ -89,10 +94,13 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
 }
 
-async function finish(server: Server): Promise<void> {
+async function finish(server: Server, endRest = () => {}): Promise<void> {
   if (!server.listening) return
   const closed = new Promise((resolve) => server.close(resolve))
-  const late = setTimeout(() => server.closeAllConnections(), finishMs)
+  const late = setTimeout(() => {
+    server.closeAllConnections()
+    endRest()
+  }, finishMs)
   // A connection that was busy when the close began would else stay open, idle, until then.
   const sweep = setInterval(() => server.closeIdleConnections(), 50)
   await closed

@@ -2,56 +2,142 @@
  * The workers as the API sees them: who is there, and one call to one of them. A call that was not
  * handed over goes to the next worker; one that was is never sent twice (shared/calls.ts).
  */
-import { createHash } from 'node:crypto'
-import { Agent, type IncomingMessage, request as openRequest } from 'node:http'
+import { Agent, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { type CallName, type CallProblem, type Calls, callPath, callToken } from '../shared/calls.ts'
+import {
+  argsHeader,
+  attachPath,
+  type CallName,
+  type CallProblem,
+  type Calls,
+  callPath,
+  callToken,
+  execElsewhere,
+  type OneExec,
+  problemHeader,
+  type StreamName,
+  type Streams,
+  streamPath,
+} from '../shared/calls.ts'
 import type { Context } from '../shared/context.ts'
 import { errors } from '../shared/contract/errors.ts'
-import { listWorkers, type WorkerEntry } from '../shared/directory.ts'
+import { inOrderFor, listWorkers, type WorkerEntry } from '../shared/directory.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
+import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
+import { openTunnel, type Tunnel } from './tunnel.ts'
+
+export { CallLost }
 
 export interface CallOptions {
   /** Ends the call: its client left. */
   signal: AbortSignal
-  /** From handing over to the whole answer; later it counts as lost. */
+  /** From handing over to the answer, in milliseconds; later it counts as lost. */
   timeoutMs: number
+  /** The one that must take it; any may, the sandbox's favourite first, unless told. */
+  workerId?: string | undefined
+}
+
+export interface StreamOptions extends CallOptions {
+  /** The client's body, for streams that take one. */
+  upload?: Readable
+}
+
+/** A worker's answer whose body is passed on as it comes. */
+export interface StreamAnswer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: IncomingMessage
 }
 
 export interface Workers {
   /** @throws {Problem} `unavailable`, when nobody is there to make a pod, or none reaches the cluster */
   mustBeThere(): Promise<void>
+  isThere(workerId: string): Promise<boolean>
   /**
    * @throws {Problem} what the worker refused with, or `unavailable` when none took the call
+   * @throws {WorkerGone} when the one that was named is not there
    * @throws {CallLost} when it was handed over and no answer came: what it did is not known
+   * @throws {ExecElsewhere} when another worker has the command of this Idempotency-Key
    */
   call<N extends CallName>(name: N, args: Calls[N]['args'], options: CallOptions): Promise<Calls[N]['result']>
+  /** As {@link call}, for bytes as they come. `timeoutMs` is until the head of the answer. */
+  stream<N extends StreamName>(
+    name: N,
+    args: Streams[N]['args'],
+    options: StreamOptions,
+  ): Promise<StreamAnswer>
+  /** A WebSocket to a command. @throws as {@link call} */
+  attach(
+    args: OneExec,
+    headers: IncomingHttpHeaders,
+    options: { workerId: string; signal: AbortSignal },
+  ): Promise<Tunnel>
   close(): void
 }
 
-export class CallLost extends Error {
-  override name = 'CallLost'
+/** The worker that was named is not there any more. */
+export class WorkerGone extends Error {
+  override name = 'WorkerGone'
+  override message = 'the worker is not there'
 }
 
-/** How long a worker has to say that it is there. */
-const handOverMs = 3_000
+/** The command of an Idempotency-Key is, or was, this worker's. */
+export class ExecElsewhere extends Error {
+  override name = 'ExecElsewhere'
+  readonly execId: string
+  readonly workerId: string
+
+  constructor({ exec_id, worker_id }: Record<string, unknown>) {
+    super('the command is with another worker')
+    this.execId = String(exec_id)
+    this.workerId = String(worker_id)
+  }
+}
+
 const directoryMs = 500
+/** For the body of an answer, once its head is there. */
+const bodyMs = 10_000
 
 export function connectWorkers({ redis, settings, log }: Context): Workers {
   const directory = cacheFor(directoryMs, () => listWorkers(redis))
   const agent = new Agent({ keepAlive: true })
   const authorization = `Bearer ${callToken(settings.secretsKeys[0]!)}`
 
+  /** Those to try, in order. The list that is remembered may be of before one died and another came. */
+  async function* candidates(sandboxId: string, workerId: string | undefined) {
+    const asked = new Set<string>()
+    for (const list of [directory, () => listWorkers(redis)]) {
+      const fitting = (await list()).filter(({ id }) => !asked.has(id) && id === (workerId ?? id))
+      for (const worker of inOrderFor(sandboxId, fitting)) {
+        asked.add(worker.id)
+        yield worker
+      }
+    }
+  }
+
   /** @returns undefined when it was not handed over */
-  async function offer(worker: WorkerEntry, name: CallName, body: Buffer, options: CallOptions) {
-    const target = { url: new URL(callPath(name), worker.url), authorization, body, ...options }
-    const first = await send({ ...target, agent })
+  async function offer(worker: WorkerEntry, path: string, target: Omit<HandOver, 'url' | 'agent'>) {
+    const url = new URL(path, worker.url)
+    const first: HandedOver = await handOver({ ...target, url, agent })
     // A kept connection may have been closed while nobody looked: that says nothing of the worker.
-    const sent = 'stale' in first ? await send({ ...target, agent: false }) : first
-    if ('status' in sent) return sent
+    const sent = 'stale' in first ? await handOver({ ...target, url, agent: false }) : first
+    if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined
     log.warn({ worker: worker.id, reason: why?.message }, 'a worker did not take a call')
     return undefined
+  }
+
+  async function ask(path: string, sandboxId: string, target: Omit<HandOver, 'url' | 'agent'>, id?: string) {
+    let isThere = false
+    for await (const worker of candidates(sandboxId, id)) {
+      isThere = true
+      const response = await offer(worker, path, target)
+      if (response) return response
+    }
+    throw id === undefined || isThere
+      ? unavailable('No worker takes calls right now. Nothing was done.')
+      : new WorkerGone()
   }
 
   return {
@@ -62,98 +148,60 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
         throw unavailable('No worker reaches what runs the sandboxes right now.')
       }
     },
-    async call(name, args, options) {
+    async isThere(workerId) {
+      for await (const _ of candidates('', workerId)) return true
+      return false
+    },
+    async call(name, args, { workerId, ...options }) {
+      const headers = { authorization, 'content-type': 'application/json' }
       const body = Buffer.from(JSON.stringify(args))
-      const asked = new Set<string>()
-      // The list that is remembered may be of before the last worker died and another came.
-      for (const list of [directory, () => listWorkers(redis)]) {
-        const workers = (await list()).filter(({ id }) => !asked.has(id))
-        for (const worker of inOrderFor(args.sandboxId, workers)) {
-          asked.add(worker.id)
-          const answer = await offer(worker, name, body, options)
-          if (!answer) continue
-          const reply = JSON.parse(answer.text)
-          if (answer.status === 200) return reply
-          throw asProblem(reply)
-        }
+      const target = { ...options, headers, body }
+      const response = await ask(callPath(name), args.sandboxId, target, workerId)
+      const reply = await readJson(response, options.signal)
+      if (response.statusCode === 200) return reply as never
+      throw errorOf(reply as CallProblem)
+    },
+    async stream(name, args, { workerId, upload, ...options }) {
+      const json = Buffer.from(JSON.stringify(args))
+      const headers = upload
+        ? { authorization, [argsHeader]: json.toString('base64url') }
+        : { authorization, 'content-type': 'application/json' }
+      const target = { ...options, headers, body: upload ?? json }
+      const response = await ask(streamPath(name), args.sandboxId, target, workerId)
+      if (problemHeader in response.headers) {
+        throw errorOf((await readJson(response, options.signal)) as CallProblem)
       }
-      throw unavailable('No worker takes calls right now. Nothing was done.')
+      return { status: response.statusCode ?? 0, headers: response.headers, body: response }
+    },
+    async attach(args, headers, { workerId, signal }) {
+      for await (const worker of candidates(args.sandboxId, workerId)) {
+        const argsText = Buffer.from(JSON.stringify(args)).toString('base64url')
+        const own = { authorization, [argsHeader]: argsText }
+        const opened = await openTunnel({ url: new URL(attachPath, worker.url), own, headers, signal })
+        if ('socket' in opened) return opened
+        throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)
+      }
+      throw new WorkerGone()
     },
     close: () => agent.destroy(),
   }
 }
 
-/** Rendezvous hashing: all APIs try the workers of one sandbox in the same order. */
-function inOrderFor(sandboxId: string, workers: WorkerEntry[]): WorkerEntry[] {
-  const rank = (worker: WorkerEntry) =>
-    (worker.driverProblem === null ? '0' : '1') +
-    createHash('sha1').update(`${worker.id} ${sandboxId}`).digest('hex')
-  return workers
-    .map((worker) => ({ worker, rank: rank(worker) }))
-    .sort((a, b) => (a.rank < b.rank ? -1 : 1))
-    .map(({ worker }) => worker)
-}
-
-interface Sending extends CallOptions {
-  url: URL
-  authorization: string
-  body: Buffer
-  agent: Agent | false
-}
-
-type Sent = { status: number; text: string } | { notTaken: Error } | { stale: true }
-
-/** Asks the worker whether it is there, and sends the body only then. */
-function send({ url, agent, authorization, body, signal, timeoutMs }: Sending): Promise<Sent> {
-  signal.throwIfAborted()
-  const { promise, resolve, reject } = Promise.withResolvers<Sent>()
-  let handedOver = false
-  let answered = false
-  let silent = false
-  const request = openRequest(url, {
-    agent,
-    method: 'POST',
-    headers: {
-      authorization,
-      'content-type': 'application/json',
-      'content-length': body.length,
-      expect: '100-continue',
-    },
-    signal,
-  })
-  const giveUpAfter = (ms: number) =>
-    setTimeout(() => {
-      silent = true
-      request.destroy(new Error(`no word from the worker within ${ms} ms`))
-    }, ms)
-  let timer = giveUpAfter(handOverMs)
-  request.on('continue', () => {
-    clearTimeout(timer)
-    handedOver = true
-    timer = giveUpAfter(timeoutMs)
-    request.end(body)
-  })
-  request.on('response', (response: IncomingMessage) => {
-    answered = true
-    const status = response.statusCode ?? 0
-    // An answer before the body was asked for: it is ending, or does not know us.
-    if (!handedOver) return request.destroy(new Error(`answered ${status} instead of taking it`))
-    text(response).then((text) => resolve({ status, text }), reject)
-  })
-  request.on('error', reject)
-  request.on('close', () => {
-    clearTimeout(timer)
-    if (!answered) reject(new Error('the connection was closed'))
-  })
-  return promise.catch((error: Error) => {
+async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
+  const timer = setTimeout(() => response.destroy(new Error('the answer stopped in its middle')), bodyMs)
+  try {
+    return JSON.parse(await text(response))
+  } catch (error) {
     signal.throwIfAborted()
-    if (handedOver) throw new CallLost('a worker was lost during a call', { cause: error })
-    return request.reusedSocket && !silent && !answered ? { stale: true } : { notTaken: error }
-  })
+    throw new CallLost('a worker was lost during a call', { cause: error })
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
-function asProblem({ code, detail, members, retryAfterSeconds }: CallProblem): Problem {
-  if (!Object.hasOwn(errors, code)) throw new Error(`a worker answered with the unknown code ${code}`)
+function errorOf({ code, detail, members, retryAfterSeconds }: CallProblem): Error {
+  if (code === execElsewhere) return new ExecElsewhere(members)
+  if (!Object.hasOwn(errors, code)) return new Error(`a worker answered with the unknown code ${code}`)
   return new Problem(code as keyof typeof errors, detail, {
     members,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),

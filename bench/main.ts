@@ -6,13 +6,9 @@
  *
  * On a cluster it needs an administrator's KUBECONFIG: it makes a namespace of its own and removes it.
  */
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { cpus, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
-import { installCluster } from '../workers/drivers/kubernetes/install.ts'
+import { cpus } from 'node:os'
 import { percentile, table } from './figures.ts'
+import { makeNamespace } from './namespace.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const creates = 20
@@ -60,25 +56,9 @@ async function onLocal(): Promise<Figures> {
 }
 
 async function onKubernetes(kubeconfig: string): Promise<Figures> {
-  const namespace = `sandlot-bench-${randomBytes(3).toString('hex')}`
-  const folder = mkdtempSync(join(tmpdir(), 'sandlot-bench-'))
-  const admin = new KubeConfig()
-  admin.loadFromFile(kubeconfig)
-  try {
-    const installed = await installCluster({ kubeconfig, namespace, egress: 'internet' })
-    const path = join(folder, 'kubeconfig')
-    writeFileSync(path, installed.kubeconfig, { mode: 0o600 })
-    await using stack = await startStack({
-      SANDBOX_DRIVER: 'kubernetes',
-      SANDBOX_NAMESPACE: namespace,
-      KUBECONFIG: path,
-      ...(process.env.SANDBOX_IMAGE ? { SANDBOX_IMAGE: process.env.SANDBOX_IMAGE } : {}),
-    })
-    return await measure(stack)
-  } finally {
-    await admin.makeApiClient(CoreV1Api).deleteNamespace({ name: namespace })
-    rmSync(folder, { recursive: true, force: true })
-  }
+  await using namespace = await makeNamespace(kubeconfig)
+  await using stack = await startStack(namespace.env)
+  return await measure(stack)
 }
 
 const row = (what: string, times: number[]) => [

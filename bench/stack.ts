@@ -15,10 +15,12 @@ import { startWatchdog } from '../scripts/supervisor/watchdog.ts'
 export interface Stack extends AsyncDisposable {
   /** Sends a request as the one account. @throws for every answer that is no success */
   request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
+  /** The sum of a counter over all workers, by the value of its label `outcome`. */
+  countOutcomes(counter: string): Promise<Record<string, number>>
 }
 
 /** @param env the driver's settings, over those of a machine of its own */
-export async function startStack(env: Record<string, string>): Promise<Stack> {
+export async function startStack(env: Record<string, string>, workerCount = 1): Promise<Stack> {
   await using undo = new AsyncDisposableStack()
   const watchdog = startWatchdog()
   undo.defer(() => watchdog.dismiss())
@@ -54,7 +56,7 @@ export async function startStack(env: Record<string, string>): Promise<Stack> {
     QUOTA_CONCURRENT_SANDBOXES: '100',
     ...env,
   }
-  const start = async (entry: string, readyWords: string) => {
+  const start = async (entry: string, readyWords: string[]) => {
     const child = spawn(process.execPath, [join(root, entry)], {
       env: settings,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -62,14 +64,29 @@ export async function startStack(env: Record<string, string>): Promise<Stack> {
     })
     watchdog.guard('application', child.pid!)
     undo.defer(() => endOf(child))
-    return await lineThatSays(child, readyWords)
+    return await linesThatSay(child, readyWords)
   }
-  const [api] = await Promise.all([start('api/main.ts', 'listening'), start('workers/main.ts', 'working')])
-  const base = `http://127.0.0.1:${api.port}`
+  const [[api], ...workers] = await Promise.all([
+    start('api/main.ts', ['listening']),
+    ...Array.from({ length: workerCount }, () => start('workers/main.ts', ['listening', 'working'])),
+  ])
+  const base = `http://127.0.0.1:${api!.port}`
   const key = await makeKey(base)
   const rest = undo.move()
   return {
     request: (method, path, body) => send(base, key, method, path, body),
+    async countOutcomes(counter) {
+      const sums: Record<string, number> = {}
+      for (const [listening] of workers) {
+        const text = await (await fetch(`http://127.0.0.1:${listening!.port}/metrics`)).text()
+        for (const [, outcome, count] of text.matchAll(
+          new RegExp(`^${counter}\\{.*outcome="(\\w+)".*\\} (\\d+)`, 'gm'),
+        )) {
+          sums[outcome!] = (sums[outcome!] ?? 0) + Number(count)
+        }
+      }
+      return sums
+    },
     [Symbol.asyncDispose]: () => rest[Symbol.asyncDispose](),
   }
 }
@@ -95,15 +112,18 @@ async function send(base: string, bearer: string | undefined, method: string, pa
   return JSON.parse(text) as Record<string, unknown>
 }
 
-async function lineThatSays(child: ChildProcess, words: string): Promise<Record<string, unknown>> {
+/** One after the other. */
+async function linesThatSay(child: ChildProcess, words: string[]): Promise<Record<string, unknown>[]> {
+  const lines: Record<string, unknown>[] = []
   for await (const text of createInterface(child.stdout!)) {
     const line = JSON.parse(text) as Record<string, unknown>
     if (line.level === 'warn') console.error(line.msg)
-    if (line.msg !== words) continue
+    if (line.msg === words[lines.length]) lines.push(line)
+    if (lines.length < words.length) continue
     child.stdout!.resume()
-    return line
+    return lines
   }
-  throw new Error(`a process ended before it said "${words}"`)
+  throw new Error(`a process ended before it said "${words.join('" and "')}"`)
 }
 
 async function endOf(child: ChildProcess): Promise<void> {

@@ -1,11 +1,12 @@
 /** The service as typed calls: a route's name and what the contract says goes in and comes out. */
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { endpoints } from '../shared/contract/index.ts'
 import { limits } from '../shared/contract/limits.ts'
 import { type Route, type RouteName, routes } from '../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
-import { type Answer, ConnectionError, type Exchange, exchange } from './http.ts'
+import { type Answer, ConnectionError, type Exchange, exchange, type Opened, openExchange } from './http.ts'
 import { isProblem, problemToError } from './problem.ts'
 import type { Settings } from './settings.ts'
 import { version } from './version.ts'
@@ -30,6 +31,8 @@ export type Request<Name extends RouteName> = Part<Name, 'params'> &
     headers?: Record<string, string>
     /** How long the answer may take; 60 s by default. */
     timeoutMs?: number
+    /** The body of a route that takes bytes; read anew for each try. */
+    bytes?: AsyncIterable<Uint8Array>
   }
 
 export type Reply<Name extends RouteName> =
@@ -52,8 +55,40 @@ export const createApi = (settings: Settings) => ({
     const base = await settings.baseUrl()
     const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
     const outgoing = prepare(base, route, given, headers)
-    const answer = await exchangeAgain(outgoing, isRepeatable(route, headers))
+    const answer = await exchangeAgain(exchange, outgoing, isRepeatable(route, headers))
     return readAnswer(answer, route, given.params, outgoing.url) as Reply<Name>
+  },
+
+  /**
+   * Calls a route whose answer comes as it is made. `timeoutMs` is until it begins.
+   * @throws {CliError} as {@link call}
+   */
+  async open<Name extends RouteName>(name: Name, request: Request<Name>): Promise<Opened> {
+    const route: Route = routes[name]
+    const given: Given = request
+    const base = await settings.baseUrl()
+    const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
+    const outgoing = prepare(base, route, given, headers)
+    const opened = await exchangeAgain(openExchange, outgoing, isRepeatable(route, headers))
+    const { statusCode: status = 0, headers: answered } = opened.response
+    if (status >= 200 && status < 300) return opened
+    const answer = { status, headers: answered, text: await text(opened.response) }
+    readAnswer(answer, route, given.params, outgoing.url)
+    throw new CliError('unexpected_answer', `${outgoing.url.origin} answered ${status}.`)
+  },
+
+  /** Where a route is, what it wants to hear and how to read a refusal, for a WebSocket. */
+  async addressOf<Name extends RouteName>(name: Name, request: Request<Name>) {
+    const route: Route = routes[name]
+    const given: Given = request
+    const { url, headers } = prepare(
+      await settings.baseUrl(),
+      route,
+      given,
+      await headersFor(route, given, settings),
+    )
+    const refuse = (answer: Answer) => void readAnswer(answer, route, given.params, url)
+    return { url, headers, refuse }
   },
 })
 
@@ -65,6 +100,7 @@ interface Given {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
+  bytes?: AsyncIterable<Uint8Array>
 }
 
 function prepare(base: string, route: Route, given: Given, headers: Record<string, string>): Exchange {
@@ -74,6 +110,10 @@ function prepare(base: string, route: Route, given: Given, headers: Record<strin
     if (value !== undefined) url.searchParams.set(name, String(value))
   }
   const { timeoutMs = answerMs } = given
+  if (given.bytes !== undefined) {
+    const withBytes = { ...headers, 'content-type': 'application/octet-stream' }
+    return { url, method: route.method, headers: withBytes, body: given.bytes, timeoutMs }
+  }
   if (given.body === undefined) return { url, method: route.method, headers, timeoutMs }
   const body = JSON.stringify(given.body)
   const length = Buffer.byteLength(body)
@@ -108,27 +148,31 @@ async function headersFor(
 const isRepeatable = (route: Route, headers: Record<string, string>): boolean =>
   route.method !== 'POST' || headers['idempotency-key'] !== undefined
 
-async function exchangeAgain(outgoing: Exchange, repeatable: boolean): Promise<Answer> {
+async function exchangeAgain<T>(
+  send: (outgoing: Exchange) => Promise<T>,
+  outgoing: Exchange,
+  repeatable: boolean,
+): Promise<T> {
   for (const pause of retryMs) {
     try {
-      return await exchange(outgoing)
+      return await send(outgoing)
     } catch (error) {
       if (!(error instanceof ConnectionError) || (error.reached && !repeatable)) throw error
       await sleep(pause)
     }
   }
-  return exchange(outgoing)
+  return send(outgoing)
 }
 
 function readAnswer(
-  { status, headers, text }: Answer,
+  { status, headers, text: body }: Answer,
   route: Route,
   params: Given['params'],
   { origin }: URL,
 ): unknown {
   if (status >= 300 && status < 400) throw redirected(status, headers.location, origin)
   if (status === 204) return undefined
-  const value = parseJson(text)
+  const value = parseJson(body)
   if (status >= 200 && status < 300 && value !== undefined) return value
   if (isProblem(value))
     throw problemToError(value, { route, params, status, retryAfter: headers['retry-after'] })

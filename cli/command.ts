@@ -30,8 +30,10 @@ export function addCommonOptions(command: Command): void {
     .option('--api-key <key>', 'API key; other users of the machine can see it, SANDLOT_API_KEY they cannot')
 }
 
-export const addSessionOption = (command: Command): Command =>
-  command.option('-s, --session <id>', 'the session; by default the only one that is active')
+export const addSessionOption = (
+  command: Command,
+  meaning = 'the session; by default the only one that is active',
+): Command => command.option('-s, --session <id>', meaning)
 
 /** Makes `handle` the action of a command. Options may stand before the command's name too. */
 export function handleWith<Options extends object>(

@@ -7,8 +7,9 @@ export interface Exchange {
   url: URL
   method: string
   headers: Record<string, string>
-  body?: string | undefined
-  /** For the whole exchange, once connected. */
+  /** Bytes are read anew for each try. */
+  body?: string | AsyncIterable<Uint8Array> | undefined
+  /** For the whole exchange, once connected; of one whose answer is a stream, until its head. */
   timeoutMs: number
 }
 
@@ -34,7 +35,28 @@ const connectMs = 10_000
 const longestTimerMs = 2 ** 31 - 1
 
 /** @throws {ConnectionError} */
-export async function exchange({ url, method, headers, body, timeoutMs }: Exchange): Promise<Answer> {
+export async function exchange(exchange: Exchange): Promise<Answer> {
+  const { timeoutMs } = exchange
+  const { response, fail } = await openExchange(exchange)
+  const timer = setTimeout(() => response.destroy(timeout(timeoutMs)), Math.min(timeoutMs, longestTimerMs))
+  try {
+    return { status: response.statusCode ?? 0, headers: response.headers, text: await text(response) }
+  } catch (error) {
+    throw fail(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** An answer whose body is yet to come. */
+export interface Opened {
+  response: IncomingMessage
+  /** Words for what goes wrong with it from here on. */
+  fail: (error: unknown) => ConnectionError
+}
+
+/** @throws {ConnectionError} */
+export async function openExchange({ url, method, headers, body, timeoutMs }: Exchange): Promise<Opened> {
   const request = await open(url, { method, headers: { ...headers, connection: 'close' } })
   let connected = false
   const timers = [
@@ -46,18 +68,19 @@ export async function exchange({ url, method, headers, body, timeoutMs }: Exchan
       connected = true
     })
   })
+  const fail = (error: unknown) => explain(error as NodeJS.ErrnoException, url, connected)
   try {
-    const response = await receive(request, body)
-    return { status: response.statusCode ?? 0, headers: response.headers, text: await text(response) }
+    const response = typeof body === 'object' ? await upload(request, body) : await receive(request, body)
+    return { response, fail }
   } catch (error) {
-    throw explain(error as NodeJS.ErrnoException, url, connected)
+    throw fail(error)
   } finally {
     for (const timer of timers) clearTimeout(timer)
   }
 }
 
 /** Loads node:http when it is needed: 30 ms that a command with nothing to send does not spend. */
-async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
+export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   // As Node is told to, through a proxy too (NODE_USE_ENV_PROXY).
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
@@ -65,7 +88,7 @@ async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
   return request(url, { ...options, agent: new Agent() })
 }
 
-const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
+export const receive = (request: ClientRequest, body: string | undefined): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     // Stays for the life of the request: a late error must not end the process.
     request.on('error', reject)
@@ -73,10 +96,20 @@ const receive = (request: ClientRequest, body: string | undefined): Promise<Inco
     request.end(body)
   })
 
+/** An answer may come before all of the body has left: then the rest stays here. */
+async function upload(request: ClientRequest, body: AsyncIterable<Uint8Array>): Promise<IncomingMessage> {
+  const { pipeline } = await import('node:stream/promises')
+  return new Promise((resolve, reject) => {
+    request.on('error', reject)
+    request.on('response', resolve)
+    pipeline(body, request).catch(reject)
+  })
+}
+
 const timeout = (milliseconds: number) =>
   Object.assign(new Error(`no answer within ${milliseconds / 1000} s`), { code: 'ETIMEDOUT' })
 
-function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: boolean): ConnectionError {
+export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: boolean): ConnectionError {
   const { code = '', message } = error
   const fail = (what: string, hint?: string) => new ConnectionError(what, hint, reached)
   const check = 'Check the address (`sandlot config show`) and that the service runs.'

@@ -73,6 +73,22 @@ export function createSettings(flags: Flags, environment: NodeJS.ProcessEnv = pr
       saveConfig(file, changes)
     },
 
+    /** A command line. */
+    editor: () => environment.VISUAL || environment.EDITOR || 'vi',
+
+    /** Where people and other programs keep their settings on this machine. */
+    places: () => ({
+      home: homedir(),
+      folder: process.cwd(),
+      platform: process.platform,
+      config: configHome(environment),
+      appData: environment.APPDATA,
+      codexHome: environment.CODEX_HOME,
+    }),
+
+    /** For a program that we start. */
+    environmentWith: (more: Record<string, string>): NodeJS.ProcessEnv => ({ ...environment, ...more }),
+
     /** Names of set variables that win over what the file says. */
     shadowing: (): string[] =>
       [names.url.variable, names.apiKey.variable].filter((variable) => (environment[variable] ?? '') !== ''),
@@ -89,8 +105,10 @@ export function readKey(text: string, source: string): string {
 }
 
 /** XDG: a relative `XDG_CONFIG_HOME` does not count. */
-function configFile(environment: NodeJS.ProcessEnv): string {
+function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
-  const folder = home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')
-  return join(folder, 'sandlot', 'config.toml')
+  return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')
 }
+
+const configFile = (environment: NodeJS.ProcessEnv): string =>
+  join(configHome(environment), 'sandlot', 'config.toml')

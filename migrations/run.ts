@@ -1,9 +1,15 @@
 /** Brings the database to the newest migration. Any number of processes may run it at once. */
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/database/index.ts'
+import { Exec } from './20261121_exec.ts'
 import { First } from './20261121_first.ts'
+import { Policies } from './20261121_policies.ts'
 
-const migrationsList = [{ name: '20261121_first', class: First }]
+const migrationsList = [
+  { name: '20261121_first', class: First },
+  { name: '20261121_exec', class: Exec },
+  { name: '20261121_policies', class: Policies },
+]
 
 /** A number of our own for pg_advisory_lock: MikroORM's migrator takes no lock itself. */
 const lock = 7_263_001

@@ -20,6 +20,8 @@ export async function buildCli() {
     format: 'esm',
     platform: 'node',
     target: 'node22',
+    // jsonc-parser's other form finds its own parts in a way that no bundler follows.
+    mainFields: ['module', 'main'],
     sourcemap: 'linked',
     write: false,
     logLevel: 'silent',

@@ -13,17 +13,22 @@ export const tellChange = async (redis: Redis, sandboxId: string): Promise<void>
 export interface Changes {
   /** Resolves at the next change, at the latest after `mostMs`. */
   next(sandboxId: string, mostMs: number): Promise<void>
+  /** Calls back at every change of any sandbox. */
+  onAny(handle: (sandboxId: string) => void): void
 }
 
 /** @param subscriber a connection of its own: one that listens can do nothing else */
 export function listenForChanges(subscriber: Redis): Changes {
   const waiting = new Map<string, Set<() => void>>()
+  const handlers: ((sandboxId: string) => void)[] = []
   // ioredis subscribes again by itself after an outage.
   void subscriber.subscribe(channel).catch(() => {})
   subscriber.on('message', (_channel, sandboxId: string) => {
     for (const wake of waiting.get(sandboxId) ?? []) wake()
+    for (const handle of handlers) handle(sandboxId)
   })
   return {
+    onAny: (handle) => void handlers.push(handle),
     next: (sandboxId, mostMs) =>
       new Promise((resolve) => {
         const wakers = waiting.get(sandboxId) ?? new Set()

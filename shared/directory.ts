@@ -2,6 +2,7 @@
  * Which workers are there, where, and whether they reach the cluster: a hash in Redis in which
  * each worker renews its entry every second, on Redis's own clock.
  */
+import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 
 export interface WorkerEntry {
@@ -49,4 +50,18 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
 export async function listWorkers(redis: Redis): Promise<WorkerEntry[]> {
   const entries = (await redis.eval(listScript, 1, key, staleMs)) as string[]
   return entries.map((text) => JSON.parse(text) as WorkerEntry)
+}
+
+/**
+ * Rendezvous hashing: everybody puts the workers of one sandbox in the same order without asking.
+ * The first one holds it: it gets its commands, and opens slots for it ahead of time.
+ */
+export function inOrderFor(sandboxId: string, workers: WorkerEntry[]): WorkerEntry[] {
+  const rank = (worker: WorkerEntry) =>
+    (worker.driverProblem === null ? '0' : '1') +
+    createHash('sha1').update(`${worker.id} ${sandboxId}`).digest('hex')
+  return workers
+    .map((worker) => ({ worker, rank: rank(worker) }))
+    .sort((a, b) => (a.rank < b.rank ? -1 : 1))
+    .map(({ worker }) => worker)
 }

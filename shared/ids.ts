@@ -10,6 +10,7 @@ const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
 export const newAccountId = () => idOf('acc')
 export const newApiKeyId = () => idOf('key')
 export const newSandboxId = () => idOf('sbx')
+export const newSecretId = () => idOf('sec')
 export const newExecId = () => idOf('exec')
 export const newRequestId = () => `req_${randomUUID()}`
 export const newWorkerId = () => idOf('wrk')

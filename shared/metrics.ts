@@ -41,6 +41,12 @@ export function openMetrics(role: string) {
       buckets: fast,
       registers,
     }),
+    slots: new Counter({
+      name: 'sandlot_slots_total',
+      help: 'Commands by whether an open slot waited for them (warm) or not (cold); only where starting is slow',
+      labelNames: ['outcome'],
+      registers,
+    }),
     jobs: new Histogram({
       name: 'sandlot_job_seconds',
       help: 'Jobs by name and outcome',

@@ -1,11 +1,17 @@
 /** What a worker carries beside the context of every process. */
 import type { Context } from '../shared/context.ts'
+import type { Commands } from './commands/registry.ts'
 import type { CrashPoint } from './crash-points.ts'
 import type { Driver } from './drivers/driver.ts'
+import type { Holder } from './shell/holder.ts'
+import type { SlotPool } from './shell/slot-pool.ts'
 
 export interface WorkerContext extends Context {
   id: string
   driver: Driver
+  commands: Commands
+  slots: SlotPool
+  holder: Holder
   /** Called at each crash point; does nothing but in the tests that pull the plug there. */
   reach(point: CrashPoint): void
 }

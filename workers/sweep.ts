@@ -3,6 +3,7 @@
  * worker, under a lock of Postgres, so that neither a flushed Redis nor a dead worker stops it.
  */
 import pLimit from 'p-limit'
+import { limits } from '../shared/contract/limits.ts'
 import { findSandbox, type SandboxRow } from '../shared/sandboxes.ts'
 import type { WorkerContext } from './context.ts'
 import type { PodState } from './drivers/driver.ts'
@@ -57,6 +58,8 @@ async function sweep(worker: WorkerContext, mender: Mender): Promise<void> {
     const pods = await listPods(worker)
     await mender.mend(decide(rows, pods, await readClock(worker.db), worker.settings.sandbox.startSeconds))
     await forgetIdempotencyKeys(worker)
+    await forgetRefusals(worker)
+    await removeDeletedAccounts(worker)
   })
 }
 
@@ -179,6 +182,28 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
 async function forgetIdempotencyKeys({ db }: WorkerContext) {
   // Twice as long as they are honoured: no request that races this one sees a difference.
   await db.query(`delete from idempotency_key where created_at < sandlot_now() - interval '48 hours'`)
+}
+
+/** Counts of refused commands are kept for a month. */
+async function forgetRefusals({ db }: WorkerContext) {
+  await db.query(
+    `delete from command_refusal where day <= (sandlot_now() at time zone 'UTC')::date - ?::int`,
+    [limits.refusalDays],
+  )
+}
+
+/** An account that an operator deleted goes when the last of its pods is gone, with all that is its own. */
+async function removeDeletedAccounts({ db, log }: WorkerContext) {
+  const gone = await db.query<{ id: string }>(
+    `with done as (
+            select id from account
+             where deleted_at is not null
+               and not exists (select from sandbox where account_id = account.id and reaped_at is null)
+               for update),
+          sandboxes as (delete from sandbox where account_id in (select id from done))
+     delete from account where id in (select id from done) returning id`,
+  )
+  for (const { id } of gone) log.info({ account_id: id }, 'an account was deleted')
 }
 
 const pause = (ms: number, signal: AbortSignal) =>

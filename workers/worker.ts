@@ -8,10 +8,14 @@ import { connectRedis } from '../shared/redis.ts'
 import type { Settings } from '../shared/settings.ts'
 import { announce } from './announce.ts'
 import { serveCalls } from './calls/server.ts'
+import { endCommandsWithSandboxes } from './commands/ended-sandboxes.ts'
+import { makeCommands } from './commands/registry.ts'
 import type { WorkerContext } from './context.ts'
 import { watchDeaths } from './deaths.ts'
 import { openDriver } from './drivers/open.ts'
 import { takeJobs } from './queue.ts'
+import { followWorkers, prepareSlots } from './shell/holder.ts'
+import { makeSlotPool } from './shell/slot-pool.ts'
 import { sweepForEver } from './sweep.ts'
 
 /** How long a worker that stops waits for the commands and jobs it holds. */
@@ -48,11 +52,17 @@ export async function startWorker(
 
   const installationId = await waitForInstallation(context.db, log)
   const driver = await openDriver({ settings, installationId, log })
-  worker = { ...context, id: newWorkerId(), driver, reach }
+  const id = newWorkerId()
+  const slots = makeSlotPool({ driver, log, metrics: context.metrics })
+  const holder = followWorkers({ id, redis: context.redis }, stopping.signal)
+  worker = { ...context, id, driver, reach, commands: makeCommands(), slots, holder }
+  const { commands } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
+  endCommandsWithSandboxes(worker, stopping.signal)
+  prepareSlots(worker)
   const sweeping = sweepForEver(worker, stopping.signal)
   const announcement = await announce(worker, `http://${settings.internal.host}:${port}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
@@ -62,10 +72,14 @@ export async function startWorker(
       stopping.abort()
       await announcement.withdraw()
       const late = new Promise((resolve) => setTimeout(resolve, finishMs).unref())
-      await Promise.race([Promise.allSettled([queue.close(), callServer.drain(finishMs), sweeping]), late])
+      await Promise.race([
+        Promise.allSettled([queue.close(), callServer.drain(finishMs), commands.drain(finishMs), sweeping]),
+        late,
+      ])
       server.closeAllConnections()
       server.close()
       await queue.close(true).catch(() => {})
+      slots.close()
       await driver.close()
       jobsRedis.disconnect()
       await context.close()

@@ -1,10 +1,11 @@
-import { getAccount } from '../../shared/contract/account.ts'
+import { getAccount, getUsage } from '../../shared/contract/account.ts'
 import type { App } from '../app.ts'
 import { route } from '../route.ts'
-import { millisecondsPerHour, usage } from '../usage.ts'
+import { millisecondsPerHour, usage, usageBySandbox } from '../usage.ts'
+import { invalid } from '../validate.ts'
 
 export const account = ({ context: { db, settings } }: App) => [
-  route(getAccount, async ({ account: { id } }) => {
+  route(getAccount, async ({ account: { id, overrides } }) => {
     const [[row], { month, milliseconds }] = await Promise.all([
       db.query<{ email: string; created_at: string; concurrent: number; hours: number; active: string }>(
         `select email, created_at,
@@ -28,10 +29,46 @@ export const account = ({ context: { db, settings } }: App) => [
       },
       concurrent: { active: Number(active), limit: Number(concurrent) },
       limits: {
-        sandbox_seconds: settings.sandbox.maxSeconds,
-        sandbox_ops_per_minute: settings.rates.sandbox_ops,
-        sandbox_lifecycle_per_minute: settings.rates.sandbox_lifecycle,
+        sandbox_seconds: overrides.sandboxSeconds ?? settings.sandbox.maxSeconds,
+        sandbox_ops_per_minute: overrides.sandbox_ops ?? settings.rates.sandbox_ops,
+        sandbox_lifecycle_per_minute: overrides.sandbox_lifecycle ?? settings.rates.sandbox_lifecycle,
       },
     }
   }),
+
+  route(getUsage, async ({ account, query: { month, limit, cursor } }) => {
+    const page = { ...readUsageCursor(cursor), limit: limit + 1 }
+    const found = await usageBySandbox(db, account.id, month, page)
+    const shown = found.sandboxes.slice(0, limit)
+    const hasMore = found.sandboxes.length > limit
+    return {
+      month: found.month,
+      as_of: found.now.toISOString(),
+      total: {
+        milliseconds: found.milliseconds,
+        sandbox_hours: found.milliseconds / millisecondsPerHour,
+      },
+      data: shown.map(({ id, name, created_at, ready_at, destroyed_at, milliseconds }) => ({
+        id,
+        name,
+        created_at: new Date(created_at).toISOString(),
+        ready_at: new Date(ready_at).toISOString(),
+        destroyed_at: destroyed_at && new Date(destroyed_at).toISOString(),
+        milliseconds: Number(milliseconds),
+        seconds: Number(milliseconds) / 1000,
+      })),
+      next_cursor: hasMore ? usageCursor(found.now, shown.at(-1)!.id) : null,
+    }
+  }),
 ]
+
+/** Carries the moment that the first page was counted up to: all pages add up to one figure. */
+const usageCursor = (asOf: Date, id: string) => Buffer.from(`${asOf.getTime()} ${id}`).toString('base64url')
+
+function readUsageCursor(cursor: string | undefined) {
+  if (cursor === undefined) return { asOf: null, before: null }
+  const [, ms, id] =
+    /^(\d{1,13}) (sbx_[0-9a-z]{26})$/.exec(Buffer.from(cursor, 'base64url').toString('latin1')) ?? []
+  if (ms && id) return { asOf: new Date(Number(ms)), before: id }
+  throw invalid({ path: 'cursor', message: 'must be the next_cursor of the page before' })
+}

@@ -1,42 +1,133 @@
-import { type ExecResult, execCommand } from '../../shared/contract/exec.ts'
-import { limits } from '../../shared/contract/limits.ts'
-import { newExecId } from '../../shared/ids.ts'
+import {
+  attachExec,
+  execCommand,
+  getExec,
+  listExecs,
+  readExecOutput,
+  stopExec,
+  streamExec,
+  writeExecStdin,
+} from '../../shared/contract/exec.ts'
+import { Problem, unavailable } from '../../shared/problem.ts'
+import { mustBeAllowed } from '../allowlist.ts'
 import type { App } from '../app.ts'
-import { route } from '../route.ts'
+import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec-known.ts'
+import { describeCommand, listExecRows, summarize } from '../exec-rows.ts'
+import { followOne, runToEvents, runToResult } from '../exec-start.ts'
+import { findOwn } from '../own-sandbox.ts'
+import { pageOf, readCursor } from '../page.ts'
+import { Answer, answered, route, Streamed } from '../route.ts'
 import { running } from '../running-sandbox.ts'
+import { join } from '../tunnel.ts'
+import { invalid } from '../validate.ts'
 import { CallLost } from '../workers.ts'
 
-/** Over the command's own time: to be handed over, to start, to be killed, to send its output. */
-const marginMs = 20_000
-
 export const exec = (app: App) => [
-  route(execCommand, async ({ account, params, body, requestId, signal }) => {
+  route(execCommand, async ({ account, params, body, headers, requestId, signal }) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await running(app, { ...sandbox, signal })
-    const timeout_ms = Math.min(body.timeout_ms ?? limits.execTimeoutMs, leftMs)
-    const execId = newExecId()
-    const startedAt = new Date()
-    const args = { ...sandbox, requestId, execId, request: { ...body, timeout_ms } }
-    try {
-      return await app.workers.call('exec', args, { signal, timeoutMs: timeout_ms + marginMs })
-    } catch (error) {
-      if (error instanceof CallLost) return lost(execId, startedAt)
-      throw error
+    await mustBeAllowed(app, account, body.command)
+    const key = headers['idempotency-key']
+    const start = { ...sandbox, requestId, request: body, key, leftMs, signal }
+    const isBackground = body.background || body.tty
+    if (!isBackground && wantsEvents(headers.accept)) return runToEvents(app, start)
+    const result = await runToResult(app, start, isBackground ? 'background' : 'json')
+    if (result.status !== 'running') return result
+    const Location = `/v1/sandboxes/${params.id}/exec/${result.id}`
+    return new Answer(result, { status: 202, headers: { Location } })
+  }),
+
+  route(listExecs, async ({ account, params, query: { limit, cursor } }) => {
+    const { db } = app.context
+    const { row: sandbox } = await findOwn(db, account.id, params.id)
+    const rows = await listExecRows(db, sandbox.id, { limit: limit + 1, before: readCursor(cursor) })
+    const { data, next_cursor } = pageOf(rows, limit)
+    const summaries = data.map(async (row) => ({
+      ...(await summarize(app.workers, row, sandbox)),
+      ...describeCommand(app.context, row),
+    }))
+    return { data: await Promise.all(summaries), next_cursor }
+  }),
+
+  route(getExec, async (call) => {
+    const { sandbox, row, args, workerId } = await findKnown(app, call)
+    const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+    // A destroyed sandbox has taken all output along.
+    const asked = sandbox.destroyed_at
+      ? undefined
+      : app.workers.call('getExec', { ...args, wait: false }, options)
+    const found = asked && (await unlessForgotten(asked).catch(sayLost('Nothing was changed. Try again.')))
+    return found ?? withoutOutput(await summarize(app.workers, row, sandbox))
+  }),
+
+  route(streamExec, async (call) => {
+    const { row, args, workerId } = await findInRunning(app, call)
+    const startedAt = new Date(row.started_at)
+    const lastEventId = call.headers['last-event-id']
+    return followOne(app, args, { workerId, signal: call.signal, startedAt, lastEventId })
+  }),
+
+  route(writeExecStdin, async (call) => {
+    const { args, workerId, leftMs } = await findInRunning(app, call)
+    const { offset, eof } = call.query
+    // A command that reads slowly makes the request wait.
+    const options = { signal: call.signal, timeoutMs: leftMs + marginMs, workerId, upload: call.request }
+    const written = app.workers
+      .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, options)
+      .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
+    const answer = (await unlessForgotten(written)) ?? refuse('exec_finished', over)
+    return new Streamed(answer.body, answer)
+  }),
+
+  route(readExecOutput, async (call) => {
+    const { args, workerId } = await findInRunning(app, call)
+    const { range } = call.headers
+    const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+    const read = app.workers
+      .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
+      .catch(sayLost('Try again.'))
+    const answer = (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.')
+    return new Streamed(answer.body, answer)
+  }),
+
+  route(stopExec, async (call) => {
+    const { args, workerId } = await findInRunning(app, call)
+    const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+    const stopped = app.workers
+      .call('stopExec', { ...args, signal: call.query.signal }, options)
+      .catch(sayLost('Whether it was signalled is not known.'))
+    return (await unlessForgotten(stopped)) ?? refuse('exec_finished', over)
+  }),
+
+  route(attachExec, async (call) => {
+    if (!call.upgrade) {
+      throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
     }
+    const { args, workerId } = await findInRunning(app, call)
+    const opened = app.workers
+      .attach(args, call.request.headers, { workerId, signal: call.signal })
+      .catch(sayLost('Try again.'))
+    const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
+    join(call.upgrade, tunnel, { 'X-Request-Id': call.requestId })
+    return answered
   }),
 ]
 
-/** Handed over, then silence: whether and how the command ended is not known, so nothing is claimed. */
-const lost = (id: string, startedAt: Date): ExecResult => ({
-  id,
-  status: 'lost',
-  exit_code: null,
-  signal: null,
-  stdout: '',
-  stderr: '',
-  stdout_bytes: 0,
-  stderr_bytes: 0,
-  truncated: false,
-  started_at: startedAt.toISOString(),
-  duration_ms: Date.now() - startedAt.getTime(),
-})
+const over = 'The command has ended, or the worker that ran it was lost.'
+
+function refuse(code: 'exec_finished' | 'exec_not_found', words: string): never {
+  throw new Problem(code, words)
+}
+
+const sayLost = (words: string) => (error: unknown) => {
+  throw error instanceof CallLost
+    ? unavailable(`The command's worker does not answer. ${words}`, error)
+    : error
+}
+
+/** Whether the header names events, and does not refuse them. */
+const wantsEvents = (accept = ''): boolean =>
+  accept.split(',').some((range) => {
+    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+    return type === 'text/event-stream' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
+  })

@@ -1,32 +1,102 @@
-import { createFile, viewFile } from '../../shared/contract/files.ts'
+import type { IncomingMessage } from 'node:http'
+import type { CallName, Calls, InSandbox, StreamName, Streams } from '../../shared/calls.ts'
+import {
+  createFile,
+  editFile,
+  globFiles,
+  grepFiles,
+  listFiles,
+  readRawFile,
+  viewFile,
+  writeRawFile,
+} from '../../shared/contract/files.ts'
 import { unavailable } from '../../shared/problem.ts'
 import type { App } from '../app.ts'
-import { route } from '../route.ts'
+import { route, Streamed } from '../route.ts'
 import { running } from '../running-sandbox.ts'
 import { CallLost } from '../workers.ts'
 
 const timeoutMs = 60_000
 
+const notRead = 'The worker was lost while it read. Try again.'
+const notWritten = 'The worker was lost while it wrote the file: it is there whole, or as before. Look at it.'
+
 export const files = (app: App) => [
-  route(viewFile, async ({ account, params, query, requestId, signal }) => {
-    const sandbox = { accountId: account.id, sandboxId: params.id }
-    await running(app, { ...sandbox, signal })
-    const { path, start_line: startLine, end_line: endLine } = query
-    return app.workers
-      .call('viewFile', { ...sandbox, requestId, path, startLine, endLine }, { signal, timeoutMs })
-      .catch(sayLost('The worker was lost while it read the file. Try again.'))
+  route(viewFile, (asked) => {
+    const { start_line: startLine, end_line: endLine, ...file } = asked.query
+    return call(app, 'viewFile', asked, { ...file, startLine, endLine }, notRead)
   }),
 
-  route(createFile, async ({ account, params, body, requestId, signal }) => {
-    const sandbox = { accountId: account.id, sandboxId: params.id }
-    await running(app, { ...sandbox, signal })
-    return app.workers
-      .call('createFile', { ...sandbox, requestId, ...body }, { signal, timeoutMs })
-      .catch(
-        sayLost('The worker was lost while it wrote the file: it is there whole, or as before. Look at it.'),
-      )
+  route(createFile, (asked) => call(app, 'createFile', asked, asked.body, notWritten)),
+
+  route(editFile, (asked) => call(app, 'editFile', asked, asked.body, notWritten)),
+
+  route(listFiles, (asked) => call(app, 'listFiles', asked, asked.query, notRead)),
+
+  route(globFiles, (asked) => call(app, 'globFiles', asked, asked.query, notRead)),
+
+  route(grepFiles, (asked) => {
+    const { ignore_case, fixed, ...query } = asked.query
+    const flags = { ignoreCase: ignore_case === 'true', fixed: fixed === 'true' }
+    return call(app, 'grepFiles', asked, { ...query, ...flags }, notRead)
+  }),
+
+  route(readRawFile, (asked) => {
+    const args = { ...asked.query, range: asked.headers.range }
+    return stream(app, 'readRaw', asked, args, { lost: notRead })
+  }),
+
+  route(writeRawFile, (asked) => {
+    const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
+    const ifMatch = asked.headers['if-match']?.replaceAll('"', '')
+    // Base64 is never long, whatever is in the path: these arguments travel in a header.
+    const args = { path_base64, mode, overwrite: overwrite !== 'false', ifMatch }
+    return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
   }),
 ]
+
+/** Of a request, what every call about files needs. */
+interface Asked {
+  account: { id: string }
+  params: { id: string }
+  requestId: string
+  signal: AbortSignal
+}
+
+/** Asks the sandbox's worker, once the sandbox runs. */
+async function call<N extends CallName>(
+  app: App,
+  name: N,
+  asked: Asked,
+  args: Omit<Calls[N]['args'], keyof InSandbox>,
+  lost: string,
+): Promise<Calls[N]['result']> {
+  const { sandbox, signal } = await enter(app, asked)
+  const all = { ...args, ...sandbox } as Calls[N]['args']
+  return app.workers.call(name, all, { signal, timeoutMs }).catch(sayLost(lost))
+}
+
+/** The same for bytes as they come. */
+async function stream<N extends StreamName>(
+  app: App,
+  name: N,
+  asked: Asked,
+  args: Omit<Streams[N]['args'], keyof InSandbox>,
+  { lost, upload }: { lost: string; upload?: IncomingMessage },
+): Promise<Streamed> {
+  const { sandbox, signal, leftMs } = await enter(app, asked)
+  const all = { ...args, ...sandbox } as Streams[N]['args']
+  // An upload is answered at its end, and may take as long as the sandbox lives.
+  const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
+  const answer = await app.workers.stream(name, all, options).catch(sayLost(lost))
+  return new Streamed(answer.body, answer)
+}
+
+async function enter(app: App, { account, params, requestId, signal }: Asked) {
+  const own = { accountId: account.id, sandboxId: params.id }
+  const { leftMs } = await running(app, { ...own, signal })
+  return { sandbox: { ...own, requestId }, signal, leftMs }
+}
 
 const sayLost = (words: string) => (error: unknown) => {
   throw error instanceof CallLost ? unavailable(words, error) : error

@@ -2,13 +2,19 @@
 import type { App } from '../app.ts'
 import type { ServedRoute } from '../route.ts'
 import { account } from './account.ts'
+import { allowlist } from './allowlist.ts'
 import { apiKeys } from './api-keys.ts'
 import { auth } from './auth.ts'
 import { exec } from './exec.ts'
 import { files } from './files.ts'
+import { mcp } from './mcp.ts'
 import { openApi } from './openapi.ts'
 import { sandboxes } from './sandboxes.ts'
+import { secrets } from './secrets.ts'
 
-const families = [auth, apiKeys, sandboxes, exec, files, account, openApi]
+const families = [auth, apiKeys, sandboxes, exec, files, allowlist, secrets, account, openApi]
 
-export const served = (app: App): ServedRoute[] => families.flatMap((family) => family(app))
+export function served(app: App): ServedRoute[] {
+  const routes = families.flatMap((family) => family(app))
+  return [...routes, ...mcp(app, routes)]
+}

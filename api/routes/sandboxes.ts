@@ -18,7 +18,7 @@ import { destroyed, settled } from '../running-sandbox.ts'
 
 export const sandboxes = (app: App) => [
   route(createSandbox, async ({ account, body, headers, requestId, log, signal }) => {
-    const order = readOrder(app.context.settings, body)
+    const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
     await app.workers.mustBeThere()
     const admission = await admit(app.context, account.id, order, headers['idempotency-key'])
     const { sandboxId } = admission

@@ -1,10 +1,13 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
-import { constants } from 'node:os'
-import { limits } from '../../shared/contract/limits.ts'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Reply } from '../api.ts'
 import { addSessionOption, collect, type Define, handleWith, type Invocation } from '../command.ts'
 import { CliError, exitCodes } from '../errors.ts'
-import { decodeUtf8, hasPipedInput, readInput } from '../input.ts'
+import { type Ended, exitCodeOf, sayEnd } from '../exec/ending.ts'
+import { Input } from '../exec/input.ts'
+import { createRemote, type Remote } from '../exec/remote.ts'
+import { runStreaming, sendInput } from '../exec/stream.ts'
+import { decodeUtf8, hasPipedInput } from '../input.ts'
 import { readDuration, readPairs } from '../parse.ts'
 import { selectSession } from '../session.ts'
 
@@ -15,7 +18,13 @@ interface Options {
   timeout?: string
   /** undefined: when something is piped in */
   stdin?: boolean
+  tty?: boolean
+  background?: boolean
+  attach?: string
 }
+
+/** Input that is there at once travels with the command: one request instead of three. */
+const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define: Define = (command, exitWith) => {
   addSessionOption(command)
@@ -25,40 +34,64 @@ export const define: Define = (command, exitWith) => {
     .option('-c, --shell <script>', 'run a script with /bin/sh -c instead of a command')
     .option('--cwd <path>', 'the directory to run in, relative to /workspace or absolute')
     .option('--env <name=value>', 'a variable; may be given several times', collect)
-    .option('--timeout <duration>', 'such as 500ms, 30s, 10m; 60s by default')
+    .option(
+      '--timeout <duration>',
+      'such as 500ms, 30s, 10m; by default as long as the session, 60s with --json',
+    )
     .option('-i, --stdin', 'send stdin; the default when something is piped in')
     .option('-n, --no-stdin', 'send none')
+    .option('-t, --tty', 'with a terminal, for shells and editors: exec -it -- bash')
+    .option('--background', 'print its id and leave it running')
+    .option('--attach <exec-id>', 'go back to a command that was started with -t')
     .addHelpText(
       'after',
       `
-Options after the command are the command's. Stdin is read whole and sent as UTF-8 text.
+Options after the command are the command's. Output comes as it is printed and stdin goes as it comes, any
+bytes. A connection that breaks is taken up again where it broke. Ctrl-C interrupts the command, twice leaves it.
 
 Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, wrong usage
 included; 126 and 127 it could not be run; 128+n it was ended by signal n; 130 interrupted.`,
     )
-  handleWith<Options>(command, async (invocation) => {
-    const result = await execute(invocation)
-    if (invocation.output.json) invocation.output.result(result, '')
-    else print(result, invocation.output.note)
-    exitWith(exitCodeOf(result))
-  })
+  handleWith<Options>(command, async (invocation) => exitWith(await execute(invocation)))
 }
 
-async function execute({ args, options, settings, api, output }: Invocation<Options>) {
-  const command = readCommand(args, options.shell)
-  const env = readPairs(options.env, '--env')
-  const timeout_ms = options.timeout === undefined ? undefined : readDuration(options.timeout, '--timeout')
+/** @returns the exit code */
+async function execute(invocation: Invocation<Options>): Promise<number> {
+  const { args, options, settings, api, output } = invocation
+  const wantsTerminal = options.tty === true || options.attach !== undefined
+  if (wantsTerminal) mustBeTerminal()
+  const request = options.attach === undefined ? readRequest(args, options) : undefined
   // Settings that are wrong should be told before stdin is waited for.
   await settings.baseUrl()
   await settings.apiKey()
-  const stdin = (options.stdin ?? hasPipedInput()) ? await readText(output.note) : undefined
-  const id = await selectSession(settings, api)
-  return api.call('execCommand', {
-    params: { id },
-    body: { command, ...defined({ cwd: options.cwd, env, timeout_ms, stdin }) },
-    // The command's time, the wait for a sandbox that starts, and the way there and back.
-    timeoutMs: (timeout_ms ?? limits.execTimeoutMs) + limits.startingWaitMs + 30_000,
+  const remote = createRemote(api, await selectSession(settings, api))
+  if (wantsTerminal) return finish(invocation, await useTerminal(remote, request, options.attach))
+  const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
+  if (options.background) return await leaveRunning(invocation, remote, request!, input)
+
+  const stdin = await readInline(input)
+  const feeding = stdin === undefined ? input : undefined
+  const body = { ...request!, ...defined({ stdin }) }
+  if (!output.json) {
+    const streaming = { remote, request: body, input: feeding, write, note: output.note }
+    return finish(invocation, await runStreaming(streaming))
+  }
+  const result = feeding ? await collectResult(remote, body, feeding, output.note) : await remote.run(body)
+  output.result(result, '')
+  return exitCodeOf(result)
+}
+
+function mustBeTerminal(): void {
+  if (process.stdin.isTTY) return
+  throw new CliError('usage', '-t needs a terminal, and stdin is none.', {
+    hint: 'Leave -t out: what is piped in is sent to the command anyway.',
   })
+}
+
+function readRequest(args: string[], options: Options): ExecRequest {
+  const env = readPairs(options.env, '--env')
+  const timeout_ms = options.timeout === undefined ? undefined : readDuration(options.timeout, '--timeout')
+  return { command: readCommand(args, options.shell), ...defined({ cwd: options.cwd, env, timeout_ms }) }
 }
 
 function readCommand(args: string[], script: string | undefined): string | string[] {
@@ -69,34 +102,59 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
-async function readText(note: (text: string) => void): Promise<string> {
-  const text = decodeUtf8(await readInput(note, '--no-stdin sends none.'))
-  if (text !== undefined) return text
-  throw new CliError('usage', 'stdin is not UTF-8 text, and this version sends no other.', {
-    hint: 'Write the bytes to a file with `sandlot files create PATH`, and read that.',
+async function useTerminal(
+  remote: Remote,
+  request: ExecRequest | undefined,
+  running: string | undefined,
+): Promise<Ended> {
+  const { attachTerminal, terminalSize } = await import('../exec/terminal.ts')
+  if (!request) return await attachTerminal(remote, running!)
+  const { id } = await remote.launch({ ...request, tty: true, ...terminalSize() })
+  return await attachTerminal(remote, id)
+}
+
+async function leaveRunning(
+  { output }: Invocation<Options>,
+  remote: Remote,
+  request: ExecRequest,
+  input: Input | undefined,
+): Promise<number> {
+  const result = await remote.launch(request)
+  output.result(result, `${result.id}\n`)
+  if (input) await sendInput(remote, result.id, input, output.note)
+  else await remote.endStdin(result.id, 0).catch(() => {})
+  return exitCodes.done
+}
+
+/** @returns undefined when it has to be sent as it comes */
+async function readInline(input: Input | undefined): Promise<string | undefined> {
+  const bytes = await input?.whole(inline.bytes, inline.ms)
+  return bytes && decodeUtf8(bytes)
+}
+
+/** The result as one object, of a command that is fed. */
+async function collectResult(
+  remote: Remote,
+  request: ExecRequest,
+  input: Input,
+  note: (text: string) => void,
+): Promise<Reply<'getExec'>> {
+  const { id } = await runStreaming({ remote, request, input, write: undefined, note })
+  return await remote.get(id)
+}
+
+/** A reader that is slow slows the command. */
+const write = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
+  new Promise((resolve) => {
+    const out = process[stream]
+    if (out.write(bytes)) resolve()
+    else out.once('drain', () => resolve())
   })
-}
 
-function print(result: Reply<'execCommand'>, note: (text: string) => void): void {
-  process.stdout.write(result.stdout)
-  process.stderr.write(result.stderr)
-  if (result.truncated) {
-    note(
-      `sandlot: the output was cut: ${result.stdout_bytes} bytes on stdout, ${result.stderr_bytes} on stderr.`,
-    )
-  }
-  if (result.status === 'timed_out') note(`sandlot: timed out after ${Math.round(result.duration_ms)} ms`)
-  if (result.status === 'lost')
-    note('sandlot: the command was lost: how it ended, or whether it ran, is not known.')
-  if (result.status === 'killed') note('sandlot: the command was killed.')
-}
-
-function exitCodeOf({ status, exit_code, signal }: Reply<'execCommand'>): number {
-  if (status === 'timed_out') return exitCodes.execTimedOut
-  if (status === 'exited' && exit_code !== null) return exit_code
-  const number = constants.signals[signal as NodeJS.Signals] as number | undefined
-  if ((status === 'signaled' || status === 'killed') && number !== undefined) return 128 + number
-  return exitCodes.execFailed
+function finish({ output }: Invocation<Options>, ended: Ended): number {
+  if (output.json) output.result(ended, '')
+  else sayEnd(ended, output.note)
+  return exitCodeOf(ended)
 }
 
 /** Without the entries that are undefined. */

@@ -30,6 +30,35 @@ export const commands: Branch = {
     commands: {
       view: { summary: 'print a file, or some of its lines', load: () => import('./files/view.ts') },
       create: { summary: 'write a file whole', load: () => import('./files/create.ts') },
+      edit: {
+        summary: 'replace text in a file, or open it in an editor',
+        load: () => import('./files/edit.ts'),
+      },
+      ls: { summary: 'list a folder', load: () => import('./files/ls.ts') },
+      glob: { summary: 'find paths that match a pattern', load: () => import('./files/glob.ts') },
+      grep: { summary: 'find lines that match', load: () => import('./files/grep.ts') },
+      get: { summary: 'fetch a file of any size', load: () => import('./files/get.ts') },
+      put: { summary: 'send a file of any size', load: () => import('./files/put.ts') },
+    },
+  },
+  allowlist: {
+    summary: 'which commands may run in the sessions of the account',
+    commands: {
+      get: { summary: 'print the entries', load: () => import('./allowlist/get.ts') },
+      set: { summary: 'replace the list', load: () => import('./allowlist/set.ts') },
+      clear: { summary: 'let every command run', load: () => import('./allowlist/clear.ts') },
+      check: {
+        summary: 'tell whether a command would be allowed',
+        load: () => import('./allowlist/check.ts'),
+      },
+    },
+  },
+  secrets: {
+    summary: 'environment variables that are kept sealed and blanked out of output',
+    commands: {
+      create: { summary: 'set a secret', load: () => import('./secrets/create.ts') },
+      ls: { summary: 'list the names of secrets', load: () => import('./secrets/ls.ts') },
+      rm: { summary: 'delete a secret', load: () => import('./secrets/rm.ts') },
     },
   },
   whoami: { summary: 'the account, its usage and its limits', load: () => import('./whoami.ts') },
@@ -38,6 +67,17 @@ export const commands: Branch = {
     commands: {
       ls: { summary: 'list API keys', load: () => import('./keys/ls.ts') },
       rm: { summary: 'revoke an API key', load: () => import('./keys/rm.ts') },
+    },
+  },
+  mcp: {
+    summary: 'the sandboxes as tools for agents (Model Context Protocol)',
+    commands: {
+      serve: { summary: 'a local MCP server on stdin and stdout', load: () => import('./mcp/serve.ts') },
+      init: {
+        summary: "write the server into an MCP client's settings",
+        load: () => import('./mcp/init.ts'),
+      },
+      doctor: { summary: "try what an MCP client's settings name", load: () => import('./mcp/doctor.ts') },
     },
   },
   config: {

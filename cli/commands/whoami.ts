@@ -1,9 +1,36 @@
 /** `sandlot whoami`: the account, its usage this month and its sandboxes (SPEC 1.3). */
+import type { SandboxUsage } from '../../shared/contract/account.ts'
+import type { Api } from '../api.ts'
 import { type Define, handleWith } from '../command.ts'
-import { printable } from '../output.ts'
+import { CliError } from '../errors.ts'
+import { printable, table } from '../output.ts'
+
+interface Options {
+  usage?: boolean
+  month?: string
+}
 
 export const define: Define = (command) => {
-  handleWith(command, async ({ api, output }) => {
+  command
+    .option('--usage', "each sandbox's seconds in the month, and their sum")
+    .option('--month <month>', 'with --usage: another month, such as 2026-11 (UTC)')
+  handleWith<Options>(command, async ({ options, api, output }) => {
+    if (options.usage) {
+      const usage = await readUsage(api, options.month)
+      const rows = usage.data.map(({ id, name, created_at, seconds }) => [
+        id,
+        name ?? '',
+        created_at,
+        seconds.toFixed(3),
+      ])
+      const total = (usage.total.milliseconds / 1000).toFixed(3)
+      output.result(
+        usage,
+        table(['ID', 'NAME', 'CREATED', 'SECONDS'], [...rows, ['total', usage.month, usage.as_of, total]]),
+      )
+      return
+    }
+    if (options.month !== undefined) throw new CliError('usage', '--month goes with --usage.')
     const account = await api.call('getAccount', {})
     const { usage, concurrent } = account
     const lines = [
@@ -14,4 +41,15 @@ export const define: Define = (command) => {
     ]
     output.result(account, `${lines.map(printable).join('\n')}\n`)
   })
+}
+
+/** All pages, as of the first. */
+async function readUsage(api: Api, month: string | undefined) {
+  const data: SandboxUsage[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await api.call('getUsage', { query: { month, limit: 100, cursor } })
+    data.push(...page.data)
+    if (page.next_cursor === null) return { month: page.month, as_of: page.as_of, total: page.total, data }
+    cursor = page.next_cursor
+  }
 }

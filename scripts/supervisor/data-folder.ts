@@ -46,15 +46,19 @@ export async function openWatchdog(
 }
 
 /**
- * A folder for the databases' sockets. It lies with the data, unless the clone's path is too long: a
+ * Where the databases' sockets are. That is with the data, unless the clone's path is too long: a
  * socket's address has 107 bytes at most, and clients are tighter.
  */
-export function socketFolder(data: string, watchdog: Watchdog): string {
+export function socketPath(data: string): string {
   const inside = join(data, 'run')
-  const folder =
-    Buffer.byteLength(join(inside, '.s.PGSQL.5432')) < 100
-      ? inside
-      : `/tmp/sandlot-${process.getuid?.()}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`
+  return Buffer.byteLength(join(inside, '.s.PGSQL.5432')) < 100
+    ? inside
+    : `/tmp/sandlot-${process.getuid?.()}-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`
+}
+
+/** Makes that folder; it goes with the stack. */
+export function socketFolder(data: string, watchdog: Watchdog): string {
+  const folder = socketPath(data)
   makePrivate(folder)
   watchdog.remove(folder)
   return folder

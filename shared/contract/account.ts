@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Time } from './endpoint.ts'
+import { endpoint, listOf, Page, Time } from './endpoint.ts'
 
 const Account = z
   .object({
@@ -21,6 +21,35 @@ const Account = z
   })
   .meta({ id: 'Account' })
 export type Account = z.infer<typeof Account>
+
+const SandboxUsage = z
+  .object({
+    id: z.string().meta({ description: "The sandbox's" }),
+    name: z.string().nullable(),
+    created_at: Time,
+    ready_at: Time.nullable(),
+    destroyed_at: Time.nullable(),
+    milliseconds: z.int().meta({ description: 'Billed within the month' }),
+    seconds: z.number(),
+  })
+  .meta({ id: 'SandboxUsage' })
+export type SandboxUsage = z.infer<typeof SandboxUsage>
+
+export const Month = z
+  .string()
+  .regex(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
+  .meta({ description: 'UTC; default: the current one' })
+
+export const getUsage = endpoint('getUsage', {
+  summary: "A month's usage by sandbox, newest first; all pages add up to the total of each",
+  query: Page.extend({ month: Month.optional() }),
+  reply: listOf(SandboxUsage).extend({
+    month: z.string(),
+    as_of: Time.meta({ description: 'Sandboxes that run are counted up to then, the same on all pages' }),
+    total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
+  }),
+  errors: [],
+})
 
 export const getAccount = endpoint('getAccount', {
   summary: 'The account, its usage and its limits',

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Id, Time } from './endpoint.ts'
+import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Environment, Text } from './sandboxes.ts'
 
@@ -23,11 +23,27 @@ export const ExecRequest = z
     cwd: Path.optional().meta({ description: 'Relative to /workspace, or absolute' }),
     env: Environment.optional(),
     stdin: z.string().optional().meta({ description: 'UTF-8 text' }),
-    timeout_ms: z
+    timeout_ms: z.int().min(1).optional().meta({
+      description:
+        'At most what is left of the sandbox. Default 60000; for streams, background and interactive commands the life of the sandbox',
+    }),
+    background: z.boolean().optional().meta({ description: '202 with the id at once' }),
+    grace_ms: z
       .int()
-      .min(1)
+      .min(0)
+      .max(limits.graceMs.most)
       .optional()
-      .meta({ description: 'Default 60000; at most what is left of the sandbox' }),
+      .meta({ description: 'How long a foreground command outlives a client that left; default 2000' }),
+    tty: z
+      .boolean()
+      .optional()
+      .meta({ description: 'With a terminal, to be attached to; implies background' }),
+    reveal: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Secrets in the output are shown as they are, not as `[secret NAME]`' }),
+    rows: z.int().min(1).max(1000).optional(),
+    columns: z.int().min(1).max(1000).optional(),
   })
   .refine(
     ({ command, env }) =>
@@ -51,6 +67,10 @@ export const ExecResult = z
     truncated: z.boolean(),
     started_at: Time,
     duration_ms: z.number(),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why it was killed or lost: the destroy_reason of its sandbox, or words' }),
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
@@ -63,10 +83,115 @@ export const insideErrors = [
   'account_suspended',
 ] as const
 
+const ById = z.object({ id: Id })
+const ByExec = z.object({ id: Id, exec_id: Id })
+const execErrors = [...insideErrors, 'exec_not_found'] as const
+
+export const IdempotencyHeaders = z.object({
+  'idempotency-key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
+    .optional()
+    .meta({ description: 'A repeated request attaches to the command that runs under this key' }),
+})
+
 export const execCommand = endpoint('execCommand', {
   summary: 'Run a command in a sandbox',
-  params: z.object({ id: Id }),
+  params: ById,
+  headers: IdempotencyHeaders.extend({
+    accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
+  }),
   body: ExecRequest,
   reply: ExecResult,
-  errors: insideErrors,
+  alsoStatus: 202,
+  errors: [...insideErrors, 'command_not_allowed', 'idempotency_conflict'],
+})
+
+/** A command in a list: its result without the output, and what it was. */
+export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true })
+  .extend({
+    command: z.string().meta({ description: 'As one line, cut to some hundred characters' }),
+    background: z.boolean(),
+    tty: z.boolean(),
+  })
+  .meta({ id: 'ExecSummary' })
+export type ExecSummary = z.infer<typeof ExecSummary>
+
+export const listExecs = endpoint('listExecs', {
+  summary: "List a sandbox's commands, newest first",
+  params: ById,
+  query: Page,
+  reply: listOf(ExecSummary),
+  errors: ['not_found'],
+})
+
+export const getExec = endpoint('getExec', {
+  summary: 'The result of a command so far',
+  params: ByExec,
+  reply: ExecResult,
+  errors: ['not_found', 'exec_not_found'],
+})
+
+export const streamExec = endpoint('streamExec', {
+  summary: 'The events of a command: start, stdout, stderr, gap, exit',
+  params: ByExec,
+  headers: z.object({
+    'last-event-id': z
+      .string()
+      .regex(/^\d{1,16}-\d{1,16}$/, 'must be the id of an event')
+      .optional()
+      .meta({ description: 'Goes on behind this event' }),
+  }),
+  rawReply: 'text/event-stream',
+  errors: execErrors,
+})
+
+export const writeExecStdin = endpoint('writeExecStdin', {
+  summary: 'Feed a background command: bytes that begin at `offset` of its stdin',
+  params: ByExec,
+  query: z.strictObject({
+    offset: z.coerce.number().int().min(0).optional().meta({ description: 'Default: where it stands' }),
+    eof: z.enum(['true', 'false']).optional().meta({ description: '`true` closes stdin behind these bytes' }),
+  }),
+  rawBody: true,
+  reply: z.object({ offset: z.int().meta({ description: 'Where the next bytes belong' }), eof: z.boolean() }),
+  errors: [...execErrors, 'exec_finished', 'stdin_offset_conflict'],
+})
+
+export const readExecOutput = endpoint('readExecOutput', {
+  summary: 'The raw bytes of one stream that are kept, or a Range of them',
+  params: ByExec,
+  query: z.strictObject({ stream: z.enum(['stdout', 'stderr']).default('stdout') }),
+  headers: z.object({ range: z.string().optional() }),
+  rawReply: 'application/octet-stream',
+  errors: [...execErrors, 'range_not_satisfiable'],
+})
+
+export const execSignals = [
+  'HUP',
+  'INT',
+  'QUIT',
+  'KILL',
+  'USR1',
+  'USR2',
+  'TERM',
+  'CONT',
+  'STOP',
+  'TSTP',
+  'WINCH',
+] as const
+
+export const stopExec = endpoint('stopExec', {
+  summary: "Signal a command's process group; TERM, the default, is followed by KILL after 2 s",
+  params: ByExec,
+  query: z.strictObject({ signal: z.enum(execSignals).default('TERM') }),
+  reply: ExecResult,
+  errors: [...execErrors, 'exec_finished'],
+})
+
+export const attachExec = endpoint('attachExec', {
+  summary: 'A WebSocket to a command: binary frames are stdin and output, text frames are JSON',
+  params: ByExec,
+  rawReply: 'websocket',
+  errors: [...execErrors, 'exec_finished'],
 })

@@ -1,18 +1,46 @@
 import * as z from 'zod'
-import { endpoint, Id } from './endpoint.ts'
+import { endpoint, Id, Time } from './endpoint.ts'
 import { insideErrors } from './exec.ts'
 import { Text } from './sandboxes.ts'
 
 const ById = z.object({ id: Id })
 
-const Path = Text.min(1).max(4096).meta({
-  description: 'Relative to /workspace, or absolute',
-})
+/** Bytes; Linux knows no longer ones. */
+const longestPath = 4096
+const Path = Text.min(1)
+  .refine((path) => Buffer.byteLength(path) <= longestPath, `must have at most ${longestPath} bytes`)
+  .meta({ description: 'Relative to /workspace, or absolute' })
+/** JSON cannot carry a name that is not UTF-8; then this goes in and out beside `path`. */
+const PathBase64 = z
+  .base64()
+  .refine((text) => {
+    const bytes = Buffer.from(text, 'base64')
+    return bytes.length > 0 && bytes.length <= longestPath && !bytes.includes(0)
+  }, `must be 1 to ${longestPath} bytes, none of them NUL`)
+  .meta({ description: 'In place of path, for one that is not UTF-8' })
+const named = { path: Path.optional(), path_base64: PathBase64.optional() }
+const oneName = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
+  (given.path === undefined) !== (given.path_base64 === undefined)
+const whichName = { path: ['path'], message: 'or path_base64 is needed, and not both' }
+const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
+  given.path === undefined || given.path_base64 === undefined
+const notBoth = { path: ['path'], message: 'and path_base64 do not go together' }
+const located = { path: z.string(), path_base64: z.string().optional() }
+const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
+const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
+const writeErrors = [
+  ...insideErrors,
+  'file_exists',
+  'is_directory',
+  'permission_denied',
+  'read_only',
+  'no_space',
+] as const
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const FileView = z
   .object({
-    path: z.string(),
+    ...located,
     size: z.int().meta({ description: 'Bytes of the whole file' }),
     content: z.string(),
     encoding: z.enum(['utf-8', 'base64']).meta({ description: 'base64 when the content is not UTF-8' }),
@@ -28,21 +56,24 @@ export const viewFile = endpoint('viewFile', {
   params: ById,
   query: z
     .strictObject({
-      path: Path,
+      ...named,
       start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
       end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
+      reveal: z
+        .enum(['true', 'false'])
+        .optional()
+        .meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
     })
+    .refine(oneName, whichName)
     .refine(({ start_line, end_line }) => end_line === undefined || end_line >= (start_line ?? 1), {
       path: ['end_line'],
       message: 'must not come before start_line',
     }),
   reply: FileView,
-  errors: [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'],
+  errors: readErrors,
 })
 
-export const CreatedFile = z
-  .object({ path: z.string(), size: z.int(), sha256: Sha256 })
-  .meta({ id: 'CreatedFile' })
+export const CreatedFile = z.object({ ...located, size: z.int(), sha256: Sha256 }).meta({ id: 'CreatedFile' })
 export type CreatedFile = z.infer<typeof CreatedFile>
 
 export const createFile = endpoint('createFile', {
@@ -50,21 +81,139 @@ export const createFile = endpoint('createFile', {
   params: ById,
   body: z
     .strictObject({
-      path: Path,
+      ...named,
       content: z.string(),
       encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
-      mode: z
-        .string()
-        .regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
-        .optional(),
+      mode: Mode.optional(),
       overwrite: z.boolean().default(false),
     })
+    .refine(oneName, whichName)
     .refine(({ content, encoding }) => encoding !== 'base64' || isBase64(content), {
       path: ['content'],
       message: 'is not base64',
     }),
   reply: CreatedFile,
-  errors: [...insideErrors, 'file_exists', 'is_directory', 'permission_denied', 'read_only', 'no_space'],
+  errors: writeErrors,
+})
+
+export const editFile = endpoint('editFile', {
+  summary: 'Replace exact text in a file, atomically; mode and line endings stay',
+  params: ById,
+  body: z
+    .strictObject({
+      ...named,
+      old: z.string().min(1).meta({ description: 'Must be in the file exactly once, unless replace_all' }),
+      new: z.string(),
+      replace_all: z.boolean().default(false),
+      if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
+    })
+    .refine(oneName, whichName),
+  reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
+  errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
+})
+
+export const FileEntry = z
+  .object({
+    name: z.string().meta({ description: 'With \ufffd where a byte is not UTF-8' }),
+    name_base64: z.string().optional().meta({ description: 'The name itself, when it is not UTF-8' }),
+    type: z.enum(['file', 'directory', 'symlink', 'fifo', 'socket', 'block', 'character']),
+    size: z.int(),
+    mode: z.string().meta({ description: 'Octal, such as 644' }),
+    modified_at: Time,
+    target: z.string().optional().meta({ description: 'Of a symlink' }),
+  })
+  .meta({ id: 'FileEntry' })
+
+export type FileEntry = z.infer<typeof FileEntry>
+
+export const listFiles = endpoint('listFiles', {
+  summary: 'The entries of a directory, sorted by name; the entry itself for anything else',
+  params: ById,
+  query: z.strictObject(named).refine(oneNameAtMost, notBoth),
+  reply: z.object({ ...located, entries: z.array(FileEntry), truncated: z.boolean() }),
+  errors: readErrors,
+})
+
+export const globFiles = endpoint('globFiles', {
+  summary:
+    'Paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. A leading dot is matched by a dot alone',
+  params: ById,
+  query: z
+    .strictObject({ pattern: Text.pipe(z.string().min(1).max(4096)), ...named })
+    .refine(oneNameAtMost, notBoth),
+  reply: z.object({
+    paths: z.array(z.string()).meta({ description: 'Relative to path' }),
+    paths_base64: z
+      .record(z.string(), z.string())
+      .optional()
+      .meta({ description: 'By index in paths: those that are not UTF-8' }),
+    truncated: z.boolean(),
+  }),
+  errors: readErrors,
+})
+
+export const grepFiles = endpoint('grepFiles', {
+  summary: 'Lines that match, in the files below a path; sorted by path and line',
+  params: ById,
+  query: z
+    .strictObject({
+      pattern: Text.pipe(z.string().min(1).max(4096)).meta({
+        description: 'A POSIX extended regular expression',
+      }),
+      ...named,
+      include: Text.pipe(z.string().min(1).max(4096)).optional().meta({
+        description: 'A glob that the file must match: its name, or with a / its path relative to path',
+      }),
+      ignore_case: z.enum(['true', 'false']).optional(),
+      fixed: z.enum(['true', 'false']).optional().meta({ description: 'The pattern is text, no expression' }),
+    })
+    .refine(oneNameAtMost, notBoth),
+  reply: z.object({
+    matches: z.array(
+      z.object({
+        path: z
+          .string()
+          .meta({ description: 'Begins with path as it was given, so that other calls take it' }),
+        path_base64: z.string().optional(),
+        line: z.int(),
+        text: z.string().meta({ description: 'Cut after 2000 bytes' }),
+      }),
+    ),
+    skipped_binary: z.array(z.string()).meta({ description: 'Files that match and are no text' }),
+    truncated: z.boolean(),
+  }),
+  errors: readErrors,
+})
+
+export const readRawFile = endpoint('readRawFile', {
+  summary: 'The bytes of a file, or a Range of them, streamed',
+  params: ById,
+  query: z.strictObject(named).refine(oneName, whichName),
+  headers: z.object({ range: z.string().optional() }),
+  rawReply: 'application/octet-stream',
+  errors: [...readErrors, 'range_not_satisfiable'],
+})
+
+export const writeRawFile = endpoint('writeRawFile', {
+  summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
+  params: ById,
+  query: z
+    .strictObject({
+      ...named,
+      mode: Mode.optional(),
+      overwrite: z.enum(['true', 'false']).optional().meta({ description: 'Default true' }),
+    })
+    .refine(oneName, whichName),
+  headers: z.object({
+    'if-match': z
+      .string()
+      .regex(/^"[0-9a-f]{64}"$/, 'must be a sha256 in quotes')
+      .optional()
+      .meta({ description: 'sha256 of the file that is meant, in quotes' }),
+  }),
+  rawBody: true,
+  reply: CreatedFile,
+  errors: [...writeErrors, 'file_changed'],
 })
 
 const isBase64 = (text: string) =>

@@ -1,13 +1,34 @@
 /** Every endpoint, by its name in routes.ts. */
 import * as z from 'zod'
-import { getAccount } from './account.ts'
+import { getAccount, getUsage } from './account.ts'
+import { checkAllowlist, clearAllowlist, getAllowlist, setAllowlist } from './allowlist.ts'
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts'
 import { logIn, signUp } from './auth.ts'
 import { type Endpoint, endpoint } from './endpoint.ts'
-import { execCommand } from './exec.ts'
-import { createFile, viewFile } from './files.ts'
+import {
+  attachExec,
+  execCommand,
+  getExec,
+  listExecs,
+  readExecOutput,
+  stopExec,
+  streamExec,
+  writeExecStdin,
+} from './exec.ts'
+import {
+  createFile,
+  editFile,
+  globFiles,
+  grepFiles,
+  listFiles,
+  readRawFile,
+  viewFile,
+  writeRawFile,
+} from './files.ts'
+import { callMcp } from './mcp.ts'
 import type { RouteName } from './routes.ts'
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts'
+import { createSecret, deleteSecret, listSecrets } from './secrets.ts'
 
 export const getOpenApi = endpoint('getOpenApi', {
   summary: 'This description',
@@ -26,8 +47,30 @@ export const endpoints = {
   getSandbox,
   destroySandbox,
   execCommand,
+  listExecs,
+  getExec,
+  streamExec,
+  writeExecStdin,
+  readExecOutput,
+  stopExec,
+  attachExec,
   viewFile,
   createFile,
+  editFile,
+  listFiles,
+  globFiles,
+  grepFiles,
+  readRawFile,
+  writeRawFile,
+  getAllowlist,
+  setAllowlist,
+  clearAllowlist,
+  checkAllowlist,
+  createSecret,
+  listSecrets,
+  deleteSecret,
   getAccount,
+  getUsage,
+  callMcp,
   getOpenApi,
 } satisfies Record<RouteName, Endpoint>

@@ -4,13 +4,34 @@ export const limits = {
   bodyBytes: 10 * 1024 * 1024,
   /** Output kept of each stream of a command in a JSON answer: half of it head, half tail. */
   outputBytes: 1024 * 1024,
+  /** Output kept of one command for those who read it later, and of all commands of a sandbox. */
+  keptBytes: 8 * 1024 * 1024,
+  keptBytesOfSandbox: 16 * 1024 * 1024,
+  /** A command waits while a reader that is there has this much unread. */
+  unreadBytes: 4 * 1024 * 1024,
+  /** How long a foreground command outlives a client that left, unless the request says. */
+  graceMs: { default: 2_000, most: 24 * 60 * 60 * 1000 },
   /** Content of one files/view answer. */
   viewBytes: 1024 * 1024,
+  /** A file that files/edit changes. */
+  editBytes: 10 * 1024 * 1024,
   /** An argv, an environment or one string of them; Linux refuses more with E2BIG. */
   argumentsBytes: 2 * 1024 * 1024 - 64 * 1024,
   argumentBytes: 128 * 1024 - 1,
   /** `timeout_ms` of an exec when the request names none. */
   execTimeoutMs: 60_000,
+  /** What one answer of files/ls, glob and grep lists at most. */
+  listed: { entries: 10_000, paths: 10_000, matches: 1_000 },
+  /** A line of files/grep is cut there. */
+  grepLineBytes: 2_000,
+  /** A secret's value; all of an account's together, with their names; how many those may be. */
+  secretBytes: 32 * 1024,
+  secretsBytes: 512 * 1024,
+  secrets: 500,
+  /** Entries of a command allowlist, and characters of one. */
+  allowlist: { entries: 200, characters: 200 },
+  /** How long refused commands are counted, in days. */
+  refusalDays: 31,
   passwordCharacters: { least: 10, most: 1024 },
   page: { default: 20, most: 100 },
   /** How long a create waits for its sandbox before it answers 202. */

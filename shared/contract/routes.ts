@@ -13,7 +13,7 @@ export interface Route {
   credential: Credential
   bucket?: Bucket
   /** The status of success. */
-  status: 200 | 201 | 204
+  status: 101 | 200 | 201 | 204
 }
 
 export const routes = {
@@ -48,6 +48,56 @@ export const routes = {
     bucket: 'sandbox_ops',
     status: 200,
   },
+  listExecs: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  getExec: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  streamExec: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id/stream',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  writeExecStdin: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  readExecOutput: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id/output',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  stopExec: {
+    method: 'DELETE',
+    path: '/v1/sandboxes/:id/exec/:exec_id',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  attachExec: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id/attach',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 101,
+  },
+
   viewFile: {
     method: 'GET',
     path: '/v1/sandboxes/:id/files/view',
@@ -62,8 +112,62 @@ export const routes = {
     bucket: 'sandbox_ops',
     status: 201,
   },
+  editFile: {
+    method: 'POST',
+    path: '/v1/sandboxes/:id/files/edit',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  listFiles: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/ls',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  globFiles: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/glob',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  grepFiles: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/grep',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  readRawFile: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/raw',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 200,
+  },
+  writeRawFile: {
+    method: 'PUT',
+    path: '/v1/sandboxes/:id/files/raw',
+    credential: 'key',
+    bucket: 'sandbox_ops',
+    status: 201,
+  },
+
+  getAllowlist: { method: 'GET', path: '/v1/allowlist', credential: 'key', status: 200 },
+  setAllowlist: { method: 'PUT', path: '/v1/allowlist', credential: 'key', status: 200 },
+  clearAllowlist: { method: 'DELETE', path: '/v1/allowlist', credential: 'key', status: 204 },
+  checkAllowlist: { method: 'POST', path: '/v1/allowlist/check', credential: 'key', status: 200 },
+
+  createSecret: { method: 'POST', path: '/v1/secrets', credential: 'key', status: 201 },
+  listSecrets: { method: 'GET', path: '/v1/secrets', credential: 'key', status: 200 },
+  deleteSecret: { method: 'DELETE', path: '/v1/secrets/:name', credential: 'key', status: 204 },
 
   getAccount: { method: 'GET', path: '/v1/account', credential: 'key', status: 200 },
+  getUsage: { method: 'GET', path: '/v1/account/usage', credential: 'key', status: 200 },
+
+  callMcp: { method: 'POST', path: '/v1/mcp', credential: 'key', status: 200 },
 
   getOpenApi: { method: 'GET', path: '/v1/openapi.json', credential: 'none', status: 200 },
 } as const satisfies Record<string, Route>

@@ -13,6 +13,11 @@ export const Account = defineEntity({
     suspended_at: p.datetime(3).nullable(),
     concurrent_limit: p.integer().nullable(),
     hours_limit: p.double().nullable(),
+    allowlist: p.json<string[]>().nullable(),
+    sandbox_seconds_limit: p.integer().nullable(),
+    sandbox_ops_per_minute: p.integer().nullable(),
+    sandbox_lifecycle_per_minute: p.integer().nullable(),
+    deleted_at: p.datetime(3).nullable(),
   },
 })
 export type Account = InferEntity<typeof Account>

@@ -15,8 +15,14 @@ const world = shareWorld({ workers: 0 })
 const inputs: { [N in RouteName]?: CallOptions<N> } = {
   createApiKey: { body: {} },
   execCommand: { body: { command: 'true' } },
+  callMcp: { body: { jsonrpc: '2.0' } },
   viewFile: { query: { path: 'a' } },
   createFile: { body: { path: 'a', content: '' } },
+  editFile: { body: { path: 'a', old: 'b', new: 'c' } },
+  globFiles: { query: { pattern: '*' } },
+  grepFiles: { query: { pattern: 'a' } },
+  readRawFile: { query: { path: 'a' } },
+  writeRawFile: { query: { path: 'a' } },
 }
 
 const names = Object.keys(routes) as RouteName[]

@@ -8,6 +8,7 @@ import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { RouteName } from '../../shared/contract/routes.ts'
+import { newExecId } from '../../shared/ids.ts'
 import { type Account, type CallOptions, callAs, type Refusal } from '../world/account.ts'
 import { startWorld, type World } from '../world/index.ts'
 import { shareWorld } from '../world/shared.ts'
@@ -32,6 +33,15 @@ const meetings: Record<ErrorCode, Meeting> = {
     await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
     return calling(alice, 'createSandbox')
   },
+  command_not_allowed: async (alice) => {
+    const params = await sandboxOf(alice)
+    await alice.call('setAllowlist', { body: { commands: ['ls'] } })
+    return calling(alice, 'execCommand', { params, body: { command: ['id'] } })
+  },
+  origin_not_allowed: async (alice) => {
+    const body = { jsonrpc: '2.0' as const, id: 1, method: 'ping' }
+    return calling(alice, 'callMcp', { body, headers: { origin: 'https://elsewhere.example' } })
+  },
   permission_denied: async (alice) => {
     const params = await sandboxOf(alice)
     await run(alice, params, 'echo secret > closed; chmod 000 closed')
@@ -42,6 +52,21 @@ const meetings: Record<ErrorCode, Meeting> = {
   not_found: async (alice) => calling(alice, 'getSandbox', { params: { id: `sbx_${'0'.repeat(26)}` } }),
   file_not_found: async (alice) =>
     calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: 'nothing' } }),
+  exec_not_found: async (alice) =>
+    calling(alice, 'getExec', { params: { ...(await sandboxOf(alice)), exec_id: newExecId() } }),
+  exec_finished: async (alice) => {
+    const params = await sandboxOf(alice)
+    const { body } = await run(alice, params, 'true')
+    return calling(alice, 'stopExec', { params: { ...params, exec_id: body.id } })
+  },
+  stdin_offset_conflict: async (alice) => {
+    const params = await execOf(alice, 'cat')
+    return calling(alice, 'writeExecStdin', { params, query: { offset: 1 }, bytes: Buffer.from('x') })
+  },
+  range_not_satisfiable: async (alice) => {
+    const params = await execOf(alice, 'cat')
+    return calling(alice, 'readExecOutput', { params, headers: { range: 'bytes=7-' } })
+  },
   method_not_allowed: async (alice) => {
     // A DELETE, where there are only other methods.
     const account = { url: () => `${world.url()}/v1/account?` }
@@ -57,6 +82,9 @@ const meetings: Record<ErrorCode, Meeting> = {
   },
   is_directory: async (alice) =>
     calling(alice, 'viewFile', { params: await sandboxOf(alice), query: { path: '/tmp' } }),
+  edit_no_match: async (alice) => editing(alice, { content: 'a', old: 'b' }),
+  edit_not_unique: async (alice) => editing(alice, { content: 'aa', old: 'a' }),
+  file_changed: async (alice) => editing(alice, { content: 'a', old: 'a', if_match: '0'.repeat(64) }),
   idempotency_conflict: async (alice) => {
     const headers = { 'idempotency-key': 'once', prefer: 'respond-async' }
     await alice.call('createSandbox', { headers, body: {} })
@@ -186,6 +214,22 @@ function calling<N extends RouteName>(account: Account, name: N, options?: CallO
 async function sandboxOf(account: Account) {
   const { body } = await account.call('createSandbox')
   return { id: body.id }
+}
+
+/** A command in the background. */
+async function execOf(account: Account, command: string) {
+  const params = await sandboxOf(account)
+  const { body } = await account.call('execCommand', { params, body: { command, background: true } })
+  return { ...params, exec_id: body.id }
+}
+
+async function editing(
+  account: Account,
+  { content, ...edit }: { content: string; old: string; if_match?: string },
+) {
+  const params = await sandboxOf(account)
+  await account.call('createFile', { params, body: { path: 'a', content } })
+  return calling(account, 'editFile', { params, body: { path: 'a', new: 'c', ...edit } })
 }
 
 const run = (account: Account, params: { id: string }, command: string) =>

@@ -63,7 +63,7 @@ test.each(Object.values(endpoints))(
     const inPath = operation.parameters.filter((parameter) => parameter.in === 'path')
     expect(inPath.map(({ name }) => `:${name}`)).toEqual(endpoint.path.match(/:\w+/g) ?? [])
     expect(inPath.every(({ required }) => required)).toBe(true)
-    expect('body' in endpoint).toBe(operation.requestBody !== undefined)
+    expect('body' in endpoint || 'rawBody' in endpoint).toBe(operation.requestBody !== undefined)
 
     const success = operation.responses[endpoint.status]!
     expect('X-RateLimit-Remaining' in success.headers).toBe('bucket' in endpoint)

@@ -1,8 +1,9 @@
 /** Usage is the sum of the billed intervals, cut to the month, to the millisecond. */
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { usage } from '../../api/usage.ts'
 import { newSandboxId } from '../../shared/ids.ts'
+import type { Account } from '../world/account.ts'
 import { setClock } from '../world/clock.ts'
 import type { World } from '../world/index.ts'
 import { shareWorld } from '../world/shared.ts'
@@ -103,6 +104,82 @@ test('a sandbox that never became ready costs nothing', async () => {
   const { body } = await alice.call('listSandboxes')
   expect(body.data).toMatchObject([{ billed_seconds: 0, ready_at: null }])
   expect((await alice.call('getAccount')).body.usage.milliseconds).toBe(0)
+})
+
+describe('by sandbox', () => {
+  /** All pages of this size, followed from the first. */
+  async function readAll(alice: Account, month: string, limit: number) {
+    const pages = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const { body } = await alice.call('getUsage', { query: { month, limit, ...(cursor && { cursor }) } })
+      pages.push(body)
+      cursor = body.next_cursor
+    }
+    return pages
+  }
+
+  test("the lines of all pages add up to the month's figure exactly, for random histories", async () => {
+    const alice = await world.account()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(life, { maxLength: 12 }),
+        moment,
+        fc.integer({ min: 1, max: 5 }),
+        async (lives, now, limit) => {
+          await setClock(world.db, new Date(now))
+          await write(world, alice.id, lives)
+          const { usage: shown } = (await alice.call('getAccount')).body
+          for (const month of new Set([shown.month, '2026-12', '2027-01'])) {
+            const pages = await readAll(alice, month, limit)
+            const lines = pages.flatMap(({ data }) => data)
+            const sum = lines.reduce((sum, { milliseconds }) => sum + milliseconds, 0)
+            expect(sum, month).toBe(plainUsage(lives, month, now))
+            expect(new Set(lines.map(({ id }) => id)).size).toBe(lines.length)
+            for (const page of pages) expect(page).toMatchObject({ month, total: { milliseconds: sum } })
+            if (month === shown.month) expect(sum).toBe(shown.milliseconds)
+          }
+        },
+      ),
+      { numRuns: 40 },
+    )
+  })
+
+  test('all pages count up to the moment of the first, while sandboxes run on', async () => {
+    const alice = await world.account()
+    const started = newYear + minute
+    const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }
+    await write(world, alice.id, [running, running, running])
+    await setClock(world.db, new Date(started + 1000))
+    const first = (await alice.call('getUsage', { query: { limit: 2 } })).body
+    await setClock(world.db, new Date(started + 5000))
+    const rest = (await alice.call('getUsage', { query: { limit: 2, cursor: first.next_cursor! } })).body
+    expect([first, rest].flatMap(({ data }) => data.map(({ seconds }) => seconds))).toEqual([1, 1, 1])
+    expect(rest).toMatchObject({ as_of: first.as_of, total: { milliseconds: 3000 }, next_cursor: null })
+  })
+
+  test('a month without usage has no lines, and a month that is none is refused', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('getUsage', { query: { month: '2020-02' } })
+    expect(body).toMatchObject({ month: '2020-02', data: [], total: { milliseconds: 0, sandbox_hours: 0 } })
+    for (const month of ['2026-13', '2026-1', '1999-01', 'now', '']) {
+      await expect(alice.call('getUsage', { query: { month } })).rejects.toMatchObject({
+        code: 'invalid_request',
+      })
+    }
+    await expect(alice.call('getUsage', { query: { cursor: 'x' } })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+  })
+
+  test("shows nothing of another account's", async () => {
+    const [alice, bob] = [await world.account(), await world.account()]
+    await setClock(world.db, new Date(newYear + minute))
+    await write(world, bob.id, [
+      { created: newYear, ready: newYear, destroyed: null, expires: newYear + minute },
+    ])
+    expect((await alice.call('getUsage')).body.data).toEqual([])
+    expect((await bob.call('getUsage')).body.data).toMatchObject([{ milliseconds: minute, seconds: 60 }])
+  })
 })
 
 /** Replaces the history of an account. */

@@ -42,7 +42,7 @@ test('a peer that is no Sandlot is told apart from a failure of the service', as
   }
 })
 
-test('a read whose connection breaks is tried three times, a command once', async () => {
+test('what may be repeated is tried three times, a command under one Idempotency-Key', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
   expect(await home.run(['whoami'], { env: env(peer.url) })).toMatchObject({ code: 8 })
@@ -51,7 +51,10 @@ test('a read whose connection breaks is tried three times, a command once', asyn
   peer.asked.length = 0
   const exec = await home.run(['exec', '--session', 'sbx_a', '--', 'true'], { env: env(peer.url) })
   expect(exec.code).toBe(125)
-  expect(peer.asked.map(({ line }) => line)).toEqual(['POST /v1/sandboxes/sbx_a/exec'])
+  expect(peer.asked.map(({ line }) => line)).toEqual(Array(3).fill('POST /v1/sandboxes/sbx_a/exec'))
+  const keys = new Set(peer.asked.map(({ headers }) => headers['idempotency-key']))
+  expect(keys.size).toBe(1)
+  expect([...keys][0]).toMatch(/\S/)
 })
 
 test('a create whose connection breaks is tried again under one Idempotency-Key, the next create under another', async () => {

@@ -123,7 +123,7 @@ describe.runIf(hasWalls)('with walls', () => {
 
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
-  test.runIf(canBeAnybody)('an ordinary user’s sandboxes have walls too', async () => {
+  test.runIf(canBeAnybody)('an ordinary user’s sandboxes have walls too, and terminals', async () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     chownSync(own, 40_123, 40_123)
     chmodSync(own, 0o755)
@@ -132,7 +132,7 @@ describe.runIf(hasWalls)('with walls', () => {
       rmSync(own, { recursive: true })
     })
     const script =
-      'id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; : > /usr/x'
+      'id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x'
     // The one found may lie in root's own cache.
     copyFileSync(bwrap!, join(own, '.bwrap'))
     chmodSync(join(own, '.bwrap'), 0o755)
@@ -141,7 +141,7 @@ describe.runIf(hasWalls)('with walls', () => {
     worker.go()
     await worker.line()
     const result = JSON.parse(await worker.line())
-    expect(result.stdout).toMatch(/^10001\n\/workspace\nx\n[1-9]\n$/)
+    expect(result.stdout).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
     expect(result.code).not.toBe(0)
   })
 })
@@ -327,6 +327,13 @@ describe('without walls', () => {
     const process = await driver.start(pod, ['cat'])
     process.stdin.end(Buffer.alloc(500_000, 7))
     expect((await collect(process.stdout)).length).toBe(500_000)
+  })
+
+  test('a terminal is one there too', async () => {
+    const { pod, driver } = await createReady(plain)
+    const process = await driver.start(pod, ['stty', 'size'], { tty: { rows: 11, columns: 22 } })
+    expect(String(await collect(process.stdout))).toBe('11 22\r\n')
+    expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
   })
 
   test('a deletion ends processes that left their session', async () => {

@@ -55,6 +55,33 @@ export async function firstLine(stream: Readable): Promise<string> {
   }
 }
 
+/** Reads a terminal: all of its text once it has ended, or what came when it first showed a text. */
+export function readScreen(stream: Readable) {
+  let text = ''
+  stream.on('data', (chunk) => {
+    text += chunk
+  })
+  const all = new Promise<string>((resolve) => {
+    stream.on('end', () => resolve(text)).on('close', () => resolve(text))
+  })
+  return {
+    all,
+    shows: (part: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (text.includes(part)) stop(() => resolve(text))
+        }
+        const fail = () => stop(() => reject(new Error(`the terminal ended and shows: ${text}`)))
+        const stop = (tell: () => void) => {
+          stream.off('data', look).off('end', fail).off('close', fail)
+          tell()
+        }
+        stream.on('data', look).on('end', fail).on('close', fail)
+        look()
+      }),
+  }
+}
+
 /** Asks until it is so. Throws when it is not so after `ms`. */
 export async function eventually(isSo: () => Promise<boolean> | boolean, ms: number): Promise<void> {
   const end = Date.now() + ms

@@ -16,6 +16,8 @@ export interface CallOptions<N extends RouteName> {
   params?: Part<N, 'params'>
   query?: Partial<Part<N, 'query'>>
   body?: Part<N, 'body'>
+  /** The body of a route that takes bytes. */
+  bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
   /** Which API process answers; the first unless told. */
   api?: number
@@ -72,6 +74,11 @@ export interface Account {
    * @throws {Refusal} for every answer that is no success
    */
   call<N extends RouteName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
+  /**
+   * Calls a route whose answer comes as it is made.
+   * @throws {Refusal} for every answer that is no success
+   */
+  open<N extends RouteName>(name: N, options?: CallOptions<N>): Promise<Response>
   /** Makes another API key of the same account, and calls with it. */
   withNewKey(): Promise<Account>
   /** The same account, calling with another credential. */
@@ -99,6 +106,7 @@ type Facts = Pick<Account, 'id' | 'email' | 'password' | 'token' | 'key' | 'keyI
 const accountOf = (world: World, facts: Facts): Account => ({
   ...facts,
   call: (name, options) => callAs(world, facts, name, options),
+  open: (name, options) => openAs(world, facts, name, options),
   withNewKey: () => makeKey(world, facts),
   with: (credentials) => accountOf(world, { ...facts, ...credentials }),
 })
@@ -111,6 +119,19 @@ export async function callAs<N extends RouteName>(
   options: CallOptions<N> = {},
 ): Promise<Answer<ReplyOf<N>>> {
   const endpoint: Endpoint = endpoints[name]
+  const response = await openAs(world, credentials, name, options)
+  const text = await response.text()
+  const body = endpoint.reply ? endpoint.reply.parse(JSON.parse(text)) : undefined
+  return { status: response.status, headers: response.headers, body: body as ReplyOf<N> }
+}
+
+async function openAs<N extends RouteName>(
+  world: Pick<World, 'url'>,
+  credentials: { token?: string; key?: string },
+  name: N,
+  options: CallOptions<N> = {},
+): Promise<Response> {
+  const endpoint: Endpoint = endpoints[name]
   const credential = endpoint.credential === 'none' ? undefined : credentials[endpoint.credential]
   const response = await fetch(`${world.url(options.api)}${pathOf(endpoint, options as object)}`, {
     method: endpoint.method,
@@ -119,18 +140,22 @@ export async function callAs<N extends RouteName>(
       ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
       ...options.headers,
     },
-    body: options.body === undefined ? null : JSON.stringify(options.body),
+    body: options.bytes ?? (options.body === undefined ? null : JSON.stringify(options.body)),
+    ...(options.bytes ? { duplex: 'half' } : {}),
     signal: options.signal ?? null,
     redirect: 'error',
-  })
-  const text = await response.text()
+  } as RequestInit)
   const { status, headers } = response
-  if (!response.ok) throw new Refusal(status, headers, Problem.parse(JSON.parse(text)))
-  if (status !== endpoint.status && status !== endpoint.alsoStatus) {
+  if (!response.ok) throw new Refusal(status, headers, Problem.parse(await response.json()))
+  // A Range is answered in part.
+  if (
+    status !== endpoint.status &&
+    status !== endpoint.alsoStatus &&
+    !(endpoint.rawReply && status === 206)
+  ) {
     throw new Error(`${name} answered ${status}, which the contract does not know`)
   }
-  const body = endpoint.reply ? endpoint.reply.parse(JSON.parse(text)) : undefined
-  return { status, headers, body: body as ReplyOf<N> }
+  return response
 }
 
 /** The path of a route with its parameters and query filled in. */

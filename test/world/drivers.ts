@@ -7,3 +7,16 @@ export function describeOnBothDrivers(name: string, suite: (driver: DriverName) 
   describe(`${name}, on the local driver`, () => suite('local'))
   describe.skipIf(!process.env.KUBECONFIG)(`${name}, on Kubernetes`, () => suite('kubernetes'))
 }
+
+const busybox = process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox'
+
+/** The same, and on Kubernetes in an image too that has little but busybox. */
+export function describeOnEveryImage(
+  name: string,
+  suite: (world: { driver: DriverName; env: Record<string, string> }) => void,
+): void {
+  describeOnBothDrivers(name, (driver) => suite({ driver, env: {} }))
+  describe.skipIf(!process.env.KUBECONFIG)(`${name}, in busybox on Kubernetes`, () =>
+    suite({ driver: 'kubernetes', env: { SANDBOX_IMAGE: busybox } }),
+  )
+}

@@ -1,4 +1,5 @@
-import type { CallName, Calls } from '../../shared/calls.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { argsHeader, type CallName, type Calls, type StreamName, type Streams } from '../../shared/calls.ts'
 import type { WorkerContext } from '../context.ts'
 
 /**
@@ -11,3 +12,25 @@ export type Call<N extends CallName> = (
   worker: WorkerContext,
   signal: AbortSignal,
 ) => Promise<Calls[N]['result']>
+
+/** The two bodies of a stream: the client's on its way in, the answer on its way out. */
+export interface Wire {
+  request: IncomingMessage
+  response: ServerResponse
+  /** Aborts when the API has hung up. */
+  signal: AbortSignal
+}
+
+/**
+ * Answers one call whose body or answer is bytes as they come; resolves when it is done.
+ * @throws {Problem} what the client is to see, as long as it has written nothing
+ */
+export type StreamCall<N extends StreamName> = (
+  args: Streams[N]['args'],
+  worker: WorkerContext,
+  wire: Wire,
+) => Promise<void>
+
+/** Small arguments in a header, where the body is the client's. */
+export const argsOf = (request: IncomingMessage): unknown =>
+  JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

@@ -1,83 +1,42 @@
-import { constants } from 'node:os'
-import type { ExecResult } from '../../shared/contract/exec.ts'
-import { limits } from '../../shared/contract/limits.ts'
-import { findSandbox } from '../../shared/sandboxes.ts'
+import type { OneExec } from '../../shared/calls.ts'
+import { Problem } from '../../shared/problem.ts'
+import type { Command } from '../commands/command.ts'
+import { startCommand } from '../commands/start.ts'
 import type { WorkerContext } from '../context.ts'
-import { BoundedOutput } from '../shell/output.ts'
-import type { RunEnd } from '../shell/run.ts'
 import type { Call } from './call.ts'
-import { enter, environmentOf, runInside } from './inside.ts'
 
-/** Runs a client's command and answers when it has ended. */
+/** Runs a client's command and answers when it has ended; at once when it is in the background. */
 export const exec: Call<'exec'> = async (args, worker, signal) => {
-  const { request, execId, requestId, sandboxId, accountId } = args
-  const { sandbox, leftMs } = await enter(worker, args)
-  const stdout = new BoundedOutput(limits.outputBytes)
-  const stderr = new BoundedOutput(limits.outputBytes)
-  const startedAt = new Date()
-  const started = performance.now()
-  const end = await runInside(
-    worker,
-    sandbox,
-    {
-      argv: typeof request.command === 'string' ? ['/bin/sh', '-c', request.command] : request.command,
-      cwd: request.cwd,
-      env: { ...environmentOf(worker, sandbox), ...request.env },
-    },
-    {
-      stdin: request.stdin === undefined ? undefined : Buffer.from(request.stdin),
-      onStdout: (chunk) => stdout.push(chunk),
-      onStderr: (chunk) => stderr.push(chunk),
-    },
-    { timeoutMs: Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs), signal },
-  )
-  const ending = await describeEnd(worker, sandboxId, end)
-  const durationMs = Math.round((performance.now() - started) * 1000) / 1000
-  worker.metrics.execs.observe({ status: ending.status }, durationMs / 1000)
-  worker.log.info(
-    {
-      exec_id: execId,
-      request_id: requestId,
-      sandbox_id: sandboxId,
-      account_id: accountId,
-      status: ending.status,
-      ms: Math.round(durationMs),
-    },
-    'a command ended',
-  )
-  return {
-    id: execId,
-    ...ending,
-    stdout: stdout.toString(),
-    stderr: stderr.toString(),
-    stdout_bytes: stdout.bytes,
-    stderr_bytes: stderr.bytes,
-    truncated: stdout.truncated || stderr.truncated,
-    started_at: startedAt.toISOString(),
-    duration_ms: durationMs,
-  }
+  const command = await startCommand(worker, args)
+  if (args.mode !== 'background') await waitFor(command, signal)
+  return command.result()
 }
 
-type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal'>
-
-async function describeEnd(worker: WorkerContext, sandboxId: string, end: RunEnd): Promise<Ending> {
-  const unknown = { exit_code: null, signal: null }
-  if (end.kind === 'timed_out') return { status: 'timed_out', ...unknown }
-  if (end.kind === 'cancelled') return { status: 'killed', ...unknown }
-  // A sandbox that ends takes its commands with it; whatever status they left is no news of theirs.
-  const sandbox = end.kind === 'lost' || end.code > 128 ? await findSandbox(worker.db, sandboxId) : undefined
-  if (sandbox?.destroyed_at) return { status: 'killed', ...unknown }
-  if (end.kind === 'lost') return { status: 'lost', ...unknown }
-  const signal = signalOf(end.code)
-  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal }
+/** The result of a command so far, or at its end. */
+export const getExec: Call<'getExec'> = async (args, worker, signal) => {
+  const command = findCommand(worker, args)
+  if (args.wait) await waitFor(command, signal)
+  return command.result()
 }
 
-/**
- * A shell reports the death of its command by signal n as 128 + n, and cannot tell it from an exit
- * with that status: so every status that could be one is taken for one.
- */
-function signalOf(code: number): string | null {
-  const number = code - 128
-  const found = Object.entries(constants.signals).find(([, value]) => value === number)
-  return found?.[0] ?? null
+/** Signals a command's process group. */
+export const stopExec: Call<'stopExec'> = async (args, worker) => {
+  const command = findCommand(worker, args)
+  await command.signal(args.signal)
+  return command.result()
+}
+
+/** @throws {Problem} `exec_not_found`: this worker does not know it, or does no more */
+export function findCommand(worker: WorkerContext, { execId, accountId }: OneExec): Command {
+  const command = worker.commands.find(execId, accountId)
+  if (!command) throw new Problem('exec_not_found', 'There is no such command.')
+  return command
+}
+
+/** Resolves at its end, or when nobody waits any more; a foreground command is then ended. */
+async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
+  command.arrive()
+  const left = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+  await Promise.race([command.ended, left])
+  command.leave()
 }

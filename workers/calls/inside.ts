@@ -1,13 +1,13 @@
 /** What every call that works inside a sandbox begins and ends with. */
 
+import type { Row } from '../../shared/database/index.ts'
 import { Problem, unavailable } from '../../shared/problem.ts'
-import { envPlace, findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
+import { envPlace, findSandbox, type SandboxRow, toSandbox } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { DriverUnavailable, PodGone, podName } from '../drivers/driver.ts'
-import { readClock } from '../sandbox-rows.ts'
+import { DriverUnavailable, PodGone, type PodName, podName } from '../drivers/driver.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
 import type { Command } from '../shell/script.ts'
-import type { CommandIo } from '../shell/slot.ts'
+import type { CommandIo, Slot } from '../shell/slot.ts'
 
 export interface Inside {
   sandbox: SandboxRow
@@ -20,7 +20,12 @@ export async function enter(
   worker: WorkerContext,
   { sandboxId, accountId }: { sandboxId: string; accountId: string },
 ): Promise<Inside> {
-  const sandbox = await findSandbox(worker.db, sandboxId)
+  const [row] = await worker.db.query<Row & { left_ms: number }>(
+    `select *, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms
+       from sandbox where id = ?`,
+    [sandboxId],
+  )
+  const sandbox = row && toSandbox(worker.db, row)
   if (!sandbox || sandbox.account_id !== accountId)
     throw new Problem('not_found', 'There is no such sandbox.')
   if (sandbox.destroyed_at) throw destroyed(sandbox)
@@ -29,8 +34,7 @@ export async function enter(
       retryAfterSeconds: 1,
     })
   }
-  const leftMs = sandbox.expires_at.getTime() - (await readClock(worker.db)).getTime()
-  return { sandbox, leftMs: Math.max(1, leftMs) }
+  return { sandbox, leftMs: Math.max(1, row.left_ms) }
 }
 
 /** The environment that the sandbox was created with. */
@@ -39,7 +43,7 @@ export function environmentOf({ sealer }: WorkerContext, sandbox: SandboxRow): R
   return JSON.parse(sealer.open(sandbox.sealed_env, envPlace(sandbox.id))) as Record<string, string>
 }
 
-/** Runs a command in the sandbox's own pod. @throws {Problem} when nothing has run */
+/** Runs a command of ours in the sandbox's own pod. @throws {Problem} when nothing has run */
 export async function runInside(
   worker: WorkerContext,
   sandbox: SandboxRow,
@@ -47,9 +51,22 @@ export async function runInside(
   io: CommandIo,
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<RunEnd> {
-  const pod = { name: podName(sandbox.id), uid: sandbox.pod_uid ?? undefined }
+  const slot = await openSlotIn(worker, sandbox)
+  return await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
+}
+
+/** A shell that waits in the sandbox's own pod. @throws {Problem} when there is none to be had */
+export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
+  reaching(worker, sandbox, async () => (await worker.slots.take(sandbox.id, podOf(sandbox))).slot)
+
+/** What `work` throws when the pod is gone or out of reach becomes what the client is to see. */
+export async function reaching<T>(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
-    return await runCommand(worker.driver, pod, command, io, options)
+    return await work()
   } catch (error) {
     if (!(error instanceof PodGone || error instanceof DriverUnavailable)) throw error
     const now = await findSandbox(worker.db, sandbox.id)
@@ -57,6 +74,11 @@ export async function runInside(
     throw unavailable('The sandbox cannot be reached right now; nothing was run. Try again.', error)
   }
 }
+
+export const podOf = (sandbox: SandboxRow): PodName => ({
+  name: podName(sandbox.id),
+  uid: sandbox.pod_uid ?? undefined,
+})
 
 function destroyed({ destroy_reason, destroy_detail }: SandboxRow): Problem {
   return new Problem('sandbox_destroyed', `The sandbox is destroyed (${destroy_reason}). Create another.`, {

@@ -2,22 +2,21 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import {
+  attachPath,
   type CallName,
-  type CallProblem,
-  type Calls,
   callPath,
   makeCallTokenCheck,
+  problemHeader,
+  type StreamName,
+  streamPath,
 } from '../../shared/calls.ts'
 import type { Context } from '../../shared/context.ts'
-import { answer } from '../../shared/internal-server.ts'
-import { meansAway, Problem, unavailable } from '../../shared/problem.ts'
+import { unavailable } from '../../shared/problem.ts'
 import type { WorkerContext } from '../context.ts'
-import type { Call } from './call.ts'
-import { createFile } from './create-file.ts'
-import { exec } from './exec.ts'
-import { viewFile } from './view-file.ts'
-
-const calls: { [N in CallName]: Call<N> } = { exec, viewFile, createFile }
+import { takeAttachments } from './attach.ts'
+import { argsOf, type Call, type StreamCall } from './call.ts'
+import { isFault, problemOf } from './problem.ts'
+import { calls, streams } from './table.ts'
 
 export interface CallServer {
   /** Refuses calls until then: the worker is not yet whole. */
@@ -26,21 +25,28 @@ export interface CallServer {
   drain(ms: number): Promise<void>
 }
 
+type Handler = (worker: WorkerContext, request: IncomingMessage, response: ServerResponse) => Promise<void>
+
 export function serveCalls(server: Server, context: Context): CallServer {
   const isFromApi = makeCallTokenCheck(context.settings.secretsKeys)
   const running = new Set<Promise<void>>()
+  const handlers = makeHandlers()
   let worker: WorkerContext | undefined
 
   // The API sends the body only after this side has said that it is there.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    const name = (Object.keys(calls) as CallName[]).find((candidate) => callPath(candidate) === request.url)
-    if (!isFromApi(request.headers.authorization))
-      return answer(response, 401, problemOf(new Error('not the API')))
-    if (!name || !worker) return answer(response, 503, problemOf(unavailable('This worker takes no calls.')))
+    const handle = handlers.get(request.url ?? '')
+    if (!isFromApi(request.headers.authorization)) return void response.writeHead(401).end()
+    if (!handle || !worker) return refuse(response, unavailable('This worker takes no calls.'))
     response.writeContinue()
-    const work = takeCall(name, worker, request, response)
+    const work = handle(worker, request, response)
     running.add(work)
     void work.finally(() => running.delete(work))
+  })
+  server.on('upgrade', (request, socket, head) => {
+    const isKnown = request.url === attachPath && isFromApi(request.headers.authorization)
+    if (!isKnown || !worker) return void socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n')
+    takeAttachments(worker, request, socket, head)
   })
 
   return {
@@ -55,38 +61,51 @@ export function serveCalls(server: Server, context: Context): CallServer {
   }
 }
 
-async function takeCall(
-  name: CallName,
+function makeHandlers(): Map<string, Handler> {
+  const handlers = new Map<string, Handler>()
+  for (const [name, call] of Object.entries(calls)) {
+    handlers.set(callPath(name as CallName), (worker, request, response) =>
+      guard(worker, name, response, async (signal) => {
+        const result = await (call as Call<CallName>)((await json(request)) as never, worker, signal)
+        response.setHeader('content-type', 'application/json')
+        response.end(JSON.stringify(result))
+      }),
+    )
+  }
+  for (const [name, { upload, answer }] of Object.entries(streams)) {
+    handlers.set(streamPath(name as StreamName), (worker, request, response) =>
+      guard(worker, name, response, async (signal) => {
+        const args = upload ? argsOf(request) : await json(request)
+        const wire = { request, response, signal }
+        await (answer as StreamCall<StreamName>)(args as never, worker, wire)
+        if (!response.writableEnded) response.end()
+      }),
+    )
+  }
+  return handlers
+}
+
+/** Whatever goes wrong becomes an answer, or ends the connection when one has begun. */
+async function guard(
   worker: WorkerContext,
-  request: IncomingMessage,
+  name: string,
   response: ServerResponse,
-) {
+  work: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
   try {
-    const args = (await json(request)) as Calls[CallName]['args']
-    if (hungUp.signal.aborted) return
-    const result = await (calls[name] as Call<CallName>)(args as never, worker, hungUp.signal)
-    if (!hungUp.signal.aborted) answer(response, 200, result)
+    await work(hungUp.signal)
   } catch (error) {
     if (hungUp.signal.aborted) return
-    const problem = error instanceof Problem ? error : undefined
-    if (!problem && !meansAway(error)) worker.log.error({ err: error, call: name }, 'a call failed')
-    answer(response, problem?.status ?? 503, problemOf(error))
+    if (isFault(error)) worker.log.error({ err: error, call: name }, 'a call failed')
+    if (response.headersSent) return void response.destroy()
+    refuse(response, error)
   }
 }
 
-function problemOf(error: unknown): CallProblem {
-  const problem =
-    error instanceof Problem
-      ? error
-      : meansAway(error)
-        ? unavailable('A part of the service is away. Try again.')
-        : new Problem('internal_error', 'Something went wrong in a worker.')
-  return {
-    code: problem.code,
-    detail: problem.message,
-    members: problem.members,
-    ...(problem.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: problem.retryAfterSeconds }),
-  }
+function refuse(response: ServerResponse, error: unknown) {
+  const { status, body } = problemOf(error)
+  response.writeHead(status, { 'content-type': 'application/json', [problemHeader]: '1' })
+  response.end(JSON.stringify(body))
 }

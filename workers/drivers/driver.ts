@@ -7,6 +7,8 @@ import type { Readable, Writable } from 'node:stream'
 
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'
+  /** Whether starting a process costs so much that it pays to do so before there is a command. */
+  readonly startsSlowly: boolean
 
   /** Resolves when pods can be made and reached. Rejects with {@link DriverUnavailable}. */
   ping(): Promise<void>
@@ -21,10 +23,12 @@ export interface Driver {
 
   /**
    * Resolves when a command can run in the pod.
+   * @param trial is tried until it does not reject with {@link PodGone} or {@link DriverUnavailable},
+   *   in place of a trial of the driver's own; what it has then started can be used
    * @throws {PodRefused} it will not start: the reason is the cluster's
    * @throws {DriverUnavailable} it could not be asked; try again
    */
-  ready(pod: PodName, signal: AbortSignal): Promise<void>
+  ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
   /**
    * Deletes a pod and resolves when it is gone. A pod that is not there is gone already. With
@@ -43,14 +47,25 @@ export interface Driver {
 
   /**
    * Starts a process in a pod, the leader of its own process group, with the pod's environment.
-   * The argv may show up in URLs and logs of the cluster: it must be constant.
+   * The argv may show up in URLs and logs of the cluster: it must hold nothing of a client's.
    * @throws {PodGone} no such pod, or it runs no more
-   * @throws {DriverUnavailable} it could not be reached
+   * @throws {DriverUnavailable} it could not be reached, or has no terminals
    */
-  start(pod: PodName, argv: readonly string[]): Promise<Process>
+  start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /** Stops watching and closes connections. Pods live on. */
   close(): Promise<void>
+}
+
+export interface StartOptions {
+  /** Gives the process a terminal of this size: it leads a session on it. */
+  tty?: TerminalSize | undefined
+}
+
+/** Both are whole numbers from 1 to 65535. */
+export interface TerminalSize {
+  rows: number
+  columns: number
 }
 
 export interface PodRequest {
@@ -83,7 +98,11 @@ export interface PodDeath {
   detail: string
 }
 
-/** Three streams and an ending. Readers that pause make the process wait (backpressure). */
+/**
+ * Three streams and an ending. Readers that pause make the process wait (backpressure). On a
+ * terminal all output comes on stdout and stderr is empty, and there is no end of the input: byte 4
+ * is its sign for that.
+ */
 export interface Process {
   stdin: Writable
   stdout: Readable
@@ -93,6 +112,8 @@ export interface Process {
    * may not tell the end of a process that left input unread: who learns of it otherwise closes.
    */
   ended: Promise<ProcessEnd>
+  /** Present on a terminal. What has ended meanwhile stays as it is. */
+  resize?: (size: TerminalSize) => Promise<void>
   /** Drops the connection. What the process does then is its own affair. */
   close(): void
 }

@@ -1,8 +1,9 @@
 import { tellChange } from '../../shared/changes.ts'
 import { endSandbox, findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { type Pod, PodRefused, podName } from '../drivers/driver.ts'
+import { type Driver, type Pod, PodRefused, podName } from '../drivers/driver.ts'
 import { adoptPod, markReady, readClock } from '../sandbox-rows.ts'
+import { openSlot, type Slot } from '../shell/slot.ts'
 import type { Processor } from './processor.ts'
 
 /** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. */
@@ -24,17 +25,38 @@ export const createPod: Processor<'createPod'> = async ({ sandboxId }, worker) =
     // A destroy that came while the pod was made wins.
     if (!(await adoptPod(db, sandboxId, pod.uid))) return await driver.delete(pod)
     reach('create: the row knows the pod, it is not ready')
-    await driver.ready(pod, AbortSignal.timeout(startMsLeft))
+    const slot = await awaitFirstSlot(driver, pod, AbortSignal.timeout(startMsLeft))
     reach('create: the pod is ready, the row does not say so')
-    await settle(worker, pod)
+    await settle(worker, pod, slot)
   } catch (error) {
     if (!(error instanceof PodRefused)) throw error
     await giveUp(worker, sandbox, error.message)
   }
 }
 
-async function settle(worker: WorkerContext, pod: Pod) {
-  const ready = await markReady(worker.db, pod.sandboxId, pod.uid)
+/**
+ * Resolves when a command can run in the pod. Where starting one is slow, that is when the first
+ * slot answers, and the first command finds it.
+ */
+async function awaitFirstSlot(driver: Driver, pod: Pod, signal: AbortSignal): Promise<Slot | undefined> {
+  let first: Slot | undefined
+  const trial = async () => {
+    const slot = await openSlot(driver, pod)
+    if (signal.aborted) slot.close()
+    else first = slot
+  }
+  await driver.ready(pod, signal, driver.startsSlowly ? trial : undefined)
+  return first
+}
+
+async function settle(worker: WorkerContext, pod: Pod, slot: Slot | undefined) {
+  const ready = await markReady(worker.db, pod.sandboxId, pod.uid).catch((error) => {
+    slot?.close()
+    throw error
+  })
+  // Another worker's commands do not come here: it opens one of its own when it is told.
+  if (slot && ready && worker.holder.holds(pod.sandboxId)) worker.slots.adopt(pod.sandboxId, pod, slot)
+  else slot?.close()
   if (!ready) return await worker.driver.delete(pod)
   worker.reach('create: the row says ready, nobody was told')
   worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(ready.created_at, ready.ready_at!))

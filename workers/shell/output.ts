@@ -23,6 +23,18 @@ export class BoundedOutput {
     if (toHead < chunk.length) this.pushTail(chunk.subarray(toHead))
   }
 
+  get keptBytes(): number {
+    return this.headBytes + this.tailBytes
+  }
+
+  /** Keeps the count alone. */
+  drop(): void {
+    this.head.length = 0
+    this.tail = []
+    this.headBytes = 0
+    this.tailBytes = 0
+  }
+
   get truncated(): boolean {
     return this.bytes > this.headBytes + Math.min(this.tailBytes, this.half)
   }

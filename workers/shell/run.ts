@@ -1,7 +1,7 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
 import type { Driver, PodName } from '../drivers/driver.ts'
 import type { Command } from './script.ts'
-import { type CommandEnd, type CommandIo, openSlot } from './slot.ts'
+import type { CommandEnd, CommandIo, Slot } from './slot.ts'
 
 /** Between the polite signal and the one that cannot be refused. */
 const graceMs = 2_000
@@ -16,15 +16,15 @@ export interface RunOptions {
   signal: AbortSignal
 }
 
-/** @throws what {@link openSlot} throws; then nothing has run */
+/** @param slot opened in the pod for this command */
 export async function runCommand(
   driver: Driver,
   pod: PodName,
+  slot: Slot,
   command: Command,
   io: CommandIo,
   { timeoutMs, signal }: RunOptions,
 ): Promise<RunEnd> {
-  const slot = await openSlot(driver, pod)
   if (signal.aborted) {
     slot.close()
     return { kind: 'cancelled' }
@@ -57,7 +57,7 @@ function stopReason(timeoutMs: number, signal: AbortSignal) {
 }
 
 /** Ends the command's process group and waits a little for its last output. */
-async function endGroup(driver: Driver, pod: PodName, pid: number, ended: Promise<unknown>) {
+export async function endGroup(driver: Driver, pod: PodName, pid: number, ended: Promise<unknown>) {
   await signalGroup(driver, pod, pid, 'TERM')
   if (await settles(ended, graceMs)) return
   await signalGroup(driver, pod, pid, 'KILL')
@@ -65,7 +65,7 @@ async function endGroup(driver: Driver, pod: PodName, pid: number, ended: Promis
 }
 
 /** A pod that cannot be reached for this is being ended, or will be at its cap. */
-async function signalGroup(driver: Driver, pod: PodName, pid: number, signal: 'TERM' | 'KILL') {
+export async function signalGroup(driver: Driver, pod: PodName, pid: number, signal: string) {
   try {
     // Without `--`: busybox and dash refuse it here.
     const kill = await driver.start(pod, ['/bin/sh', '-c', `kill -${signal} -${pid}`])

@@ -4,9 +4,9 @@
  */
 import { posix } from 'node:path'
 
-/** An argument that is a client's path, and not merely text. */
+/** An argument that is a client's path, and not merely text; bytes where it may be no UTF-8. */
 export interface Path {
-  path: string
+  path: string | Buffer
 }
 
 export interface Command {
@@ -41,7 +41,14 @@ export const shellThatWaits: readonly string[] = [
   'echo $$; IFS= read -r n || exit; s=$(dd bs="$n" count=1 iflag=fullblock 2>/dev/null); eval "$s"',
 ]
 
-export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+/**
+ * A script is bytes, and a path may hold any: within this file each character stands for one byte
+ * (latin1), and what a client sent as text is turned into that first.
+ */
+const toBytes = (text: string | Buffer): string =>
+  (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
+
+const quote = (bytes: string): string => `'${bytes.replaceAll("'", "'\\''")}'`
 
 /** What a client's path means in a sandbox: relative ones are relative to the workspace. */
 export const absolute = (path: string): string => posix.resolve(workspace, path)
@@ -50,8 +57,8 @@ export const absolute = (path: string): string => posix.resolve(workspace, path)
  * The same as a word of the shell. The workspace is `$HOME`: a local sandbox without namespaces
  * of its own cannot have it at its place.
  */
-const pathWord = (path: string): string => {
-  const whole = absolute(path)
+const pathWord = (path: string | Buffer): string => {
+  const whole = absolute(toBytes(path))
   const isInside = whole === workspace || whole.startsWith(`${workspace}/`)
   return isInside ? `"$HOME"${quote(whole.slice(workspace.length))}` : quote(whole)
 }
@@ -64,17 +71,15 @@ export const markStart = '\x1e'
  *   after it ended on both streams, on stdout with the status. A background child that holds the
  *   streams open delays neither.
  */
-export function scriptFor(command: Command, mark: string): string {
-  return [
+export function scriptFor(command: Command, mark: string): Buffer {
+  const lines = [
     // A signal to the group ends the command; the shell lives on to tell how.
-    'trap : TERM INT HUP',
+    'trap : TERM INT HUP QUIT USR1 USR2',
     // Its own words about a command that was killed are no output of the command.
     'exec 9>&2 2>/dev/null',
     `echo ${mark}`,
     '(',
-    `cd ${pathWord(command.cwd ?? '.')} || exit 126`,
-    `unset ${clusterVariables}`,
-    `exec ${invocation(command)}`,
+    ...becomeCommand(command),
     ') 2>&9 9>&-',
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
@@ -83,15 +88,31 @@ export function scriptFor(command: Command, mark: string): string {
     // connection breaks, or its end is never told. Whoever saw the marks closes the connection.
     'cat >/dev/null',
     'exit "$s"',
-  ].join('\n')
+  ]
+  return Buffer.from(lines.join('\n'), 'latin1')
 }
 
+/**
+ * For a file that a shell on a terminal runs: what is written to a terminal is echoed, so the
+ * script cannot come that way. It removes its file, tells its pid as a line, and becomes the command.
+ */
+export const terminalScriptFor = (command: Command): Buffer =>
+  Buffer.from(['rm -f "$0"', 'echo "$$"', ...becomeCommand(command), ''].join('\n'), 'latin1')
+
+const becomeCommand = (command: Command): string[] => [
+  `cd ${pathWord(command.cwd ?? '.')} || exit 126`,
+  `unset ${clusterVariables}`,
+  `exec ${invocation(command)}`,
+]
+
 function invocation({ argv, env }: Command): string {
-  const words = argv.map((word) => (typeof word === 'string' ? quote(word) : pathWord(word.path))).join(' ')
+  const words = argv
+    .map((word) => (typeof word === 'string' ? quote(toBytes(word)) : pathWord(word.path)))
+    .join(' ')
   const variables = Object.entries(env ?? {})
   if (variables.length === 0) return words
   // `env` sets them, as some names end a shell that exports them (UID, PPID).
-  const settings = variables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')
+  const settings = variables.map(([name, value]) => quote(toBytes(`${name}=${value}`))).join(' ')
   // A command whose name has a = would be taken for a variable.
   const through = String(argv[0]).includes('=') ? `/bin/sh -c 'exec "$@"' sh ` : ''
   return `env ${settings} ${through}${words}`

@@ -3,13 +3,13 @@
  * command and needs nothing of it, so it may be done ahead of time; running is one write.
  */
 import { randomBytes } from 'node:crypto'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { type Driver, DriverUnavailable, type PodName, type Process } from '../drivers/driver.ts'
 import { MarkFinder } from './mark.ts'
 import { type Command, scriptFor, shellThatWaits } from './script.ts'
 
 /** A shell that has not answered by now never will: half-open connections swallow writes. */
-const answerMs = 5_000
+export const answerMs = 5_000
 /** How long the second stream's mark may come after the first's. */
 const secondMarkMs = 2_000
 
@@ -18,11 +18,14 @@ export interface Slot {
   pid: number
   /** Runs one command; a slot serves no second one. */
   run(command: Command, io: CommandIo): Promise<CommandEnd>
+  /** Resolves when the shell or the connection to it has ended. */
+  closed: Promise<void>
   close(): void
 }
 
 export interface CommandIo {
-  stdin?: Buffer | undefined
+  /** All of it, or what feeds it once the command has started. */
+  stdin?: Buffer | ((stdin: Writable) => void) | undefined
   /** Takes output as it comes; the command waits until it resolves. */
   onStdout(chunk: Buffer): void | Promise<void>
   onStderr(chunk: Buffer): void | Promise<void>
@@ -49,6 +52,7 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   return {
     pid: Number(first),
     run: (command, io) => runIn(process, lines, command, io),
+    closed: process.ended.then(() => {}),
     close: () => process.close(),
   }
 }
@@ -60,7 +64,7 @@ async function runIn(
   io: CommandIo,
 ): Promise<CommandEnd> {
   const mark = randomBytes(16).toString('hex')
-  const script = Buffer.from(scriptFor(command, mark))
+  const script = scriptFor(command, mark)
   process.stdin.write(`${script.length}\n`)
   process.stdin.write(script)
   try {
@@ -83,7 +87,8 @@ async function runIn(
   }
 }
 
-function feed({ stdin }: Process, input: Buffer | undefined) {
+function feed({ stdin }: Process, input: CommandIo['stdin']) {
+  if (typeof input === 'function') return input(stdin)
   if (input !== undefined && input.length > 0) stdin.write(input)
   stdin.end()
 }
@@ -117,7 +122,7 @@ async function readToMark(
 }
 
 /** Reads single lines off a stream and leaves what follows them. */
-class LineReader {
+export class LineReader {
   private readonly stream: Readable
   private ahead: Buffer = Buffer.alloc(0)
 
@@ -157,7 +162,7 @@ const readable = (stream: Readable) =>
     for (const event of ['readable', 'end', 'close']) stream.on(event, done)
   })
 
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms)

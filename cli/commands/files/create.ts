@@ -7,6 +7,7 @@ import { selectSession } from '../../session.ts'
 
 interface Options {
   content?: string
+  from?: string
   fromFile?: string
   overwrite?: boolean
   mode?: string
@@ -16,10 +17,11 @@ export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<path>', 'relative to /workspace, or absolute')
     .option('--content <text>', 'what the file shall hold')
-    .option('--from-file <file>', 'a file of this machine to take it from; - is stdin')
+    .option('--from <file>', 'a file of this machine to take it from; - is stdin')
+    .option('--from-file <file>', 'the same')
     .option('--overwrite', 'replace a file that is there')
     .option('--mode <mode>', 'permissions in octal, such as 755')
-    .addHelpText('after', '\nWithout --content and --from-file, the content is what is piped in.')
+    .addHelpText('after', '\nWithout --content and --from, the content is what is piped in.')
   handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
     await settings.baseUrl()
     await settings.apiKey()
@@ -39,13 +41,14 @@ export const define: Define = (command) => {
   })
 }
 
-async function readContent({ content, fromFile }: Options, note: (text: string) => void) {
+async function readContent(options: Options, note: (text: string) => void) {
+  const { content, from: fromFile = options.fromFile } = options
   if (content !== undefined && fromFile !== undefined) {
-    throw new CliError('usage', '--content and --from-file do not go together.')
+    throw new CliError('usage', '--content and --from do not go together.')
   }
   if (content !== undefined) return { content }
   if (fromFile === undefined && !hasPipedInput()) {
-    throw new CliError('usage', 'There is nothing to write: pass --content or --from-file, or pipe it in.')
+    throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe it in.')
   }
   const bytes =
     fromFile === undefined || fromFile === '-' ? await readInput(note) : await readLocalFile(fromFile)

@@ -7,13 +7,20 @@
  */
 import { Readable, Writable } from 'node:stream'
 import WebSocket from 'ws'
-import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
+import {
+  DriverUnavailable,
+  PodGone,
+  type Process,
+  type ProcessEnd,
+  type StartOptions,
+  type TerminalSize,
+} from '../driver.ts'
 import { type Connection, type Failure, REQUEST_MS, readStatus, unavailable } from './client.ts'
 import { CONTAINER } from './manifest.ts'
 
 /** The first version that can close stdin alone; Kubernetes 1.30 and newer speak it. */
 const PROTOCOL = 'v5.channel.k8s.io'
-const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3, close: 255 } as const
+const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
 /** Bytes of one stream that may wait for its reader before the process is made to wait. */
 const BUFFER_BYTES = 256 * 1024
@@ -22,15 +29,16 @@ const FRAME_BYTES = 64 * 1024
 const PING_MS = 15_000
 
 /**
- * The kubelet adds the API server's address to every container; a sandbox has no use for it.
+ * The kubelet adds the API server's address to every container; a sandbox has no use for it. A
+ * terminal's size would come some time after the process has started and looked: so it is set first.
  * `exec` keeps the pid, so that the process leads its group.
  */
-export const withoutCluster = (argv: readonly string[]): string[] => [
+export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
   '-c',
   'unset KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT ' +
     'KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_ADDR KUBERNETES_PORT_443_TCP_PORT ' +
-    'KUBERNETES_PORT_443_TCP_PROTO; exec "$@"',
+    `KUBERNETES_PORT_443_TCP_PROTO; ${tty ? `stty rows ${tty.rows} cols ${tty.columns} 2>/dev/null; ` : ''}exec "$@"`,
   'sh',
   ...argv,
 ]
@@ -54,8 +62,10 @@ export async function openExec(
   namespace: string,
   pod: string,
   argv: readonly string[],
+  { tty }: StartOptions = {},
 ): Promise<PodProcess> {
-  const query = new URLSearchParams({ container: CONTAINER, stdin: 'true', stdout: 'true', stderr: 'true' })
+  const query = new URLSearchParams({ container: CONTAINER, stdin: 'true', stdout: 'true' })
+  query.append(tty ? 'tty' : 'stderr', 'true')
   for (const word of argv) query.append('command', word)
   const server = connection.getCurrentCluster()!.server.replace(/^http/, 'ws').replace(/\/$/, '')
   const credentials = {}
@@ -74,8 +84,21 @@ export async function openExec(
   // Made before the socket opens, so that no byte is missed.
   const process = attach(socket)
   await opened(socket)
-  return process
+  if (!tty) return process
+  const resize = resizer(socket)
+  // For an image without `stty`; there it comes a little later.
+  await resize(tty)
+  process.stderr.push(null)
+  return { ...process, resize }
 }
+
+const resizer =
+  (socket: WebSocket) =>
+  ({ rows, columns }: TerminalSize) =>
+    new Promise<void>((resolve) => {
+      const size = JSON.stringify({ Width: columns, Height: rows })
+      socket.send(Buffer.concat([Buffer.of(CHANNEL.resize), Buffer.from(size)]), () => resolve())
+    })
 
 function opened(socket: WebSocket): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -9,10 +9,11 @@ import {
   type PodName,
   type PodState,
   type Process,
+  type StartOptions,
 } from '../driver.ts'
 import { Connection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
-import { openExec, type PodProcess, withoutCluster } from './exec.ts'
+import { openExec, type PodProcess, wrap } from './exec.ts'
 import { awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
 import { listPods, presentPod, watchPods } from './watch.ts'
 
@@ -45,9 +46,9 @@ export function openKubernetesDriver(options: {
   const processes = new Map<PodProcess, string | undefined>()
   let isClosed = false
 
-  const exec = async (pod: PodName, argv: readonly string[]): Promise<Process> => {
+  const exec = async (pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> => {
     if (isClosed) throw new DriverUnavailable('The driver is closed.')
-    const process = await openExec(connection, namespace, pod.name, argv)
+    const process = await openExec(connection, namespace, pod.name, argv, options)
     processes.set(process, pod.uid ?? watch.find(pod.name)?.metadata?.uid)
     void process.ended.then(() => processes.delete(process))
     if (isClosed) process.close()
@@ -65,6 +66,7 @@ export function openKubernetesDriver(options: {
 
   return {
     kind: 'kubernetes',
+    startsSlowly: true,
 
     ping: async () => {
       const answer = api.listNamespacedPod({ namespace, limit: 1 })
@@ -77,7 +79,7 @@ export function openKubernetesDriver(options: {
     },
 
     create: (request) => createPod(cluster, request),
-    ready: (pod, signal) => awaitReady(cluster, pod, signal),
+    ready: (pod, signal, trial) => awaitReady(cluster, pod, signal, trial),
     delete: (pod) => deletePod(cluster, pod),
 
     list: async () => {
@@ -92,7 +94,7 @@ export function openKubernetesDriver(options: {
 
     watch: (onDeath) => watch.onDeath(onDeath),
 
-    start: async (pod, argv) => {
+    start: async (pod, argv, options) => {
       const seen = watch.find(pod.name)
       const uid = pod.uid ?? seen?.metadata?.uid
       if (uid !== undefined && dead.has(uid)) throw new PodGone('The pod runs no more.')
@@ -100,7 +102,7 @@ export function openKubernetesDriver(options: {
         const death = podDeath(seen)
         if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
       }
-      return exec(pod, withoutCluster(argv))
+      return exec(pod, wrap(argv, options), options)
     },
 
     close: async () => {

@@ -12,6 +12,7 @@ import {
   type PodRequest,
   type Process,
 } from '../driver.ts'
+import { untilAborted } from '../until-aborted.ts'
 import { type Failure, isSetupProblem, readFailure, unavailable } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
 import { buildPod, LABELS } from './manifest.ts'
@@ -64,8 +65,14 @@ export async function createPod(cluster: Cluster, request: PodRequest): Promise<
  * A pod answers an exec long before its status says Ready, because the kubelet reports in its own
  * time: so it is tried, again and again, while the status is watched for a failure.
  */
-export async function awaitReady(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
+export async function awaitReady(
+  cluster: Cluster,
+  pod: PodName,
+  signal: AbortSignal,
+  trial?: () => Promise<unknown>,
+): Promise<void> {
   const { watch } = cluster
+  const answers = trial ? () => works(trial, signal) : () => runsNothing(cluster, pod, signal)
   let lookAt = Date.now() + LOOK_MS
   let retry = RETRY_MS.first
   let tryAt: number | undefined
@@ -85,7 +92,7 @@ export async function awaitReady(cluster: Cluster, pod: PodName, signal: AbortSi
         const headStart = seen.status?.phase === 'Pending' ? RETRY_MS.headStart : 0
         if (seen.spec?.nodeName) tryAt ??= Date.now() + headStart
         if (tryAt !== undefined && Date.now() >= tryAt) {
-          if (await answers(cluster, pod, signal)) return
+          if (await answers()) return
           retry = Math.min(retry * RETRY_MS.growth, RETRY_MS.last)
           await sleep(retry, undefined, { signal })
           continue
@@ -101,7 +108,20 @@ export async function awaitReady(cluster: Cluster, pod: PodName, signal: AbortSi
   }
 }
 
-async function answers(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<boolean> {
+/** @throws the signal's reason, when it is called off or late */
+async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  try {
+    await untilAborted(signal, trial())
+    return true
+  } catch (error) {
+    // Its status will tell more than the refusal does.
+    if (error instanceof PodGone || error instanceof DriverUnavailable) return false
+    throw error
+  }
+}
+
+/** The trial of whoever brings none. */
+async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<boolean> {
   let process: Process
   try {
     process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])

@@ -9,6 +9,7 @@ import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
 import { Frame, FrameReader, sendFrame } from './frames.mjs'
+import { onTerminal } from './terminal.mjs'
 
 /** How long output is still carried after the exit while something else holds the pipes open. */
 const DRAIN_MS = 200
@@ -81,27 +82,33 @@ function serve(socket) {
   })
 
   function input(type, payload) {
-    if (type === Frame.stdinEnd) stdin.end()
+    if (type === Frame.resize) stdin.resize?.(JSON.parse(payload.toString()))
+    else if (type === Frame.stdinEnd) stdin.end()
     else if (stdin.writable && !stdin.write(payload)) socket.pause()
   }
 }
 
 /** Starts a process and answers with its stdin. Resolves with nothing when it does not start. */
-async function run(socket, argv) {
+async function run(socket, request) {
+  const terminal = Array.isArray(request) ? undefined : onTerminal(request, env)
+  const argv = terminal?.argv ?? request
   let streams
   let child
   try {
+    if (terminal?.refusal) throw terminal.refusal
     streams = await pipes.take()
     const stdio = streams.map((stream) => stream.child)
-    child = spawn(argv[0], argv.slice(1), { stdio, detached: true, env, cwd: env.HOME })
+    if (terminal) stdio.push('pipe')
+    child = spawn(argv[0], argv.slice(1), { stdio, detached: true, env: terminal?.env ?? env, cwd: env.HOME })
   } catch (error) {
-    sendFrame(socket, Frame.failed, Buffer.from(String(error)))
+    sendFrame(socket, Frame.failed, Buffer.from(String(error.message ?? error)))
     socket.end()
     return
   } finally {
     for (const stream of streams ?? []) fs.closeSync(stream.child)
   }
   const [stdin, stdout, stderr] = streams.map((stream) => stream.own)
+  if (terminal) stdin.resize = terminal.follow(child.stdio[3])
   const outputs = [stdout, stderr]
 
   child.on('error', (error) => {

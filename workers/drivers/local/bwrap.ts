@@ -35,6 +35,8 @@ export interface SystemView {
 }
 
 export const USER = 10_001
+/** What runs inside: the first of them is what is started. */
+export const AGENT_FILES = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
 const TMP_BYTES = 64 * 1024 * 1024
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const INSIDE = '/run/sandlot'
@@ -81,11 +83,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
     ...['--ro-bind', view.node, `${INSIDE}/node`],
-    ...['agent.mjs', 'frames.mjs'].flatMap((file) => [
-      '--ro-bind',
-      `${view.code}/${file}`,
-      `${INSIDE}/${file}`,
-    ]),
+    ...AGENT_FILES.flatMap((file) => ['--ro-bind', `${view.code}/${file}`, `${INSIDE}/${file}`]),
     ...['--bind', `${plan.home}/run`, `${INSIDE}/run`],
     ...['--bind', `${plan.home}/workspace`, '/workspace'],
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', '/'],

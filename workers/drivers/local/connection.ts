@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { Readable, Writable } from 'node:stream'
-import type { Process, ProcessEnd } from '../driver.ts'
+import { DriverUnavailable, type Process, type ProcessEnd, type StartOptions } from '../driver.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
 
 const CHUNK = 64 * 1024
@@ -40,13 +40,22 @@ export async function greet(path: string, ms: number): Promise<void> {
   }
 }
 
+/** What an agent answers that has no means to make a terminal. */
+const NO_TERMINAL = 'no terminal: '
+
 /**
  * Resolves when the process runs.
  * @throws {NoAnswer} nothing was started: it may be tried again
+ * @throws {DriverUnavailable} there are no terminals
  * @throws {Error} whether it was started is not known, or it cannot be
  */
-export async function startProcess(path: string, argv: readonly string[], ms: number): Promise<Process> {
-  const words = Buffer.from(JSON.stringify(argv))
+export async function startProcess(
+  path: string,
+  argv: readonly string[],
+  ms: number,
+  { tty }: StartOptions = {},
+): Promise<Process> {
+  const words = Buffer.from(JSON.stringify(tty ? { argv, tty } : argv))
   if (words.length > MAX_PAYLOAD) throw new Error('the argv is too long')
   const socket = openSocket(path)
   const opened = Promise.withResolvers<void>()
@@ -62,7 +71,7 @@ export async function startProcess(path: string, argv: readonly string[], ms: nu
     if (type === Frame.started) return opened.resolve()
     if (type === Frame.failed) return fail(payload.subarray(0, 300).toString())
     if (type === Frame.stdout) return push(stdout, payload)
-    if (type === Frame.stderr) return push(stderr, payload)
+    if (type === Frame.stderr) return push(tty ? stdout : stderr, payload)
     if (type === Frame.exit && payload.length === 4)
       return finish({ kind: 'exited', code: payload.readUInt32BE() })
     throw new Error('unexpected')
@@ -79,7 +88,17 @@ export async function startProcess(path: string, argv: readonly string[], ms: nu
     socket.destroy()
     throw error
   }
-  return { stdin, stdout, stderr, ended: ended.promise, close: () => fail('the connection was closed') }
+  const close = () => fail('the connection was closed')
+  const process = { stdin, stdout, stderr, ended: ended.promise, close }
+  if (!tty) return process
+  stderr.push(null)
+  return {
+    ...process,
+    resize: (size) =>
+      new Promise((resolve) => {
+        sendFrame(socket, Frame.resize, Buffer.from(JSON.stringify(size)), () => resolve())
+      }),
+  }
 
   /** Only once the agent is there: a connection may also be taken by one that is dying. */
   function send(): void {
@@ -137,7 +156,8 @@ export async function startProcess(path: string, argv: readonly string[], ms: nu
   function finish(end: ProcessEnd): void {
     if (isFinished) return
     isFinished = true
-    opened.reject(isSent ? new Error(why) : new NoAnswer(why))
+    const Failure = isSent ? (why.startsWith(NO_TERMINAL) ? DriverUnavailable : Error) : NoAnswer
+    opened.reject(new Failure(why))
     for (const stream of [stdout, stderr]) if (!stream.destroyed) stream.push(null)
     stdin.destroy()
     socket.destroy()

@@ -10,6 +10,7 @@ export const Frame: {
   readonly stdout: 7
   readonly stderr: 8
   readonly exit: 9
+  readonly resize: 10
 }
 export const MAX_PAYLOAD: number
 export function sendFrame(

@@ -5,7 +5,7 @@
  */
 
 export const Frame = {
-  /** Driver to agent: the argv, as JSON. */
+  /** Driver to agent, as JSON: the argv, or that and the size of the terminal it gets. */
   start: 1,
   /** Driver to agent: input of the process, and its end. */
   stdin: 2,
@@ -19,6 +19,8 @@ export const Frame = {
   stderr: 8,
   /** Agent to driver, last: the exit code, 4 bytes. */
   exit: 9,
+  /** Driver to agent, as JSON: the terminal's new size. */
+  resize: 10,
 }
 
 /** Larger frames are refused: whoever sends one is broken or hostile. */

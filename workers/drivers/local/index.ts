@@ -18,6 +18,7 @@ import {
   type Process,
   podName,
 } from '../driver.ts'
+import { untilAborted } from '../until-aborted.ts'
 import { greet, NoAnswer, startProcess } from './connection.ts'
 import { endPod } from './ending.ts'
 import { createPod, removeDrafts } from './launch.ts'
@@ -51,6 +52,7 @@ export function openLocalDriver(options: {
 
   return {
     kind: 'local',
+    startsSlowly: false,
 
     async ping() {
       await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(unavailable)
@@ -63,7 +65,7 @@ export function openLocalDriver(options: {
       return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId }
     },
 
-    async ready(name, signal) {
+    async ready(name, signal, trial) {
       for (;;) {
         signal.throwIfAborted()
         const pod = await find(name)
@@ -72,9 +74,12 @@ export function openLocalDriver(options: {
         if (life.stage === 'dead') throw new PodRefused(life.death.detail)
         try {
           await greet(agentSocket(pod), ANSWER_MS)
+          if (trial) await untilAborted(signal, trial())
           return await noteReady(directory, pod)
         } catch (error) {
-          if (!(error instanceof NoAnswer)) unavailable(error)
+          signal.throwIfAborted()
+          const isPassing = error instanceof NoAnswer || error instanceof DriverUnavailable
+          if (!isPassing && !(error instanceof PodGone)) unavailable(error)
         }
         await sleep(READY_POLL_MS, undefined, { signal })
       }
@@ -105,7 +110,7 @@ export function openLocalDriver(options: {
       watch.unref()
     },
 
-    async start(name, argv): Promise<Process> {
+    async start(name, argv, options): Promise<Process> {
       const end = Date.now() + AGENT_PATIENCE_MS
       for (;;) {
         const pod = await find(name)
@@ -113,7 +118,7 @@ export function openLocalDriver(options: {
         const life = await readLife(directory, pod, Date.now())
         if (life.stage === 'dead') throw new PodGone(life.death.detail)
         try {
-          return await startProcess(agentSocket(pod), argv, ANSWER_MS)
+          return await startProcess(agentSocket(pod), argv, ANSWER_MS, options)
         } catch (error) {
           if (!(error instanceof NoAnswer)) return await explain(error, name)
           if (Date.now() > end) unavailable(error)

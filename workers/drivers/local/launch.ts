@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type PodRequest, podName } from '../driver.ts'
-import { sandboxCommand } from './bwrap.ts'
+import { AGENT_FILES, sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
 import { isReachable, type Machine, pickHostUid, readUidMap } from './machine.ts'
 import { identify, isAlive } from './process-id.ts'
@@ -83,7 +83,7 @@ async function makeFolder(
 async function copyAgent(code: string, folder: string): Promise<void> {
   await mkdir(folder)
   await chmod(folder, 0o755)
-  for (const file of ['agent.mjs', 'frames.mjs']) {
+  for (const file of AGENT_FILES) {
     await copyFile(join(code, file), join(folder, file))
     await chmod(join(folder, file), 0o644)
   }

@@ -1,0 +1,89 @@
+/**
+ * A command's events on their way from the worker to the client. Whole events alone are passed on,
+ * so that this side can have the last word when the worker is lost: no stream ever just stops.
+ */
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import type { Ended } from './exec-rows.ts'
+
+export interface Passing {
+  /** Ends everything: the client left. */
+  signal: AbortSignal
+  /** What is known of the command once its worker is silent. */
+  lastWord: () => Promise<Ended>
+}
+
+/** Workers send a comment every 10 s, so this much silence means that one is gone. */
+const silenceMs = 25_000
+const noBytes: Buffer = Buffer.alloc(0)
+const endOfEvent = Buffer.from('\n\n')
+
+/** Waits for the client like any other Readable: one that does not read stops the worker. */
+export const passEvents = (source: IncomingMessage, passing: Passing): Readable =>
+  Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
+
+async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
+  let held = noBytes
+  let lastId = '0-0'
+  try {
+    for await (const chunk of untilSilent(source)) {
+      const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      const at = bytes.lastIndexOf(endOfEvent)
+      const end = at < 0 ? 0 : at + endOfEvent.length
+      held = bytes.subarray(end)
+      if (end === 0) continue
+      const whole = bytes.subarray(0, end)
+      lastId = idIn(whole) ?? lastId
+      yield whole
+      if (hasLine(whole, 'event: exit\n')) return
+    }
+  } catch {
+    // Broken off: the last word is ours.
+  } finally {
+    source.destroy()
+  }
+  if (!signal.aborted) yield exitEvent(await lastWord(), lastId)
+}
+
+/** @throws when nothing comes for too long while somebody waits for it */
+async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
+  const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
+  for (;;) {
+    const timer = setTimeout(() => source.destroy(new Error('the worker is silent')), silenceMs)
+    const { done, value } = await chunks.next().finally(() => clearTimeout(timer))
+    if (done) return
+    yield value
+  }
+}
+
+export const exitEvent = (ended: Ended, id: string): Buffer =>
+  Buffer.from(`id: ${id}\nevent: exit\ndata: ${JSON.stringify(ended)}\n\n`)
+
+/** The only events of a command that no worker knows any more: what it missed, and how it ended. */
+export function lastEvents(ended: Ended, lastEventId: string | undefined): Buffer {
+  const [stdout = 0, stderr = 0] = (lastEventId ?? '0-0').split('-').map(Number)
+  const id = `${ended.stdout_bytes}-${ended.stderr_bytes}`
+  const missed = {
+    stdout_bytes: Math.max(0, ended.stdout_bytes - stdout),
+    stderr_bytes: Math.max(0, ended.stderr_bytes - stderr),
+  }
+  const event = (name: string, data: object, at: string) =>
+    Buffer.from(`id: ${at}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+  return Buffer.concat([
+    lastEventId === undefined ? event('start', { id: ended.id }, '0-0') : noBytes,
+    missed.stdout_bytes + missed.stderr_bytes > 0 ? event('gap', missed, id) : noBytes,
+    exitEvent(ended, id),
+  ])
+}
+
+/** No data of an event holds a newline: JSON escapes it. */
+function hasLine(events: Buffer, line: string): boolean {
+  return events.lastIndexOf(`\n${line}`) >= 0 || events.indexOf(line) === 0
+}
+
+function idIn(events: Buffer): string | undefined {
+  const at = events.lastIndexOf('\nid: ')
+  const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
+  if (from < 0) return undefined
+  return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
+}

@@ -1,0 +1,88 @@
+/**
+ * One request to one worker, in two steps: only when the worker has said that it is there is the
+ * body sent. Before that any failure is harmless, after it what the worker did is not known.
+ */
+import { type Agent, type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
+import type { Readable } from 'node:stream'
+
+export interface HandOver {
+  url: URL
+  headers: Record<string, string>
+  /** Bytes, or a client's own body as it comes. */
+  body: Buffer | Readable
+  agent: Agent | false
+  /** Ends the request and its answer: the client left. */
+  signal: AbortSignal
+  /** From handing over to the head of the answer, in milliseconds; later it counts as lost. */
+  timeoutMs: number
+}
+
+/** The answer's head, its body yet to be read; or why the worker did not take it. */
+export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
+
+/** It was handed over and no answer came: what it did is not known. */
+export class CallLost extends Error {
+  override name = 'CallLost'
+}
+
+/** How long a worker has to say that it is there. */
+const handOverMs = 3_000
+
+/** @throws {CallLost} */
+export async function handOver(target: HandOver): Promise<HandedOver> {
+  const { url, agent, headers, body, signal, timeoutMs } = target
+  signal.throwIfAborted()
+  const { promise, resolve, reject } = Promise.withResolvers<HandedOver>()
+  let handedOver = false
+  let silent = false
+  const length = Buffer.isBuffer(body) ? { 'content-length': body.length } : {}
+  const request = openRequest(url, {
+    agent,
+    method: 'POST',
+    headers: { ...headers, ...length, expect: '100-continue' },
+    signal,
+  })
+  const giveUpAfter = (ms: number) =>
+    setTimeout(() => {
+      silent = true
+      request.destroy(new Error(`no word from the worker within ${ms} ms`))
+    }, ms)
+  let timer = giveUpAfter(handOverMs)
+  request.on('continue', () => {
+    clearTimeout(timer)
+    handedOver = true
+    timer = giveUpAfter(timeoutMs)
+    if (Buffer.isBuffer(body)) request.end(body)
+    else body.pipe(request)
+  })
+  request.on('response', (response: IncomingMessage) => {
+    clearTimeout(timer)
+    // An answer before the body was asked for: it is ending, or does not know us.
+    if (!handedOver) {
+      return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
+    }
+    // One that comes before the end of a client's body leaves the rest of that unread.
+    response.on('end', () => letGo(body, request))
+    resolve({ response })
+  })
+  request.on('error', reject)
+  request.on('close', () => {
+    clearTimeout(timer)
+    letGo(body, request)
+    reject(new Error('the connection was closed'))
+  })
+  return promise.catch((error: Error) => {
+    signal.throwIfAborted()
+    if (handedOver) throw new CallLost('a worker was lost during a call', { cause: error })
+    return request.reusedSocket && !silent ? { stale: true } : { notTaken: error }
+  })
+}
+
+/** The client may go on sending; nobody listens. */
+function letGo(body: Buffer | Readable, request: ClientRequest) {
+  if (Buffer.isBuffer(body)) return
+  body.unpipe(request)
+  body.resume()
+  // A body that was broken off leaves a connection that can carry no other request.
+  if (!request.writableEnded) request.destroy()
+}

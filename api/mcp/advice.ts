@@ -1,0 +1,33 @@
+/** What an agent does about an error: each code in one sentence that it can act on. */
+import type { ErrorCode } from '../../shared/contract/errors.ts'
+
+const steps: { [C in ErrorCode]?: string } = {
+  invalid_request: 'Correct the arguments that errors names, and call again.',
+  account_suspended: 'Nothing works until the operator lifts it: tell the user.',
+  command_not_allowed: 'Use a command that the account allows; only the user can change the list.',
+  not_found: 'Check session_id: session_list with state "active" shows the sessions there are.',
+  file_not_found: 'Check the path with file_list or file_glob; file_create makes a new file.',
+  file_exists: 'Call again with overwrite true if it is to be replaced, or change it with file_edit.',
+  is_directory: 'Name a file in it; file_list shows its entries.',
+  permission_denied: 'Choose a path below /workspace or /tmp.',
+  read_only: 'Only /workspace and /tmp can be written: choose a path there.',
+  edit_no_match: 'Read the file with file_view and copy the text to replace exactly, white space included.',
+  edit_not_unique: 'Add lines around the text to old so that it is there once, or set replace_all.',
+  file_changed: 'Read the file again with file_view, then edit what is there now.',
+  sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
+  sandbox_destroyed: 'Call session_create and use the new id; the files of the old session are gone.',
+  body_too_large: 'Send less at once: split the content, or make it inside the session with exec.',
+  rate_limited: 'Wait retry_after seconds, then make the same call again.',
+  concurrent_sandbox_limit_reached:
+    'Use a session that is active, or destroy one that is no longer needed with session_destroy.',
+  monthly_usage_limit_reached: 'No session can be created until the month ends: tell the user.',
+  sandbox_start_failed: 'Call session_create once more; if it fails again, tell the user what detail says.',
+  unavailable: 'Wait retry_after seconds, then make the same call again.',
+  no_space: 'Delete files with exec, then call again.',
+  internal_error: 'Try once more; if it fails again, tell the user the request_id.',
+}
+
+/** For codes that no sentence was written for. */
+const otherwise = 'Tell the user what detail says.'
+
+export const nextStep = (code: ErrorCode): string => steps[code] ?? otherwise

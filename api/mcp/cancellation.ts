@@ -1,0 +1,56 @@
+/**
+ * Cancelling a call that runs in whichever API process: a mark in Redis that lasts some seconds, and
+ * a word that wakes who waits for it. The mark is looked for again and again, so that a lost word costs
+ * time alone, and a mark that comes before its call is found too.
+ */
+
+import { tellChange } from '../../shared/changes.ts'
+import type { Context } from '../../shared/context.ts'
+
+/** Whose request is meant: ids are counted by each client for itself. */
+export interface Client {
+  accountId: string
+  /** Undefined for a client that does not send what it was given. */
+  session: string | undefined
+}
+
+type RequestId = string | number
+
+const lastsSeconds = 30
+const lookAgainMs = 1_000
+
+export async function cancel(context: Context, client: Client, requestId: RequestId): Promise<void> {
+  const name = nameOf(client, requestId)
+  await context.redis.set(name, '1', 'EX', lastsSeconds)
+  await tellChange(context.redis, name)
+}
+
+/** Resolves with true once the request is cancelled, with false when `ended` aborts before. */
+export async function whenCancelled(
+  context: Context,
+  client: Client,
+  requestId: RequestId,
+  ended: AbortSignal,
+): Promise<boolean> {
+  const name = nameOf(client, requestId)
+  // Without a session a number comes again and again: the mark of an earlier one is not meant.
+  if (client.session === undefined) await context.redis.del(name).catch(() => {})
+  while (!ended.aborted) {
+    // Listens before it looks, so that no word falls between the two.
+    const change = Promise.race([context.changes.next(name, lookAgainMs), whenAborted(ended)])
+    // Redis is away: the next look may find it.
+    const mark = await context.redis.get(name).catch(() => null)
+    if (mark !== null) return !ended.aborted
+    await change
+  }
+  return false
+}
+
+const nameOf = ({ accountId, session }: Client, requestId: RequestId): string =>
+  `sandlot:mcp-cancelled:${JSON.stringify([accountId, session ?? null, requestId])}`
+
+const whenAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })

@@ -1,0 +1,69 @@
+/** Cuts what a route answers to what a model can take, and says so. Never in silence. */
+import { toolLimits } from '../../shared/contract/mcp.ts'
+
+export interface Fitted {
+  result: Record<string, unknown>
+  /** What was cut, and how to get at the rest, in words. */
+  notes: string[]
+}
+
+/** Fields that hold the output of a command. */
+const streams = ['stdout', 'stderr']
+/** Lists that name `truncated` beside them. */
+const lists = ['entries', 'paths', 'matches', 'skipped_binary']
+
+/** @param reply as the route's schema describes it; the result still fits that schema */
+export function cutToSize(reply: object): Fitted {
+  const fitted: Fitted = { result: { ...reply }, notes: [] }
+  const { result, notes } = fitted
+  if (!('truncated' in result)) return fitted
+  for (const [name, value] of Object.entries(result)) {
+    if (streams.includes(name)) cutMiddle(result, name, value as string, notes)
+    else if (name === 'content') cutContent(result, value as string, notes)
+    else if (lists.includes(name)) cutList(result, name, value as unknown[], notes)
+  }
+  if (notes.length > 0) result.truncated = true
+  return fitted
+}
+
+function cutMiddle(result: Fitted['result'], name: string, text: string, notes: string[]): void {
+  const most = toolLimits.outputCharacters
+  if (text.length <= most) return
+  const [head, tail] = [text.slice(0, most / 2), text.slice(-most / 2)]
+  const left = text.length - most
+  result[name] = `${head.toWellFormed()}\n[... ${left} characters left out ...]\n${tail.toWellFormed()}`
+  notes.push(`${name} was cut in the middle. Write long output to a file, and look at parts of it.`)
+}
+
+function cutContent(result: Fitted['result'], text: string, notes: string[]): void {
+  const most = toolLimits.contentCharacters
+  if (text.length <= most) return
+  if (result.encoding === 'base64') {
+    // Four characters are three bytes.
+    result.content = text.slice(0, most - (most % 4))
+    notes.push('content was cut at its end. It is no text: read parts of it with exec.')
+    return
+  }
+  const end = text.lastIndexOf('\n', most - 1) + 1
+  result.content = text.slice(0, end || most).toWellFormed()
+  notes.push(
+    end === 0
+      ? 'content was cut within its first line, which is longer than an answer can be: read parts with exec.'
+      : `content was cut after ${text.slice(0, end).split('\n').length - 1} lines: read on with start_line.`,
+  )
+}
+
+function cutList(result: Fitted['result'], name: string, list: unknown[], notes: string[]): void {
+  let left: number = toolLimits.listCharacters
+  const end = list.findIndex((one) => {
+    left -= JSON.stringify(one).length + 1
+    return left < 0
+  })
+  if (end < 0) return
+  result[name] = list.slice(0, end)
+  if (name === 'paths' && result.paths_base64) {
+    const kept = Object.entries(result.paths_base64).filter(([index]) => Number(index) < end)
+    result.paths_base64 = Object.fromEntries(kept)
+  }
+  notes.push(`${name} holds ${end} of ${list.length}. Narrow it down by a path or a pattern.`)
+}

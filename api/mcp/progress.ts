@@ -1,0 +1,19 @@
+/** Word to a client, while its call takes long, that it goes on: clients give up after a time of silence. */
+import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
+import type { ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
+
+const everyMs = 1_000
+
+/** Until it is disposed of, to clients that asked for it: `progress` is seconds. */
+export function reportProgress(extra: RequestHandlerExtra<ServerRequest, ServerNotification>): Disposable {
+  const progressToken = extra._meta?.progressToken
+  if (progressToken === undefined) return { [Symbol.dispose]() {} }
+  let seconds = 0
+  const timer = setInterval(() => {
+    seconds += everyMs / 1000
+    const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
+    // A client that is gone needs none.
+    void extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {})
+  }, everyMs)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}

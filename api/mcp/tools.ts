@@ -1,0 +1,94 @@
+/** One call of a tool: the route behind it, by the same handler, with the same limits. */
+import { McpError, ErrorCode as RpcCode } from '@modelcontextprotocol/sdk/types.js'
+import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
+import type { Problem } from '../../shared/problem.ts'
+import type { App } from '../app.ts'
+import { asProblem } from '../errors.ts'
+import type { Invocation, ServedRoute } from '../route.ts'
+import { invalid } from '../validate.ts'
+import { nextStep } from './advice.ts'
+import { cutToSize } from './output.ts'
+import { describedTools, sessionInput } from './schemas.ts'
+
+export interface ToolCall {
+  name: string
+  arguments?: Record<string, unknown> | undefined
+}
+
+export interface ToolResult {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: object
+  isError?: true
+}
+
+type Caller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
+
+/**
+ * @returns what the route answers, cut to what a model can take; a refusal is a result too
+ * @throws {McpError} for a tool that there is not
+ */
+export async function runTool(
+  app: App,
+  routes: ServedRoute[],
+  { name, arguments: given = {} }: ToolCall,
+  { account, requestId, log, signal }: Caller,
+): Promise<ToolResult> {
+  if (!Object.hasOwn(tools, name)) throw unknownTool(name)
+  const tool: Tool = tools[name as ToolName]
+  const route = routes.find(({ endpoint }) => endpoint.name === tool.endpoint.name)
+  if (!route) throw unknownTool(name)
+  const startedAt = performance.now()
+  let code: string | undefined
+  try {
+    const parts = partsOf(name as ToolName, tool, given)
+    const { reply } = await route.invoke(app, { account, requestId, log, signal, ...parts })
+    const { result, notes } = cutToSize(reply as object)
+    const texts = [JSON.stringify(result), ...notes]
+    return { content: texts.map((text) => ({ type: 'text', text })), structuredContent: result }
+  } catch (error) {
+    const problem = asProblem(error, { log, signal })
+    code = problem.code
+    app.context.metrics.refusals.inc({ code })
+    return refusal(problem, requestId)
+  } finally {
+    log.info({ tool: name, code, ms: Math.round(performance.now() - startedAt) }, 'tool')
+  }
+}
+
+const unknownTool = (name: string) =>
+  new McpError(RpcCode.InvalidParams, `There is no tool ${name}. tools/list names those there are.`)
+
+/** From a tool's flat arguments to the parts of the route's request. */
+function partsOf(name: ToolName, { endpoint, always }: Tool, given: Record<string, unknown>) {
+  const { inputSchema } = describedTools().find((tool) => tool.name === name)!
+  const unknown = Object.keys(given).filter((key) => !Object.hasOwn(inputSchema.properties, key))
+  const missing = (inputSchema.required ?? []).filter((key) => given[key] === undefined)
+  const wrong = [
+    ...unknown.map((path) => ({ path, message: 'is not known here' })),
+    ...missing.map((path) => ({ path, message: 'is required' })),
+  ]
+  if (wrong.length > 0) throw invalid(...wrong)
+  const { [sessionInput]: id, ...rest } = given
+  if (endpoint.query) return { params: { id }, query: mapValues(rest, asInQuery) }
+  return { params: { id }, body: endpoint.body && { ...rest, ...always } }
+}
+
+const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value) : value)
+
+const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
+
+/** Not as structured content, which would have to fit the tool's schema. */
+function refusal(problem: Problem, requestId: string): ToolResult {
+  const { code, status, message, retryAfterSeconds, members } = problem
+  const told = {
+    code,
+    status,
+    detail: message,
+    next: nextStep(code),
+    ...(retryAfterSeconds === undefined ? {} : { retry_after: Math.max(1, Math.ceil(retryAfterSeconds)) }),
+    request_id: requestId,
+    ...members,
+  }
+  return { content: [{ type: 'text', text: JSON.stringify(told) }], isError: true }
+}

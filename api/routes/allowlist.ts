@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { decide, warningOf } from '../../shared/allowlist.ts'
+import {
+  type Allowlist,
+  checkAllowlist,
+  clearAllowlist,
+  getAllowlist,
+  setAllowlist,
+} from '../../shared/contract/allowlist.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Queries } from '../../shared/database/index.ts'
+import { rememberMs } from '../api-keys.ts'
+import type { App } from '../app.ts'
+import { route } from '../route.ts'
+
+export const allowlist = ({ context: { db } }: App) => [
+  route(getAllowlist, async ({ account }) => read(db, account.id)),
+
+  route(setAllowlist, async ({ account, body }) => {
+    await write(db, account.id, body.commands)
+    return read(db, account.id)
+  }),
+
+  route(clearAllowlist, async ({ account }) => {
+    await write(db, account.id, null)
+    return undefined
+  }),
+
+  route(checkAllowlist, async ({ account, body }) => {
+    const decision = decide(await readCommands(db, account.id), body.command)
+    return decision.allowed
+      ? { allowed: true, entry: decision.entry ?? null, reason: null }
+      : { allowed: false, entry: null, reason: decision.reason }
+  }),
+]
+
+/** Resolves when every API process has forgotten the list of before. */
+async function write(db: Queries, accountId: string, commands: string[] | null): Promise<void> {
+  await db.query('update account set allowlist = ?::jsonb where id = ?', [
+    commands && JSON.stringify(commands),
+    accountId,
+  ])
+  await sleep(rememberMs)
+}
+
+async function readCommands(db: Queries, accountId: string): Promise<string[] | null> {
+  const [row] = await db.query<{ allowlist: string[] | null }>('select allowlist from account where id = ?', [
+    accountId,
+  ])
+  return row?.allowlist ?? null
+}
+
+async function read(db: Queries, accountId: string): Promise<Allowlist> {
+  const [commands, refusals] = await Promise.all([
+    readCommands(db, accountId),
+    db.query<{ day: string; count: string }>(
+      `select day::text, count from command_refusal
+        where account_id = ? and day > (sandlot_now() at time zone 'UTC')::date - ?::int
+        order by day desc`,
+      [accountId, limits.refusalDays],
+    ),
+  ])
+  const warnings = (commands ?? []).flatMap((entry) => {
+    const message = warningOf(entry)
+    return message === undefined ? [] : [{ entry, message }]
+  })
+  return { commands, warnings, refusals: refusals.map(({ day, count }) => ({ day, count: Number(count) })) }
+}

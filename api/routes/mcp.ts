@@ -1,0 +1,30 @@
+/** `POST /v1/mcp`. Nothing is remembered from one request to the next: any API process may take each. */
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import { callMcp } from '../../shared/contract/mcp.ts'
+import type { App } from '../app.ts'
+import { refuseForeignOrigin } from '../mcp/origin.ts'
+import { Answer, route, type ServedRoute } from '../route.ts'
+
+/** @param routes those that the tools are made of */
+export const mcp = (app: App, routes: ServedRoute[]) => [
+  route(callMcp, async ({ body, headers, ...call }) => {
+    refuseForeignOrigin(headers)
+    // Loaded by the first who asks: the start of a process need not wait for the SDK.
+    const { answerMessage } = await import('../mcp/server.ts')
+    const response = await answerMessage(app, routes, { ...call, message: body, headers })
+    const isFirst = [body].flat().some(({ method }) => method === 'initialize')
+    return new Answer(bodyOf(response) as never, {
+      status: response.status,
+      headers: {
+        ...Object.fromEntries(response.headers),
+        // Names the client and nothing else: a request id is unique only among those of one client.
+        ...(isFirst && response.ok ? { 'Mcp-Session-Id': randomUUID() } : {}),
+      },
+    })
+  }),
+]
+
+/** Koa makes a 204 of no body; what takes a notification is a 202. */
+const bodyOf = ({ body }: Response) => (body ? Readable.fromWeb(body as ReadableStream) : '')

@@ -1,0 +1,102 @@
+import { limits } from '../../shared/contract/limits.ts'
+import { createSecret, deleteSecret, listSecrets, type Secret } from '../../shared/contract/secrets.ts'
+import type { Queries } from '../../shared/database/index.ts'
+import { newSecretId } from '../../shared/ids.ts'
+import { Problem } from '../../shared/problem.ts'
+import { secretPlace } from '../../shared/secrets.ts'
+import type { App } from '../app.ts'
+import { findOwn } from '../own-sandbox.ts'
+import { pageOf, readCursor } from '../page.ts'
+import { route } from '../route.ts'
+import { destroyed } from '../running-sandbox.ts'
+import { invalid } from '../validate.ts'
+
+export const secrets = ({ context: { db, sealer } }: App) => [
+  route(createSecret, async ({ account, body: { name, value, sandbox_id = null } }) => {
+    const id = newSecretId()
+    const bytes = Buffer.byteLength(value) + name.length + 2
+    const sealed = sealer.seal(value, secretPlace(id))
+    return await db.transaction(async (db) => {
+      await lockAccount(db, account.id)
+      if (sandbox_id) await lockActive(db, account.id, sandbox_id)
+      await removeOne(db, account.id, name, sandbox_id)
+      await mustHaveRoom(db, account.id, bytes)
+      const [row] = await db.query<SecretRow>(
+        `insert into secret (id, account_id, sandbox_id, name, sealed_value, bytes, created_at)
+         values (?, ?, ?, ?, ?, ?, sandlot_now()) returning ${shown}`,
+        [id, account.id, sandbox_id, name, sealed, bytes],
+      )
+      return present(row!)
+    })
+  }),
+
+  route(listSecrets, async ({ account, query: { limit, cursor, sandbox_id = null } }) => {
+    if (sandbox_id) await findOwn(db, account.id, sandbox_id)
+    const before = readCursor(cursor)
+    const rows = await db.query<SecretRow>(
+      `select ${shown} from secret
+        where account_id = ? and (?::text is null or sandbox_id = ?) and (?::text is null or id < ?)
+        order by id desc limit ?`,
+      [account.id, sandbox_id, sandbox_id, before, before, limit + 1],
+    )
+    return pageOf(rows.map(present), limit)
+  }),
+
+  route(deleteSecret, async ({ account, params: { name }, query: { sandbox_id = null } }) => {
+    if (await removeOne(db, account.id, name, sandbox_id)) return undefined
+    throw new Problem('not_found', 'There is no such secret.')
+  }),
+]
+
+interface SecretRow extends Record<string, unknown> {
+  id: string
+  name: string
+  sandbox_id: string | null
+  created_at: string
+}
+
+/** Never the value: it is opened in a worker alone. */
+const shown = 'id, name, sandbox_id, created_at'
+
+const present = ({ id, name, sandbox_id, created_at }: SecretRow): Secret => ({
+  id,
+  name,
+  sandbox_id,
+  created_at: new Date(created_at).toISOString(),
+})
+
+/** One write at a time, so that no two pass the bound together. */
+const lockAccount = (db: Queries, accountId: string) =>
+  db.query('select from account where id = ? for no key update', [accountId])
+
+/** Keeps it from being destroyed until the secret is there, to be deleted with it. */
+async function lockActive(db: Queries, accountId: string, sandboxId: string): Promise<void> {
+  const [active] = await db.query(
+    'select id from sandbox where id = ? and account_id = ? and destroyed_at is null for share',
+    [sandboxId, accountId],
+  )
+  if (!active) throw destroyed((await findOwn(db, accountId, sandboxId)).row)
+}
+
+async function removeOne(db: Queries, accountId: string, name: string, sandboxId: string | null) {
+  const rows = await db.query(
+    `delete from secret where account_id = ? and name = ? and sandbox_id is not distinct from ?
+  returning id`,
+    [accountId, name, sandboxId],
+  )
+  return rows.length > 0
+}
+
+async function mustHaveRoom(db: Queries, accountId: string, bytes: number): Promise<void> {
+  const [row] = await db.query<{ count: string; bytes: string }>(
+    'select count(*) as count, coalesce(sum(bytes), 0) as bytes from secret where account_id = ?',
+    [accountId],
+  )
+  const message =
+    Number(row!.bytes) + bytes > limits.secretsBytes
+      ? `is too long: the account's secrets may have ${limits.secretsBytes} bytes together, and ${row!.bytes} are used`
+      : Number(row!.count) >= limits.secrets
+        ? `is one too many: an account may have ${limits.secrets} secrets`
+        : undefined
+  if (message) throw invalid({ path: 'value', message })
+}

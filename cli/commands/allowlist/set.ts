@@ -1,0 +1,47 @@
+/** `sandlot allowlist set CMD…`: replaces the list. Each argument is one entry, as it is. */
+import { type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { decodeUtf8, readInput, readLocalFile } from '../../input.ts'
+import { showAllowlist } from './show.ts'
+
+interface Options {
+  file?: string
+}
+
+export const define: Define = (command) => {
+  command
+    .argument('[command...]', 'an entry each: a command, or one with its first arguments in quotes')
+    .option(
+      '--file <file>',
+      'entries from a file, one a line; - is stdin. Lines that begin with # are left out',
+    )
+    .addHelpText('after', examples)
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    if ((options.file === undefined) === (args.length === 0)) {
+      throw new CliError('usage', 'Give the entries, or --file with one a line.', {
+        hint: '`sandlot allowlist clear` lets every command run.',
+      })
+    }
+    await settings.baseUrl()
+    await settings.apiKey()
+    const commands = options.file === undefined ? args : await readEntries(options.file, output.note)
+    showAllowlist(await api.call('setAllowlist', { body: { commands } }), output)
+  })
+}
+
+const examples = `
+  sandlot allowlist set ls cat 'git status' 'npm run *'
+
+The words of an entry are the command and the arguments that it must begin with; more may follow. A * stands
+for any one argument. It holds for every sandbox of the account as soon as this command has ended.`
+
+async function readEntries(file: string, note: (text: string) => void): Promise<string[]> {
+  const bytes = file === '-' ? await readInput(note) : await readLocalFile(file)
+  const text = decodeUtf8(bytes)
+  if (text === undefined) throw new CliError('usage', `${file} is not UTF-8 text.`)
+  return text
+    .replace(/^\ufeff/, '')
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+}

@@ -1,0 +1,71 @@
+/** `sandlot files edit PATH`: replaces exact text, or opens the file in an editor. */
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { decodeUtf8, readLocalFile } from '../../input.ts'
+import { printable } from '../../output.ts'
+import { selectSession } from '../../session.ts'
+
+interface Options {
+  old?: string
+  oldFile?: string
+  new?: string
+  newFile?: string
+  all?: boolean
+  replaceAll?: boolean
+  ifMatch?: string
+}
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .argument('<path>', 'relative to /workspace, or absolute')
+    .option('--old <text>', 'what to replace; it must be there exactly once')
+    .option('--old-file <file>', 'the same, from a file of this machine')
+    .option('--new <text>', 'what to put in its place')
+    .option('--new-file <file>', 'the same, from a file of this machine')
+    .option('--all', 'replace it wherever it is')
+    .option('--replace-all', 'the same')
+    .option('--if-match <sha256>', 'refuse unless this is the file that is there')
+    .addHelpText(
+      'after',
+      '\nWithout any of these the file opens in $VISUAL or $EDITOR, and a diff is printed.',
+    )
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    const path = args[0]!
+    const { old, new: other } = await readTexts(options)
+    if (old === undefined || other === undefined) {
+      const { editByHand } = await import('../../editor.ts')
+      return await editByHand({ api, id: await selectSession(settings, api), path, settings, output })
+    }
+    const id = await selectSession(settings, api)
+    const edited = await api.call('editFile', {
+      params: { id },
+      body: {
+        path,
+        old,
+        new: other,
+        ...((options.all || options.replaceAll) && { replace_all: true }),
+        ...(options.ifMatch !== undefined && { if_match: options.ifMatch }),
+      },
+    })
+    output.result(edited, `${printable(edited.path)}\n`)
+    output.aside(`${edited.replacements} replaced.`)
+  })
+}
+
+async function readTexts(options: Options): Promise<{ old?: string; new?: string }> {
+  const old = await readText(options.old, options.oldFile, 'old')
+  const other = await readText(options.new, options.newFile, 'new')
+  if (old !== undefined && other !== undefined) return { old, new: other }
+  const rest = [old, other, options.all, options.replaceAll, options.ifMatch]
+  if (rest.every((given) => given === undefined)) return {}
+  throw new CliError('usage', 'Give both --old and --new, or nothing to open an editor.')
+}
+
+async function readText(text: string | undefined, file: string | undefined, option: string) {
+  if (text !== undefined && file !== undefined)
+    throw new CliError('usage', `--${option} and --${option}-file do not go together.`)
+  if (file === undefined) return text
+  const read = decodeUtf8(await readLocalFile(file))
+  if (read === undefined) throw new CliError('usage', `${file} is not UTF-8 text.`)
+  return read
+}

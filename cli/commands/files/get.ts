@@ -1,0 +1,81 @@
+/** `sandlot files get PATH [LOCAL]`: a file of any size, to this machine. */
+import { createHash } from 'node:crypto'
+import { createWriteStream, renameSync, rmSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Api } from '../../api.ts'
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { ConnectionError } from '../../http.ts'
+import { printable } from '../../output.ts'
+import { selectSession } from '../../session.ts'
+
+/** How often a transfer that broke off begins again. */
+const tries = 3
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .argument('<path>', 'relative to /workspace, or absolute')
+    .argument('[local]', 'a file or folder of this machine, - for stdout; by default the same name here')
+  handleWith(command, async ({ args, settings, api, output }) => {
+    const [path = '', given = '.'] = args
+    const id = await selectSession(settings, api)
+    if (given === '-') return void (await receive(api, id, path, () => process.stdout))
+    const local = isFolder(given) ? join(given, basename(path)) : given
+    const facts = await save(api, id, path, local)
+    output.result({ path, local, ...facts }, `${printable(local)}\n`)
+    output.aside(`${facts.size} bytes.`)
+  })
+}
+
+/** Whole, or not at all. */
+async function save(api: Api, id: string, path: string, local: string) {
+  const part = `${local}.${process.pid}.part`
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const facts = await receive(api, id, path, () => createWriteStream(part))
+        renameSync(part, local)
+        return facts
+      } catch (error) {
+        if (!(error instanceof ConnectionError) || attempt === tries) throw error
+      }
+    }
+  } catch (error) {
+    rmSync(part, { force: true })
+    if (error instanceof CliError) throw error
+    throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
+  }
+}
+
+/** @throws {ConnectionError} when it did not come whole */
+async function receive(api: Api, id: string, path: string, open: () => Writable) {
+  const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
+  const hash = createHash('sha256')
+  let size = 0
+  let broken: unknown
+  async function* counted(source: Readable) {
+    try {
+      for await (const chunk of source as AsyncIterable<Buffer>) {
+        hash.update(chunk)
+        size += chunk.length
+        yield chunk
+      }
+    } catch (error) {
+      broken = error
+      throw error
+    }
+  }
+  const out = open()
+  try {
+    await pipeline(response, counted, out, { end: out !== process.stdout })
+  } catch (error) {
+    throw broken === undefined ? error : fail(broken)
+  }
+  return { size, sha256: hash.digest('hex') }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}

@@ -1,0 +1,41 @@
+/** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { exitCodes } from '../../errors.ts'
+import { printable } from '../../output.ts'
+import { selectSession } from '../../session.ts'
+import { line, nameBytes, saysCut } from './names.ts'
+
+interface Options {
+  include?: string
+  ignoreCase?: boolean
+  fixed?: boolean
+}
+
+export const define: Define = (command, exitWith) => {
+  addSessionOption(command)
+    .argument('<pattern>', 'a POSIX extended regular expression')
+    .argument('[path]', 'a file, or a folder to look in at any depth; /workspace by default')
+    .option('--include <glob>', 'only files whose name matches, such as "*.ts"; with a /, whose path does')
+    .option('-i, --ignore-case', 'capital or small, all the same')
+    .option('-F, --fixed', 'the pattern is plain text')
+    .addHelpText('after', '\nExit code 1 when nothing matches. Files that are no text are named on stderr.')
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    const id = await selectSession(settings, api)
+    const [pattern, path] = args
+    const query = {
+      pattern: pattern!,
+      ...(path !== undefined && { path }),
+      ...(options.include !== undefined && { include: options.include }),
+      ...(options.ignoreCase && { ignore_case: 'true' as const }),
+      ...(options.fixed && { fixed: 'true' as const }),
+    }
+    const found = await api.call('grepFiles', { params: { id }, query })
+    const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
+      line(nameBytes(path, path_base64), `:${number}:`, process.stdout.isTTY ? printable(text) : text),
+    )
+    output.result(found, Buffer.concat(lines))
+    for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
+    if (found.truncated) output.note(saysCut(`${found.matches.length} lines`))
+    if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
+  })
+}

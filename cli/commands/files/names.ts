@@ -1,0 +1,13 @@
+/** Names of files on stdout: their bytes for programs; on a terminal, nothing that steers it. */
+import { printable } from '../../output.ts'
+
+/** @param base64 given when the name is not UTF-8 */
+export function nameBytes(text: string, base64: string | undefined): Buffer {
+  if (process.stdout.isTTY) return Buffer.from(printable(text).replace(/[\n\t]/g, '\ufffd'))
+  return base64 === undefined ? Buffer.from(text) : Buffer.from(base64, 'base64')
+}
+
+export const line = (...parts: (Buffer | string)[]): Buffer =>
+  Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
+
+export const saysCut = (what: string) => `sandlot: there is more than the ${what} shown.`

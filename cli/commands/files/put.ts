@@ -1,0 +1,76 @@
+/** `sandlot files put LOCAL PATH`: a file of any size, from this machine. */
+import { createReadStream, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { printable } from '../../output.ts'
+import { selectSession } from '../../session.ts'
+
+interface Options {
+  mode?: string
+  overwrite: boolean
+  ifMatch?: string
+}
+
+/** No transfer takes longer than its session lives. */
+const timeoutMs = 24 * 60 * 60 * 1000
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .argument('<local>', 'a file of this machine; - is stdin')
+    .argument('<path>', 'relative to /workspace, or absolute; with a / at its end, the folder to put it in')
+    .option('--mode <mode>', 'permissions in octal, such as 755')
+    .option('--no-overwrite', 'refuse when there is a file already')
+    .option('--if-match <sha256>', 'refuse unless this is the file that is there')
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    const [local = '', target = ''] = args
+    const bytes = local === '-' ? onlyOnce(process.stdin) : fileBytes(local)
+    const path = target.endsWith('/') && local !== '-' ? `${target}${basename(local)}` : target
+    const id = await selectSession(settings, api)
+    const created = await api.call('writeRawFile', {
+      params: { id },
+      query: {
+        path,
+        ...(options.mode !== undefined && { mode: options.mode }),
+        ...(!options.overwrite && { overwrite: 'false' as const }),
+      },
+      ...(options.ifMatch !== undefined && { headers: { 'if-match': `"${options.ifMatch}"` } }),
+      bytes,
+      timeoutMs,
+    })
+    output.result(created, `${printable(created.path)}\n`)
+    output.aside(`${created.size} bytes written.`)
+  })
+}
+
+/** Read anew for each try. */
+function fileBytes(path: string): AsyncIterable<Uint8Array> {
+  const unreadable = (error: unknown) =>
+    new CliError('failed', `${path} cannot be read: ${(error as Error).message}`)
+  try {
+    if (statSync(path).isDirectory()) throw new Error('it is a directory')
+  } catch (error) {
+    throw unreadable(error)
+  }
+  return {
+    async *[Symbol.asyncIterator]() {
+      try {
+        yield* createReadStream(path, { highWaterMark: 256 * 1024 })
+      } catch (error) {
+        throw unreadable(error)
+      }
+    },
+  }
+}
+
+/** What was read of it is gone: a second try would send the rest as if it were all. */
+function onlyOnce(input: NodeJS.ReadStream): AsyncIterable<Uint8Array> {
+  let begun = false
+  return {
+    async *[Symbol.asyncIterator]() {
+      if (begun) throw new CliError('network', 'The connection broke, and stdin cannot be read twice.')
+      begun = true
+      yield* input
+    },
+  }
+}

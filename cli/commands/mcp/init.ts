@@ -1,0 +1,159 @@
+/** `sandlot mcp init [TARGET]`: our server in the settings of an MCP client, and nothing else there touched. */
+import { routes } from '../../../shared/contract/routes.ts'
+import { type Define, handleWith, type Invocation } from '../../command.ts'
+import { CliError, exitCodes } from '../../errors.ts'
+import { diff } from '../../mcp/diff.ts'
+import {
+  edit,
+  entryFor,
+  fileOf,
+  findSpots,
+  findTarget,
+  isCurrent,
+  read,
+  type Spot,
+  thisServer,
+} from '../../mcp/entries.ts'
+import { writeSettings } from '../../mcp/settings-file.ts'
+import { type Entry, type Scope, type Server, targets } from '../../mcp/targets.ts'
+import { table } from '../../output.ts'
+import type { Settings } from '../../settings.ts'
+
+interface Options {
+  scope: string
+  name: string
+  portable?: boolean
+  http?: boolean
+  dryRun?: boolean
+  check?: boolean
+  remove?: boolean
+  print?: boolean
+}
+
+export const define: Define = (command, exitWith) => {
+  command
+    .argument('[target]', Object.keys(targets).join(', '))
+    .option('--scope <scope>', 'project (this folder) or user', 'user')
+    .option('--name <name>', 'what the server is called there', 'sandlot')
+    .option('--portable', 'name the bare command, for a file that others share')
+    .option('--http', 'point to /v1/mcp of the service instead of the local server')
+    .option('--dry-run', 'show what would change')
+    .option('--check', 'only say whether it is there and current: exit 0 or 1')
+    .option('--remove', 'take it out')
+    .option('--print', 'print the entry alone')
+    .addHelpText(
+      'after',
+      `
+Without a target it lists the clients it finds here. Comments, order and all other entries of a file stay as
+they are, and its former text is kept beside it, in FILE.sandlot-backup. The API key is never written: the
+local server reads the saved one, and with --http the client takes it from SANDLOT_API_KEY.`,
+    )
+  handleWith<Options>(command, async (invocation) => {
+    const [target] = invocation.args
+    if (target === undefined) return list(invocation)
+    exitWith(await init(invocation, target))
+  })
+}
+
+async function init({ options, settings, output }: Invocation<Options>, target: string): Promise<number> {
+  const scope = readScope(options.scope)
+  const known = findTarget(target, scope)
+  const spot: Spot = {
+    target,
+    scope,
+    file: fileOf(known, scope, settings.places()),
+    name: readName(options.name),
+  }
+  const entry = options.remove ? undefined : entryFor(known, await chooseServer(settings, options))
+  const story = { target, scope, file: spot.file, name: spot.name }
+
+  if (options.print) {
+    const shown = { [known.section]: { [spot.name]: entry ?? {} } }
+    const { stringify } = await import('smol-toml')
+    const text = known.format === 'toml' ? stringify(shown) : JSON.stringify(shown, null, 2)
+    output.result(shown, `${text.trimEnd()}\n`)
+    return exitCodes.done
+  }
+  if (options.check) {
+    const found = await read(spot)
+    const state =
+      found === undefined ? 'missing' : entry && isCurrent(known, found, entry) ? 'current' : 'different'
+    output.result({ ...story, state }, `${spot.file}: ${state}\n`)
+    const isGood = options.remove ? state === 'missing' : state === 'current'
+    return isGood ? exitCodes.done : exitCodes.failed
+  }
+  const { before, after } = await edit(spot, entry)
+  const changed = entry === undefined ? after !== (before ?? '') : after !== before
+  if (options.dryRun) {
+    const change = diff(spot.file, before ?? '', after)
+    output.result(
+      { ...story, changed, diff: change },
+      changed ? change : `${spot.file}: nothing would change\n`,
+    )
+    return exitCodes.done
+  }
+  if (!changed) {
+    output.result({ ...story, changed, backup: null }, `${spot.file}: nothing to change\n`)
+    return exitCodes.done
+  }
+  const backup = writeSettings(spot.file, after, scope)
+  const done = entry === undefined ? 'removed from' : 'written to'
+  output.result({ ...story, changed, backup: backup ?? null }, `${spot.name} ${done} ${spot.file}\n`)
+  if (backup !== undefined) output.note(`Its former text is in ${backup}.`)
+  if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, known.title)
+  return exitCodes.done
+}
+
+function readScope(text: string): Scope {
+  if (text === 'project' || text === 'user') return text
+  throw new CliError('usage', `--scope ${JSON.stringify(text)} is neither project nor user.`)
+}
+
+/** Names that every client takes. */
+function readName(text: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
+  throw new CliError('usage', `--name ${JSON.stringify(text)} is not a name of letters, digits, - and _.`)
+}
+
+async function chooseServer(settings: Settings, { http, portable }: Options): Promise<Server> {
+  if (!http) return thisServer(portable === true)
+  return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
+}
+
+/** The client will start the server with an environment of its own. */
+async function sayWhatIsMissing(
+  { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
+  title: string,
+): Promise<void> {
+  if (options.http) return output.note(`${title} must find the API key in SANDLOT_API_KEY when it starts.`)
+  const [url, key] = [await settings.find('url'), await settings.find('apiKey')]
+  if (url?.source === settings.file && key?.source === settings.file) return
+  output.note(
+    `${title} may start the server without your environment, and address or key are not saved: \`sandlot config set-url\` and \`set-key\` save them.`,
+  )
+}
+
+async function list({ options, settings, output }: Invocation<Options>): Promise<void> {
+  const name = readName(options.name)
+  const spots = await Promise.all(
+    findSpots(settings.places(), name).map(async (spot) => ({
+      ...spot,
+      state: await stateOf(spot, options),
+    })),
+  )
+  if (spots.length === 0)
+    output.note(`No MCP client was found here. Known are ${Object.keys(targets).join(', ')}.`)
+  const rows = spots.map(({ target, scope, state, file }) => [target, scope, state, file])
+  output.result({ data: spots }, rows.length === 0 ? '' : table(['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows))
+}
+
+async function stateOf(spot: Spot, { portable }: Options): Promise<string> {
+  const known = targets[spot.target]!
+  const entry = known.entry(thisServer(portable === true)) as Entry
+  try {
+    const found = await read(spot)
+    return found === undefined ? 'missing' : isCurrent(known, found, entry) ? 'current' : 'different'
+  } catch {
+    return 'unreadable'
+  }
+}

@@ -1,0 +1,41 @@
+/** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../input.ts'
+import { askHidden } from '../../prompt.ts'
+
+interface Options {
+  fromFile?: string
+  session?: string
+}
+
+export const define: Define = (command) => {
+  addSessionOption(command, "for this session alone, over the account's of the same name")
+    .argument('<name>', 'the environment variable that commands find it in')
+    .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
+    .addHelpText('after', notes)
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    await settings.baseUrl()
+    await settings.apiKey()
+    const value = await readValue(options, output.note)
+    const name = args[0]!
+    const { session: sandbox_id } = options
+    const secret = await api.call('createSecret', {
+      body: { name, value, ...(sandbox_id === undefined ? {} : { sandbox_id }) },
+    })
+    output.result(secret, `${secret.name}\n`)
+    output.aside('Commands that start from now on have it.')
+  })
+}
+
+const notes = `
+Without --from-file the value is what is piped in, less one new line at its end; else it is asked for, hidden.
+It replaces the value of before.`
+
+async function readValue({ fromFile }: Options, note: (text: string) => void): Promise<string> {
+  if (fromFile === undefined && !hasPipedInput()) return askHidden('Value', '--from-file, or pipe it in')
+  const isFile = fromFile !== undefined && fromFile !== '-'
+  const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(note))
+  if (text === undefined) throw new CliError('usage', 'The value is not UTF-8 text.')
+  return fromFile === undefined ? text.replace(/\r?\n$/, '') : text
+}

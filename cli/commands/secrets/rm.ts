@@ -1,0 +1,20 @@
+/** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+
+interface Options {
+  session?: string
+}
+
+export const define: Define = (command) => {
+  addSessionOption(command, "this session's, not the account's").argument(
+    '<name>',
+    'as `sandlot secrets ls` shows it',
+  )
+  handleWith<Options>(command, async ({ args, options, api, output }) => {
+    const name = args[0]!
+    const { session: sandbox_id } = options
+    await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
+    output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
+    output.aside('Commands that run already keep it.')
+  })
+}

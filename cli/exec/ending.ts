@@ -1,0 +1,23 @@
+/** How a command ended, as an exit code and in words. */
+import { constants } from 'node:os'
+import type { Reply } from '../api.ts'
+import { exitCodes } from '../errors.ts'
+
+export type Ended = Omit<Reply<'execCommand'>, 'stdout' | 'stderr'>
+
+export function sayEnd({ status, duration_ms, reason }: Ended, note: (text: string) => void): void {
+  const why = reason === null || reason === undefined ? '' : `: ${reason}`
+  if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
+  if (status === 'lost') {
+    note(`sandlot: the command was lost${why}. How it ended, or whether it ran, is not known.`)
+  }
+  if (status === 'killed') note(`sandlot: the command was killed${why}.`)
+}
+
+export function exitCodeOf({ status, exit_code, signal }: Ended): number {
+  if (status === 'timed_out') return exitCodes.execTimedOut
+  if (status === 'exited' && exit_code !== null) return exit_code
+  const number = constants.signals[signal as NodeJS.Signals] as number | undefined
+  if ((status === 'signaled' || status === 'killed') && number !== undefined) return 128 + number
+  return exitCodes.execFailed
+}

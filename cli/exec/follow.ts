@@ -1,0 +1,63 @@
+/** A command's events, from a connection that may break to the terminal: nothing twice, nothing missing. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Opened } from '../http.ts'
+import type { Ended } from './ending.ts'
+import { bytesOf, type ExecEvent, readEvents } from './events.ts'
+import { pauseAfter } from './retry.ts'
+
+export interface Follower {
+  /** Told once, of its id. */
+  onStart(id: string): void
+  /** Resolves when more can be taken. */
+  write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
+  /** Output that the service did not keep for us. */
+  onGap(bytes: number): void
+}
+
+/**
+ * @param first the stream that is open already
+ * @param reopen opens it again, from behind an event
+ * @throws {CliError} when it breaks again and again
+ */
+export async function follow(
+  first: Opened,
+  reopen: (lastEventId: string | undefined) => Promise<Opened>,
+  follower: Follower,
+): Promise<Ended> {
+  let opened: Opened | undefined = first
+  let lastId: string | undefined
+  for (let tries = 0; ; tries++) {
+    try {
+      opened ??= await reopen(lastId)
+      for await (const event of untilBroken(opened)) {
+        lastId = event.id
+        tries = 0
+        if (event.event === 'exit') return event.data
+        await hand(event, follower)
+      }
+    } catch (error) {
+      const pause = pauseAfter(error, tries)
+      if (pause === undefined) throw error
+      await sleep(pause)
+    }
+    opened = undefined
+  }
+}
+
+/** @throws {CliError} `network` at its end: a stream that is whole ends with `exit` */
+async function* untilBroken({ response, fail }: Opened): AsyncGenerator<ExecEvent> {
+  try {
+    yield* readEvents(response)
+  } catch (error) {
+    throw fail(error)
+  }
+  throw fail(new Error('the stream of events was cut off'))
+}
+
+async function hand(event: Exclude<ExecEvent, { event: 'exit' }>, follower: Follower): Promise<void> {
+  if (event.event === 'start') follower.onStart(event.data.id)
+  if (event.event === 'stdout' || event.event === 'stderr') {
+    await follower.write(event.event, bytesOf(event.data))
+  }
+  if (event.event === 'gap') follower.onGap(event.data.stdout_bytes + event.data.stderr_bytes)
+}

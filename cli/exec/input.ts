@@ -1,0 +1,55 @@
+/** Stdin, piece by piece, with a limit to how long one waits for the next. */
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export class Input {
+  isClosed = false
+  private readonly source: Readable
+  private readonly chunks: AsyncIterator<Buffer>
+  /** Read before, and to be pulled first. */
+  private readonly early: Buffer[] = []
+  private asked: Promise<IteratorResult<Buffer>> | undefined
+
+  constructor(source: Readable) {
+    this.source = source
+    this.chunks = source[Symbol.asyncIterator]()
+  }
+
+  /** @returns what came within the time; what comes later is pulled the next time */
+  async pull(mostMs?: number): Promise<Buffer | 'late' | 'end'> {
+    const before = this.early.shift()
+    return before ?? (await this.next(mostMs))
+  }
+
+  /** All of it, when it ends within the time and the size; else nothing is lost. */
+  async whole(mostBytes: number, mostMs: number): Promise<Buffer | undefined> {
+    const end = performance.now() + mostMs
+    for (let size = 0; size <= mostBytes; ) {
+      const chunk = await this.next(Math.max(0, end - performance.now()))
+      if (chunk === 'end') return Buffer.concat(this.early)
+      if (chunk === 'late') return undefined
+      this.early.push(chunk)
+      size += chunk.length
+    }
+    return undefined
+  }
+
+  /** Nobody reads any more. */
+  close(): void {
+    this.isClosed = true
+    this.source.destroy()
+  }
+
+  private async next(mostMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
+    // One that was closed under us has ended.
+    this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
+    const timer = new AbortController()
+    const late =
+      mostMs === undefined ? [] : [sleep(mostMs, 'late' as const, timer).catch(() => 'late' as const)]
+    const next = await Promise.race([this.asked, ...late]).finally(() => timer.abort())
+    if (next === 'late') return 'late'
+    if (next.done) return 'end'
+    this.asked = undefined
+    return next.value
+  }
+}

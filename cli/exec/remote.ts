@@ -1,0 +1,64 @@
+/** The commands of one session, as the ways of `sandlot exec` call them. */
+import { randomUUID } from 'node:crypto'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Api, Reply } from '../api.ts'
+import type { Opened } from '../http.ts'
+
+export type Remote = ReturnType<typeof createRemote>
+
+/** The wait for a sandbox that starts, and the way there and back. */
+const startMs = limits.startingWaitMs + 30_000
+/** Longer than a sandbox lives: a command that does not read makes its stdin wait. */
+const feedMs = 25 * 60 * 60 * 1000
+/** How long the service keeps a command for us while the connection is away. */
+const graceMs = 10_000
+
+export function createRemote(api: Api, id: string) {
+  /** A request that is repeated attaches to the command that it has started. */
+  const keyed = () => ({ 'idempotency-key': randomUUID() })
+  const one = (exec_id: string) => ({ id, exec_id })
+  return {
+    /** Runs to its end. */
+    run: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
+      api.call('execCommand', {
+        params: { id },
+        headers: keyed(),
+        body,
+        timeoutMs: (body.timeout_ms ?? limits.execTimeoutMs) + startMs,
+      }),
+    /** Starts one that goes on by itself. */
+    launch: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
+      api.call('execCommand', {
+        params: { id },
+        headers: keyed(),
+        body: { ...body, background: true },
+        timeoutMs: startMs,
+      }),
+    /** Starts one and follows it. */
+    stream: (body: ExecRequest): Promise<Opened> =>
+      api.open('execCommand', {
+        params: { id },
+        headers: { ...keyed(), accept: 'text/event-stream' },
+        body: { grace_ms: graceMs, ...body },
+        timeoutMs: startMs,
+      }),
+    follow: (execId: string, lastEventId?: string): Promise<Opened> =>
+      api.open('streamExec', {
+        params: one(execId),
+        headers: {
+          accept: 'text/event-stream',
+          ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
+        },
+        timeoutMs: startMs,
+      }),
+    get: (execId: string): Promise<Reply<'getExec'>> => api.call('getExec', { params: one(execId) }),
+    feed: (execId: string, offset: number, bytes: AsyncIterable<Uint8Array>) =>
+      api.call('writeExecStdin', { params: one(execId), query: { offset }, bytes, timeoutMs: feedMs }),
+    endStdin: (execId: string, offset: number) =>
+      api.call('writeExecStdin', { params: one(execId), query: { offset, eof: 'true' }, timeoutMs: feedMs }),
+    signal: (execId: string, signal: 'INT' | 'TERM' | 'HUP') =>
+      api.call('stopExec', { params: one(execId), query: { signal } }),
+    attach: (execId: string) => api.addressOf('attachExec', { params: one(execId) }),
+  }
+}

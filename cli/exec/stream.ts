@@ -1,0 +1,118 @@
+/** `sandlot exec` as it is by default: output as it is printed, stdin as it comes, Ctrl-C for the command. */
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { CliError } from '../errors.ts'
+import type { Opened } from '../http.ts'
+import type { Ended } from './ending.ts'
+import { feed } from './feed.ts'
+import { type Follower, follow } from './follow.ts'
+import type { Input } from './input.ts'
+import type { Remote } from './remote.ts'
+
+export interface Streaming {
+  remote: Remote
+  request: ExecRequest
+  /** What is to be sent as it comes. */
+  input: Input | undefined
+  /** Where output goes; undefined keeps it at the service. */
+  write: Follower['write'] | undefined
+  note(text: string): void
+}
+
+/** A reader of our output that has left ends us as a pipe would. */
+const closedPipe = 128 + 13
+
+/** @throws {CliError} */
+export async function runStreaming({ remote, request, input, write, note }: Streaming): Promise<Ended> {
+  let execId: string | undefined
+  const taking = takeSignals(() => execId, remote, note)
+  const follower: Follower = {
+    onStart(id) {
+      execId = id
+      taking.begin()
+    },
+    write: write ?? (async () => {}),
+    onGap(bytes) {
+      if (write) note(`sandlot: ${bytes} bytes of output came too late to be kept, and are missing here.`)
+    },
+  }
+  try {
+    const first = await open()
+    return await follow(first, (lastEventId) => remote.follow(execId!, lastEventId), follower)
+  } catch (error) {
+    if (execId === undefined || !isGone(error)) throw error
+    return await remote.get(execId)
+  } finally {
+    input?.close()
+    taking.end()
+  }
+
+  async function open(): Promise<Opened> {
+    if (!input) return await remote.stream(request)
+    const { id } = await remote.launch(request)
+    follower.onStart(id)
+    void sendInput(remote, id, input, note)
+    return await remote.follow(id)
+  }
+}
+
+/** What is sent to a command that takes no more is nobody's loss. */
+export async function sendInput(remote: Remote, id: string, input: Input, note: (text: string) => void) {
+  try {
+    await feed(input, {
+      send: (offset, bytes) => remote.feed(id, offset, bytes),
+      end: (offset) => remote.endStdin(id, offset),
+    })
+  } catch (error) {
+    const isOver = error instanceof CliError && (error.code === 'exec_finished' || isGone(error))
+    if (isOver || input.isClosed) return
+    note(`sandlot: stdin was not sent to its end: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
+/** Its sandbox went while the connection was away: the result is still told. */
+const isGone = (error: unknown): boolean => error instanceof CliError && error.code === 'sandbox_destroyed'
+
+/** From its start on, signals are the command's. */
+function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text: string) => void) {
+  let interrupts = 0
+  const pass = async (signal: 'INT' | 'TERM' | 'HUP') => {
+    const id = idOf()
+    if (id) await remote.signal(id, signal).catch(() => {})
+  }
+  const leave = async (signal: 'TERM' | 'HUP', code: number) => {
+    const late = setTimeout(() => process.exit(code), 3_000)
+    await pass(signal)
+    clearTimeout(late)
+    process.exit(code)
+  }
+  const onInterrupt = () => {
+    interrupts++
+    if (interrupts > 1) return void leave('TERM', 130)
+    if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
+    void pass('INT')
+  }
+  const onTerminate = () => void leave('TERM', 143)
+  const onHangUp = () => void leave('HUP', 129)
+  const onOutputError = (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') void leave('TERM', closedPipe)
+  }
+  const before = process.listeners('SIGINT')
+  let began = false
+  return {
+    begin() {
+      if (began) return
+      began = true
+      for (const listener of before) process.off('SIGINT', listener)
+      process.on('SIGINT', onInterrupt)
+      process.on('SIGTERM', onTerminate)
+      process.on('SIGHUP', onHangUp)
+      process.stdout.on('error', onOutputError)
+    },
+    end() {
+      if (!began) return
+      process.off('SIGINT', onInterrupt)
+      process.off('SIGTERM', onTerminate)
+      process.off('SIGHUP', onHangUp)
+    },
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * `sandlot mcp serve`: what an agent says on stdin goes to the service, what the service answers goes to
+ * stdout. The service is the MCP server; here is no second one that could differ from it.
+ */
+import type { Readable } from 'node:stream'
+import { CliError } from '../errors.ts'
+import type { Connection } from './connection.ts'
+import { failure, linesOf, type Message, requestsIn } from './messages.ts'
+
+const parseError = -32_700
+
+/** @returns when stdin has ended and every request is answered */
+export async function bridge(
+  connection: Connection,
+  input: Readable,
+  write: (line: string) => void,
+): Promise<void> {
+  const running = new Map<string | number, AbortController>()
+  const pending = new Set<Promise<void>>()
+  const say = (message: Message) => write(`${JSON.stringify(message)}\n`)
+
+  async function forward(message: Message | Message[]): Promise<void> {
+    const stop = new AbortController()
+    const owed = new Set(requestsIn(message))
+    for (const id of owed) running.set(id, stop)
+    try {
+      for await (const answer of connection.send(message, stop.signal)) {
+        if (answer.method === undefined && answer.id !== undefined && answer.id !== null)
+          owed.delete(answer.id)
+        say(answer)
+      }
+      if (!stop.signal.aborted) sayAll(owed, endedEarly())
+    } catch (error) {
+      // A request that was cancelled is owed nothing.
+      if (!stop.signal.aborted) sayAll(owed, error)
+    } finally {
+      for (const id of requestsIn(message)) running.delete(id)
+    }
+  }
+
+  const sayAll = (ids: Iterable<string | number>, error: unknown) => {
+    for (const id of ids) say(failure(id, error))
+  }
+
+  for await (const line of linesOf(input)) {
+    if (line.trim() === '') continue
+    const message = parse(line)
+    if (message === undefined) {
+      say(failure(null, new CliError('usage', 'A line on stdin is no JSON-RPC message.'), parseError))
+      continue
+    }
+    const work = forward(message)
+    pending.add(work)
+    void work.finally(() => pending.delete(work))
+    for (const one of [message].flat()) {
+      if (one.method === 'notifications/cancelled') running.get(one.params?.requestId as string)?.abort()
+    }
+  }
+  await Promise.all(pending)
+}
+
+const endedEarly = () =>
+  new CliError('network', 'The service ended its answer early. Whether it did what was asked is not known.')
+
+function parse(line: string): Message | Message[] | undefined {
+  try {
+    const value = JSON.parse(line)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}

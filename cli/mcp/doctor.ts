@@ -1,0 +1,114 @@
+/** Tries an entry as its MCP client would: start, initialize, list the tools, run `true` in a session. */
+import { spawn } from 'node:child_process'
+import { PassThrough, type Readable } from 'node:stream'
+import { CliError } from '../errors.ts'
+import { bridge } from './bridge.ts'
+import type { Connection } from './connection.ts'
+import { linesOf, type Message } from './messages.ts'
+
+/** Something that speaks MCP by lines. */
+export interface Peer extends AsyncDisposable {
+  write(line: string): void
+  lines: AsyncIterable<string>
+}
+
+const answerMs = 60_000
+
+/** @throws {CliError} `failed` when it does not start */
+export async function startPeer(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<Peer> {
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], env })
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', (error) =>
+      reject(new CliError('failed', `${command} does not start: ${error.message}`)),
+    )
+  })
+  // What it did not read is told by the answer that does not come.
+  child.stdin.on('error', () => {})
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  return {
+    write: (line) => child.stdin.write(line),
+    lines: linesOf(child.stdout),
+    async [Symbol.asyncDispose]() {
+      child.stdin.end()
+      child.kill()
+      await ended
+    },
+  }
+}
+
+/** A server over HTTP, without a process between. */
+export function reachPeer(connection: Connection): Peer {
+  const [input, output] = [new PassThrough(), new PassThrough()]
+  const ended = bridge(connection, input, (line) => output.write(line)).finally(() => output.end())
+  return {
+    write: (line) => input.write(line),
+    lines: linesOf(output as Readable),
+    async [Symbol.asyncDispose]() {
+      input.end()
+      await ended
+    },
+  }
+}
+
+/**
+ * @param say told of each step that went well
+ * @throws {CliError} names the step that failed, and why
+ */
+export async function examine(peer: Peer, say: (step: string) => void): Promise<void> {
+  const ask = asker(peer)
+  const clientInfo = { name: 'sandlot-doctor', version: '1' }
+  const hello = await ask('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo })
+  peer.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`)
+  say(`initialize: it speaks MCP ${hello.protocolVersion}`)
+  const { tools } = (await ask('tools/list', {})) as { tools: { name: string }[] }
+  say(`tools/list: ${tools.length} tools`)
+
+  const call = async (name: string, args: object) => {
+    const result = await ask('tools/call', { name, arguments: args })
+    if (!result.isError) return result.structuredContent as Record<string, unknown>
+    const [{ text }] = result.content as [{ text: string }]
+    const { code, detail, next } = JSON.parse(text)
+    throw new CliError(code, `${name}: ${detail}`, { hint: next })
+  }
+  const { data } = (await call('session_list', { state: 'active', limit: 1 })) as { data: { id: string }[] }
+  const session_id = data[0]?.id ?? ((await call('session_create', {})).id as string)
+  try {
+    const { status, exit_code } = await call('exec', { session_id, command: ['true'] })
+    if (exit_code !== 0) throw new CliError('failed', `exec: true did not run: ${status}`)
+    say(`exec: true ran in ${data.length > 0 ? 'the session that is active' : 'a session of its own'}`)
+  } finally {
+    if (data.length === 0) await call('session_destroy', { session_id })
+  }
+}
+
+function asker(peer: Peer) {
+  let lastId = 0
+  const lines = peer.lines[Symbol.asyncIterator]()
+  return async (method: string, params: object): Promise<Record<string, unknown>> => {
+    const id = ++lastId
+    peer.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new CliError('failed', `${method}: no answer in 60 s`)), answerMs)
+    try {
+      for (;;) {
+        const { value, done } = await Promise.race([lines.next(), late])
+        if (done) throw new CliError('failed', `${method}: it ended without an answer`)
+        const answer = parse(value, method)
+        if (answer.id !== id) continue
+        if (answer.error) throw new CliError('failed', `${method}: ${answer.error.message}`)
+        return answer.result ?? {}
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+function parse(line: string, method: string): Message {
+  try {
+    return JSON.parse(line)
+  } catch {
+    throw new CliError('failed', `${method}: it printed what is no message: ${line.slice(0, 100)}`)
+  }
+}

@@ -1,0 +1,116 @@
+/** The entry of one server in the settings of one MCP client: what is there, and what it should become. */
+import { existsSync, realpathSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { CliError } from '../errors.ts'
+import { readSettings } from './settings-file.ts'
+import { type Entry, type Places, type Scope, type Server, type Target, targets } from './targets.ts'
+
+/** A target's file in one scope. */
+export interface Spot {
+  target: string
+  scope: Scope
+  file: string
+  /** The section and the name in it. */
+  name: string
+}
+
+/** @throws {CliError} `usage` for a target that is not known, or has no such scope */
+export function findTarget(name: string, scope: Scope): Target {
+  const target = Object.hasOwn(targets, name) ? targets[name] : undefined
+  if (!target) {
+    throw new CliError('usage', `${JSON.stringify(name)} is no client that is known here.`, {
+      hint: `Those are ${Object.keys(targets).join(', ')}.`,
+    })
+  }
+  if (scope === 'project' && !target.project) {
+    throw new CliError('usage', `${target.title} keeps no servers in a project.`, {
+      hint: 'Take --scope user.',
+    })
+  }
+  return target
+}
+
+/** The first of its files that exists, else the first. */
+export function fileOf(target: Target, scope: Scope, places: Places): string {
+  const files = scope === 'user' ? target.user(places) : target.project!(places)
+  return files.find((file) => existsSync(file)) ?? files[0]!
+}
+
+/** Every target that has left a trace on this machine or in this folder. */
+export function findSpots(places: Places, name: string): Spot[] {
+  return Object.entries(targets).flatMap(([key, target]) =>
+    (['project', 'user'] as const)
+      .filter((scope) => scope === 'user' || target.project)
+      .map((scope) => ({ target: key, scope, file: fileOf(target, scope, places), name }))
+      .filter(({ file }) => existsSync(file) || hasFolder(file, places)),
+  )
+}
+
+/** The folder of its own that a client keeps its file in. */
+const hasFolder = (file: string, { home, folder }: Places): boolean =>
+  ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
+
+/** This client, as another program starts it. */
+export const thisServer = (portable: boolean): Server =>
+  portable
+    ? { command: 'sandlot', args: ['mcp', 'serve'] }
+    : { command: process.execPath, args: [realpathSync(process.argv[1]!), 'mcp', 'serve'] }
+
+/** @throws {CliError} `usage` when the target cannot name a server in that way */
+export function entryFor({ title, entry }: Target, server: Server): Entry {
+  const made = entry(server)
+  if (made) return made
+  throw new CliError('usage', `${title} takes no server over HTTP whose key stays out of its settings.`, {
+    hint: 'Without --http it gets the local one.',
+  })
+}
+
+export interface Edit {
+  before: string | undefined
+  after: string
+}
+
+/** @throws {CliError} `settings_broken`: the file is left as it is */
+export async function edit({ target, file, name }: Spot, entry: Entry | undefined): Promise<Edit> {
+  const { format, section, own } = targets[target]!
+  const before = readSettings(file)
+  const place = { section, name }
+  return refusing(file, async () => {
+    if (format === 'toml') {
+      const { editToml } = await import('./edit-toml.ts')
+      return { before, after: await editToml(before ?? '', place, entry, own) }
+    }
+    const { editJson } = await import('./edit-json.ts')
+    return { before, after: editJson(before ?? '', place, entry, own) }
+  })
+}
+
+/** What stands there, undefined for nothing. @throws {CliError} `settings_broken` */
+export async function read({ target, file, name }: Spot): Promise<unknown> {
+  const { format, section } = targets[target]!
+  const text = readSettings(file)
+  if (text === undefined) return undefined
+  return refusing(file, async () => {
+    if (format === 'toml') return (await import('./edit-toml.ts')).readTomlEntry(text, { section, name })
+    return (await import('./edit-json.ts')).readJsonEntry(text, { section, name })
+  })
+}
+
+/** Whether our part of what stands there is as it should be. */
+export function isCurrent({ own }: Target, found: unknown, entry: Entry): boolean {
+  if (typeof found !== 'object' || found === null) return false
+  const ours = Object.entries(found).filter(([key]) => own.includes(key))
+  return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)
+}
+
+async function refusing<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if ((error as Error).name !== 'Unreadable') throw error
+    throw new CliError('settings_broken', `${file} is left as it is: ${(error as Error).message}.`, {
+      hint: 'Mend the file, or move it away, and try again.',
+    })
+  }
+}

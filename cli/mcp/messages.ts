@@ -1,0 +1,53 @@
+/** JSON-RPC messages as they travel: one a line on stdio, as JSON or as an event stream over HTTP. */
+import type { Readable } from 'node:stream'
+import { CliError } from '../errors.ts'
+
+/** What is looked at of a message; the rest passes through. */
+export interface Message {
+  jsonrpc?: unknown
+  id?: string | number | null
+  method?: string
+  params?: Record<string, unknown>
+  result?: Record<string, unknown>
+  error?: { code: number; message: string; data?: unknown }
+}
+
+/** Each line without its end. Not readline, which ends lines at U+2028 as well. */
+export async function* linesOf(stream: Readable): AsyncGenerator<string> {
+  let rest = ''
+  stream.setEncoding('utf8')
+  for await (const chunk of stream) {
+    const lines = `${rest}${chunk}`.split('\n')
+    rest = lines.pop()!
+    for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line
+  }
+  if (rest !== '') yield rest
+}
+
+/** The data of each event; comments, which keep the connection alive, are none. */
+export async function* eventsOf(stream: Readable): AsyncGenerator<string> {
+  let data: string[] = []
+  for await (const line of linesOf(stream)) {
+    if (line === '' && data.length > 0) {
+      yield data.join('\n')
+      data = []
+    } else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''))
+  }
+}
+
+/** Requests among what was sent, which are owed an answer each. */
+export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
+  [sent]
+    .flat()
+    .filter(({ method }) => method !== undefined)
+    .flatMap(({ id }) => (id === undefined || id === null ? [] : [id]))
+
+/** -32000 is the first of the codes that JSON-RPC leaves to servers. */
+export const failure = (id: string | number | null, error: unknown, code = -32_000): Message => {
+  const { message, hint, ...more } =
+    error instanceof CliError
+      ? { message: error.message, hint: error.hint, code: error.code, ...error.details }
+      : { message: `The client itself failed: ${(error as Error).message}`, hint: undefined }
+  const words = [message, hint].filter((text) => text !== undefined).join(' ')
+  return { jsonrpc: '2.0', id, error: { code, message: words, data: more } }
+}

@@ -1,0 +1,86 @@
+/** The settings file of another program: read, backed up, and replaced whole by rename, its mode kept. */
+import {
+  closeSync,
+  copyFileSync,
+  fchmodSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { TextDecoder } from 'node:util'
+import { CliError } from '../errors.ts'
+import type { Scope } from './targets.ts'
+
+/** @returns undefined when there is none @throws {CliError} `settings_broken` */
+export function readSettings(file: string): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(file))
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') return undefined
+    throw new CliError('settings_broken', `${file} cannot be read: ${message}`)
+  }
+}
+
+/** What a user keeps in a home is theirs; what a project keeps is for all who work on it. */
+const newModes: Record<Scope, number> = { user: 0o600, project: 0o644 }
+
+/**
+ * Where a symbolic link leads, the file there is replaced, and the link stays.
+ * @returns where the former text is kept, undefined when there was no file
+ * @throws {CliError} `settings_broken`
+ */
+export function writeSettings(file: string, text: string, scope: Scope): string | undefined {
+  try {
+    mkdirSync(dirname(file), { recursive: true })
+    const target = followLink(file)
+    const former = statSync(target, { throwIfNoEntry: false })
+    const backup = former && `${target}.sandlot-backup`
+    if (backup !== undefined) {
+      rmSync(backup, { force: true })
+      copyFileSync(target, backup)
+    }
+    replaceFile(target, text, former ? former.mode & 0o7777 : newModes[scope])
+    return backup
+  } catch (error) {
+    throw new CliError('settings_broken', `${file} cannot be written: ${(error as Error).message}`)
+  }
+}
+
+function followLink(file: string): string {
+  try {
+    return realpathSync(file)
+  } catch {
+    // It leads to a file that is still to come, or is none.
+    const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(file) : file
+    return resolve(dirname(file), target)
+  }
+}
+
+function replaceFile(file: string, text: string, mode: number): void {
+  const temporary = `${file}.${crypto.randomUUID()}`
+  try {
+    const descriptor = openSync(temporary, 'wx', 0o600)
+    try {
+      writeFileSync(descriptor, text)
+      // A mode given at creation is cut by the umask.
+      fchmodSync(descriptor, mode)
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+    renameSync(temporary, file)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
+}

@@ -1,0 +1,137 @@
+/** The MCP clients that `mcp init` knows: where each keeps its servers, and in what shape. */
+import { join } from 'node:path'
+import type { Settings } from '../settings.ts'
+
+export type Places = ReturnType<Settings['places']>
+export type Scope = 'project' | 'user'
+
+/** What a client starts, or where it calls. */
+export type Server = { command: string; args: string[] } | { url: string }
+
+export type Entry = Record<string, unknown>
+
+export interface Target {
+  title: string
+  format: 'json' | 'toml'
+  /** The key of the file that holds the servers by their names. */
+  section: string
+  /** Where it may be: the first that exists, else the first. */
+  project?: (places: Places) => string[]
+  user: (places: Places) => string[]
+  /** @returns undefined when it knows no servers over HTTP, or only with the key written out */
+  entry(server: Server): Entry | undefined
+  /** Members of an entry that are ours to change; all else in it is the user's. */
+  own: string[]
+}
+
+/** The key stays in the environment of the client; its settings only name it. */
+const variable = 'SANDLOT_API_KEY'
+const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
+
+/** Where a desktop application keeps its data. */
+const applications = ({ platform, home, config, appData }: Places): string => {
+  if (platform === 'darwin') return join(home, 'Library', 'Application Support')
+  if (platform === 'win32') return appData ?? join(home, 'AppData', 'Roaming')
+  return config
+}
+
+const ownJson = ['type', 'command', 'args', 'url', 'headers']
+
+export const targets: Record<string, Target> = {
+  'claude-code': {
+    title: 'Claude Code',
+    format: 'json',
+    section: 'mcpServers',
+    project: ({ folder }) => [join(folder, '.mcp.json')],
+    user: ({ home }) => [join(home, '.claude.json')],
+    entry: (server) =>
+      'url' in server
+        ? { type: 'http', url: server.url, headers: bearer(`\${${variable}}`) }
+        : { type: 'stdio', ...server },
+    own: ownJson,
+  },
+  'claude-desktop': {
+    title: 'Claude Desktop',
+    format: 'json',
+    section: 'mcpServers',
+    user: (places) => [join(applications(places), 'Claude', 'claude_desktop_config.json')],
+    entry: (server) => ('url' in server ? undefined : server),
+    own: ['command', 'args'],
+  },
+  cursor: {
+    title: 'Cursor',
+    format: 'json',
+    section: 'mcpServers',
+    project: ({ folder }) => [join(folder, '.cursor', 'mcp.json')],
+    user: ({ home }) => [join(home, '.cursor', 'mcp.json')],
+    entry: (server) =>
+      'url' in server ? { url: server.url, headers: bearer(`\${env:${variable}}`) } : server,
+    own: ownJson,
+  },
+  vscode: {
+    title: 'VS Code',
+    format: 'json',
+    section: 'servers',
+    project: ({ folder }) => [join(folder, '.vscode', 'mcp.json')],
+    user: (places) => [join(applications(places), 'Code', 'User', 'mcp.json')],
+    entry: (server) =>
+      'url' in server
+        ? { type: 'http', url: server.url, headers: bearer(`\${env:${variable}}`) }
+        : { type: 'stdio', ...server },
+    own: ownJson,
+  },
+  codex: {
+    title: 'Codex',
+    format: 'toml',
+    section: 'mcp_servers',
+    project: ({ folder }) => [join(folder, '.codex', 'config.toml')],
+    user: ({ home, codexHome }) => [join(codexHome || join(home, '.codex'), 'config.toml')],
+    entry: (server) => ('url' in server ? { url: server.url, bearer_token_env_var: variable } : server),
+    own: ['command', 'args', 'url', 'bearer_token_env_var'],
+  },
+  windsurf: {
+    title: 'Windsurf',
+    format: 'json',
+    section: 'mcpServers',
+    user: ({ home }) => [join(home, '.codeium', 'windsurf', 'mcp_config.json')],
+    entry: (server) =>
+      'url' in server ? { serverUrl: server.url, headers: bearer(`\${env:${variable}}`) } : server,
+    own: ['command', 'args', 'serverUrl', 'headers'],
+  },
+  gemini: {
+    title: 'Gemini CLI',
+    format: 'json',
+    section: 'mcpServers',
+    project: ({ folder }) => [join(folder, '.gemini', 'settings.json')],
+    user: ({ home }) => [join(home, '.gemini', 'settings.json')],
+    entry: (server) => ('url' in server ? { httpUrl: server.url, headers: bearer(`$${variable}`) } : server),
+    own: ['command', 'args', 'httpUrl', 'headers'],
+  },
+  zed: {
+    title: 'Zed',
+    format: 'json',
+    section: 'context_servers',
+    project: ({ folder }) => [join(folder, '.zed', 'settings.json')],
+    user: ({ platform, home, config, appData }) => {
+      if (platform === 'win32') return [join(appData ?? home, 'Zed', 'settings.json')]
+      return [join(platform === 'darwin' ? join(home, '.config') : config, 'zed', 'settings.json')]
+    },
+    entry: (server) => ('url' in server ? undefined : server),
+    own: ['command', 'args'],
+  },
+  opencode: {
+    title: 'opencode',
+    format: 'json',
+    section: 'mcp',
+    project: ({ folder }) => [join(folder, 'opencode.json'), join(folder, 'opencode.jsonc')],
+    user: ({ config }) => [
+      join(config, 'opencode', 'opencode.json'),
+      join(config, 'opencode', 'opencode.jsonc'),
+    ],
+    entry: (server) =>
+      'url' in server
+        ? { type: 'remote', url: server.url, headers: bearer(`{env:${variable}}`), enabled: true }
+        : { type: 'local', command: [server.command, ...server.args], enabled: true },
+    own: ['type', 'command', 'url', 'headers', 'enabled'],
+  },
+}

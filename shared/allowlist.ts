@@ -1,0 +1,119 @@
+/**
+ * The command allowlist: one pure function that decides, for commands of every kind. An entry is
+ * words with single spaces between them: a command's name, and the arguments that it must begin with.
+ * docs/allowlist.md tells the rules, and what a policy over names cannot keep out.
+ */
+
+export type Decision =
+  /** `entry` is the one that lets it run; absent when there is no allowlist. */
+  | { allowed: true; entry?: string }
+  /** `needs` is the shortest entry that would let it run, where one could. */
+  | { allowed: false; reason: string; needs?: string }
+
+/** Stands for exactly one argument, whatever it is. */
+const anyArgument = '*'
+
+/**
+ * Whether a command may run, and which entry says so.
+ * @param allowlist undefined (or null) for none: everything may run
+ * @param command an argv, or a string for /bin/sh
+ */
+export function decide(
+  allowlist: readonly string[] | null | undefined,
+  command: string | readonly string[],
+): Decision {
+  if (!allowlist) return { allowed: true }
+  return typeof command === 'string' ? decideShellString(allowlist) : decideArgv(allowlist, command)
+}
+
+function decideArgv(allowlist: readonly string[], argv: readonly string[]): Decision {
+  const entry = allowlist.find((entry) => matches(entry, argv))
+  if (entry !== undefined) return { allowed: true, entry }
+  const name = argv[0] ?? ''
+  const related = allowlist.filter((entry) => wordsOf(entry)[0] === name)
+  const reason =
+    related.length === 0
+      ? `${quoted(name)} is not on the account's command allowlist.`
+      : `${quoted(name)} is on the account's command allowlist with other arguments alone: ${listed(related)}.`
+  return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
+}
+
+/** A string may do whatever a shell may, so some entry must let a shell run any script. */
+function decideShellString(allowlist: readonly string[]): Decision {
+  const entry = allowlist.find((entry) => {
+    const [name = '', ...rest] = wordsOf(entry)
+    return (
+      shells.has(baseName(name)) &&
+      rest.every((word, at) => word === (at === 0 ? '-c' : anyArgument)) &&
+      rest.length <= 2
+    )
+  })
+  if (entry !== undefined) return { allowed: true, entry }
+  return {
+    allowed: false,
+    reason:
+      'A shell string needs a shell on the account\'s command allowlist, such as "sh", and there is none. ' +
+      'Send the command as a list of arguments instead.',
+    needs: 'sh',
+  }
+}
+
+/** Each word equals the argument in its place, character for character; arguments behind the words are free. */
+function matches(entry: string, argv: readonly string[]): boolean {
+  const words = wordsOf(entry)
+  if (words.length > argv.length) return false
+  return words.every((word, at) => word === argv[at] || (at > 0 && word === anyArgument))
+}
+
+const wordsOf = (entry: string): string[] => entry.split(' ')
+
+const canBeWord = (text: string): boolean => /^[^\s*\p{C}]{1,200}$/u.test(text)
+
+const quoted = (text: string): string => JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+
+const listed = (entries: readonly string[]): string =>
+  entries.slice(0, 5).map(quoted).join(', ') + (entries.length > 5 ? ', …' : '')
+
+const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+
+const namesOf = (text: string): Set<string> => new Set(text.trim().split(/\s+/))
+
+const shells = namesOf('sh bash dash ash zsh ksh mksh fish')
+const interpreters = namesOf(
+  'python perl ruby node nodejs deno bun php lua luajit java jshell awk gawk mawk nawk tclsh wish expect ' +
+    'guile racket Rscript R julia ghci groovy scala swift erl elixir irb ipython octave pwsh',
+)
+const runners = namesOf(
+  'env find xargs busybox toybox nice nohup ionice chrt taskset timeout time setsid stdbuf script watch ' +
+    'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
+    'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
+)
+const runnersWhenBare = namesOf(
+  'git tar zip sed vi vim nvim ex ed emacs nano less more man npm pnpm yarn pip pipx uv cargo go gcc cc ' +
+    'docker podman kubectl sqlite3 psql mysql openssl tcpdump sort split crontab at',
+)
+
+/**
+ * What an operator of a list should know of an entry: through some commands any other can run.
+ * @returns a sentence, or undefined for an entry that nothing is known against
+ */
+export function warningOf(entry: string): string | undefined {
+  const [path = '', ...rest] = wordsOf(entry)
+  // python3.11 and lua5.4 are python and lua.
+  const name = baseName(path)
+  const plain = name.replace(/-?\d+(\.\d+)*$/, '')
+  const isOf = (names: Set<string>) => names.has(name) || names.has(plain)
+  if (isOf(shells))
+    return `${quoted(name)} is a shell: it runs any command, and so the list keeps nothing out.`
+  if (isOf(interpreters)) return `${quoted(name)} is an interpreter: it runs any program that it is given.`
+  if (isOf(runners) || /^ld-linux|^ld-musl/.test(name)) {
+    return `${quoted(name)} starts other commands, whichever its arguments or files name.`
+  }
+  if (rest.length === 0 && isOf(runnersWhenBare)) {
+    return `${quoted(name)} can start other commands. Name the arguments too, as in "${name} ${exampleOf(name)}".`
+  }
+  return undefined
+}
+
+const exampleOf = (name: string): string =>
+  ({ git: 'status', npm: 'run test', tar: '-tf' })[name] ?? '--version'

@@ -1,0 +1,77 @@
+import * as z from 'zod'
+import { endpoint } from './endpoint.ts'
+import { ExecRequest } from './exec.ts'
+import { limits } from './limits.ts'
+import { Text } from './sandboxes.ts'
+
+/** Words with single spaces between them; the first is a command, `*` stands for any one argument. */
+const Entry = Text.trim()
+  .transform((text) => text.replace(/[ \t]+/g, ' '))
+  .pipe(
+    z
+      .string()
+      .min(1, 'must name a command')
+      .max(limits.allowlist.characters)
+      .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, 'must be one line, without control characters')
+      .regex(/^(?!\*)/, 'must begin with the name of a command; to allow every command, clear the allowlist')
+      .refine(
+        (entry) => entry.split(' ').every((word) => word === '*' || !word.includes('*')),
+        'has a * inside a word; a * stands alone, for one whole argument',
+      ),
+  )
+  .meta({
+    description: 'A command and the arguments that it must begin with, such as `git status` or `npm run *`',
+  })
+
+const Allowlist = z
+  .object({
+    commands: z.array(z.string()).nullable().meta({ description: 'null: everything may run' }),
+    warnings: z
+      .array(z.object({ entry: z.string(), message: z.string() }))
+      .meta({ description: 'Entries through which other commands can run' }),
+    refusals: z.array(z.object({ day: z.iso.date(), count: z.int() })).meta({
+      description: `Commands refused on each of the last ${limits.refusalDays} days (UTC) that had any`,
+    }),
+  })
+  .meta({ id: 'Allowlist' })
+export type Allowlist = z.infer<typeof Allowlist>
+
+export const getAllowlist = endpoint('getAllowlist', {
+  summary: "The account's command allowlist",
+  reply: Allowlist,
+  errors: [],
+})
+
+export const setAllowlist = endpoint('setAllowlist', {
+  summary: 'Replace the command allowlist; when it answers, the new one holds everywhere',
+  body: z.strictObject({
+    commands: z
+      .array(Entry)
+      .max(limits.allowlist.entries)
+      .transform((entries) => [...new Set(entries)])
+      .meta({ description: 'An empty list allows no command at all' }),
+  }),
+  reply: Allowlist,
+  errors: [],
+})
+
+export const clearAllowlist = endpoint('clearAllowlist', {
+  summary: 'Remove the command allowlist: everything may run',
+  errors: [],
+})
+
+const AllowlistDecision = z
+  .object({
+    allowed: z.boolean(),
+    entry: z.string().nullable().meta({ description: 'The entry that allows it; null without an allowlist' }),
+    reason: z.string().nullable().meta({ description: 'Why it would be refused' }),
+  })
+  .meta({ id: 'AllowlistDecision' })
+export type AllowlistDecision = z.infer<typeof AllowlistDecision>
+
+export const checkAllowlist = endpoint('checkAllowlist', {
+  summary: 'Whether a command would be allowed, without running it',
+  body: z.strictObject({ command: ExecRequest.shape.command }),
+  reply: AllowlistDecision,
+  errors: [],
+})

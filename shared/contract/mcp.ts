@@ -1,0 +1,176 @@
+/**
+ * What agents get over the Model Context Protocol: the endpoint, and its tools. A tool is a route under
+ * another name: its schemas are made of the route's own, so neither can drift from the other.
+ */
+import * as z from 'zod'
+import { getAccount } from './account.ts'
+import { type Endpoint, endpoint } from './endpoint.ts'
+import { execCommand } from './exec.ts'
+import { createFile, editFile, globFiles, grepFiles, listFiles, viewFile } from './files.ts'
+import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts'
+
+/** What one answer of a tool holds at most; a model pays for every character of it. */
+export const toolLimits = {
+  /** Characters of each stream of a command: half of it head, half tail. */
+  outputCharacters: 30_000,
+  /** Characters of a file's content; the rest is read with start_line. */
+  contentCharacters: 60_000,
+  /** Characters of a list as JSON. */
+  listCharacters: 60_000,
+} as const
+
+const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
+
+export const callMcp = endpoint('callMcp', {
+  summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
+  headers: z.object({
+    accept: z.string().optional().meta({ description: 'Must name application/json and text/event-stream' }),
+    'mcp-protocol-version': z.string().optional(),
+    'mcp-session-id': z
+      .string()
+      .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
+      .optional()
+      .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
+    origin: z.string().optional(),
+    host: z.string().optional(),
+  }),
+  body: z.union([Message, z.array(Message).min(1)], 'must be a JSON-RPC 2.0 message'),
+  reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
+  alsoStatus: 202,
+  errors: ['origin_not_allowed'],
+})
+
+export interface Tool {
+  title: string
+  /** For the model that decides whether to call it. */
+  description: string
+  endpoint: Endpoint
+  readOnly: boolean
+  /** May undo or overwrite what was there. */
+  destructive: boolean
+  /** The same call again changes nothing more. */
+  idempotent: boolean
+  /** Reaches what is outside the service, such as the internet. */
+  openWorld: boolean
+  /** Inputs of the route that make no sense for an agent. */
+  without?: readonly string[]
+  /** Inputs that the tool always needs, since their alternative is left out. */
+  required?: readonly string[]
+  /** Sent along with every call. */
+  always?: Record<string, unknown>
+}
+
+const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
+/** A name that is not UTF-8 is beyond an agent; what redaction hides is none of its business. */
+const named = { without: ['path_base64', 'reveal'] } as const
+
+export const tools = {
+  session_create: {
+    title: 'Create a session',
+    description:
+      'Create a sandbox (a session): an isolated Linux machine that lives until expires_at at most. Do it once, then pass its id as session_id to the other tools. Destroy it when you are done: it counts against a quota.',
+    endpoint: createSandbox,
+    readOnly: false,
+    destructive: false,
+    idempotent: false,
+    openWorld: false,
+  },
+  session_list: {
+    title: 'List sessions',
+    description: 'List sessions, newest first. state "active" shows those that can be used.',
+    endpoint: listSandboxes,
+    ...reads,
+  },
+  session_get: {
+    title: 'Look at a session',
+    description: 'Show one session: whether it is active, when it expires, why it ended.',
+    endpoint: getSandbox,
+    ...reads,
+  },
+  session_destroy: {
+    title: 'Destroy a session',
+    description:
+      'Destroy a session with all its files and processes. It cannot be undone; again is no error.',
+    endpoint: destroySandbox,
+    readOnly: false,
+    destructive: true,
+    idempotent: true,
+    openWorld: false,
+  },
+  exec: {
+    title: 'Run a command',
+    description:
+      'Run a command in a session and wait for its end. command is a list of arguments that runs as it is, or a string for /bin/sh -c. A command that fails is a result, not an error: look at status and exit_code. It is ended after timeout_ms (60000 by default). Long output is cut in the middle.',
+    endpoint: execCommand,
+    readOnly: false,
+    destructive: true,
+    idempotent: false,
+    openWorld: true,
+    without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
+    // Whoever cancels a tool has left: nobody comes back for the command.
+    always: { grace_ms: 0 },
+  },
+  file_view: {
+    title: 'Read a file',
+    description:
+      'Read a file of a session, or the lines start_line to end_line of it. When truncated is true, read on with start_line.',
+    endpoint: viewFile,
+    ...reads,
+    without: [...named.without, 'reveal'],
+    required: ['path'],
+  },
+  file_create: {
+    title: 'Write a file',
+    description:
+      'Write a file whole, folders on its way included. One that exists is refused unless overwrite is true.',
+    endpoint: createFile,
+    readOnly: false,
+    destructive: true,
+    idempotent: true,
+    openWorld: false,
+    ...named,
+    required: ['path', 'content'],
+  },
+  file_edit: {
+    title: 'Edit a file',
+    description:
+      'Replace exact text in a file. old must be in it exactly once, white space included, unless replace_all is true.',
+    endpoint: editFile,
+    readOnly: false,
+    destructive: true,
+    idempotent: false,
+    openWorld: false,
+    ...named,
+    required: ['path', 'old', 'new'],
+  },
+  file_list: {
+    title: 'List a directory',
+    description: 'List the entries of a directory, of /workspace without a path.',
+    endpoint: listFiles,
+    ...reads,
+    ...named,
+  },
+  file_glob: {
+    title: 'Find files by name',
+    description: 'Find paths by a pattern such as **/*.ts: *, ?, [a-z], {a,b}, and ** for any depth.',
+    endpoint: globFiles,
+    ...reads,
+    ...named,
+  },
+  file_grep: {
+    title: 'Search in files',
+    description:
+      'Find lines that match a POSIX extended regular expression, in all files below path; include limits them by a glob.',
+    endpoint: grepFiles,
+    ...reads,
+    ...named,
+  },
+  whoami: {
+    title: 'Account and limits',
+    description: 'The account, the sandbox-hours it used this month, how many sessions it may have at once.',
+    endpoint: getAccount,
+    ...reads,
+  },
+} as const satisfies Record<string, Tool>
+
+export type ToolName = keyof typeof tools

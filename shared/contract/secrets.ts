@@ -1,0 +1,49 @@
+import * as z from 'zod'
+import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+import { limits } from './limits.ts'
+import { Text } from './sandboxes.ts'
+
+export const SecretName = z
+  .string()
+  .max(255)
+  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _')
+
+const Secret = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    sandbox_id: z.string().nullable().meta({ description: 'null for one that all sandboxes get' }),
+    created_at: Time.meta({ description: 'When this value was set' }),
+  })
+  .meta({ id: 'Secret', description: 'A secret without its value, which no answer ever holds' })
+export type Secret = z.infer<typeof Secret>
+
+export const createSecret = endpoint('createSecret', {
+  summary: 'Set a secret: an environment variable of every command that starts from now on',
+  body: z.strictObject({
+    name: SecretName,
+    value: Text.min(1)
+      .refine(
+        (text) => Buffer.byteLength(text) <= limits.secretBytes,
+        `must have at most ${limits.secretBytes} bytes`,
+      )
+      .meta({ description: 'Replaces the one of before' }),
+    sandbox_id: Id.optional().meta({ description: "For one sandbox alone, over the account's of this name" }),
+  }),
+  reply: Secret,
+  errors: ['not_found', 'sandbox_destroyed'],
+})
+
+export const listSecrets = endpoint('listSecrets', {
+  summary: "List the names of the account's secrets and its sandboxes', newest first",
+  query: Page.extend({ sandbox_id: Id.optional().meta({ description: 'Those of one sandbox alone' }) }),
+  reply: listOf(Secret),
+  errors: ['not_found'],
+})
+
+export const deleteSecret = endpoint('deleteSecret', {
+  summary: 'Delete a secret of the account, or of one sandbox; commands that run keep it',
+  params: z.object({ name: SecretName }),
+  query: z.strictObject({ sandbox_id: Id.optional() }),
+  errors: ['not_found'],
+})

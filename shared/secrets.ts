@@ -1,0 +1,2 @@
+/** What a secret's value is sealed for. */
+export const secretPlace = (secretId: string) => `secret ${secretId}`

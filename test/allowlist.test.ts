@@ -1,0 +1,126 @@
+/** The rules of docs/allowlist.md, one line each, and the ways around them that people try. */
+import { describe, expect, test } from 'vitest'
+import { decide, warningOf } from '../shared/allowlist.ts'
+import { waysAround, waysAroundList } from './allowlist-ways-around.ts'
+
+describe('what an entry matches', () => {
+  test.each<[string, string[], boolean]>([
+    ['ls', ['ls'], true],
+    ['ls', ['ls', '-la', '/'], true],
+    ['ls', ['lsof'], false],
+    ['ls', ['/bin/ls'], false],
+    ['ls', ['./ls'], false],
+    ['/bin/ls', ['/bin/ls', '-la'], true],
+    ['/bin/ls', ['ls'], false],
+    ['/bin/ls', ['/usr/../bin/ls'], false],
+    ['./build.sh', ['./build.sh'], true],
+    ['git status', ['git', 'status'], true],
+    ['git status', ['git', 'status', '--short', 'any', 'more'], true],
+    ['git status', ['git', 'stat'], false],
+    ['git status', ['git'], false],
+    ['git status', ['git', '--no-pager', 'status'], false],
+    ['git status', ['git status'], false],
+    ['npm run *', ['npm', 'run', 'test'], true],
+    ['npm run *', ['npm', 'run', 'test', '--', '--watch'], true],
+    ['npm run *', ['npm', 'run', ''], true],
+    ['npm run *', ['npm', 'run'], false],
+    ['npm * --dry-run', ['npm', 'publish', '--dry-run'], true],
+    ['npm * --dry-run', ['npm', 'publish', 'a', '--dry-run'], false],
+    ['sh', ['sh', '-c', 'anything'], true],
+    ['bash build.sh', ['bash', 'build.sh', 'x'], true],
+    ['bash build.sh', ['bash', '-c', 'build.sh'], false],
+  ])('%j and %j: %s', (entry, argv, allowed) => {
+    expect(decide([entry], argv).allowed).toBe(allowed)
+  })
+})
+
+describe('a shell string runs when an entry lets a shell run any script', () => {
+  test.each<[string, boolean]>([
+    ['sh', true],
+    ['bash', true],
+    ['/usr/bin/dash', true],
+    ['sh -c', true],
+    ['sh -c *', true],
+    ['sh -e', false],
+    ['sh -c ls', false],
+    ['bash build.sh', false],
+    ['shred', false],
+    ['env', false],
+  ])('%j: %s', (entry, allowed) => {
+    expect(decide(['ls', entry], 'ls; id')).toMatchObject(
+      allowed
+        ? { allowed, entry }
+        : {
+            allowed,
+            needs: 'sh',
+            reason: expect.stringMatching(/shell string needs a shell.*list of arguments/),
+          },
+    )
+  })
+})
+
+test('without an allowlist everything runs, with an empty one nothing does', () => {
+  for (const command of ['rm -rf /', ['rm', '-rf', '/']]) {
+    expect(decide(undefined, command)).toEqual({ allowed: true })
+    expect(decide(null, command)).toEqual({ allowed: true })
+    expect(decide([], command)).toMatchObject({ allowed: false })
+  }
+})
+
+test('the first entry that allows a command is named', () => {
+  expect(decide(['ls', 'git *', 'git status'], ['git', 'status'])).toEqual({ allowed: true, entry: 'git *' })
+})
+
+test('a refusal names the command, what it may do instead, and no argument', () => {
+  expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
+    allowed: false,
+    reason: `"git" is on the account's command allowlist with other arguments alone: "git status", "git log".`,
+    needs: 'git',
+  })
+  expect(decide(['ls'], ['rm', 'hunter2'])).toEqual({
+    allowed: false,
+    reason: `"rm" is not on the account's command allowlist.`,
+    needs: 'rm',
+  })
+  // No entry can be made of it.
+  expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
+})
+
+test('there are at least 60 ways around a list to try', () => {
+  expect(waysAround.length).toBeGreaterThanOrEqual(60)
+  expect(new Set(waysAround.map(([, command]) => JSON.stringify(command))).size).toBe(waysAround.length)
+})
+
+test.each(waysAround)('%s is no way around', (_, command) => {
+  expect(decide(waysAroundList, command).allowed).toBe(false)
+})
+
+test.each([
+  'sh',
+  '/bin/bash',
+  'python3',
+  'python3.11',
+  'python3 script.py',
+  'node',
+  'perl',
+  'awk',
+  'env',
+  'env FOO=1 ls',
+  '/usr/bin/env',
+  'find',
+  'find . -name',
+  'xargs',
+  'busybox',
+  'busybox ls',
+  'timeout',
+  'make',
+  'git',
+  'tar',
+  'vim',
+])('%j is warned of', (entry) => {
+  expect(warningOf(entry)).toMatch(/runs any|other commands/)
+})
+
+test.each(['ls', 'cat', 'git status', 'npm run *', '/bin/echo', 'pytest'])('%j is not warned of', (entry) => {
+  expect(warningOf(entry)).toBeUndefined()
+})

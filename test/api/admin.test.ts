@@ -1,0 +1,184 @@
+/** What an operator does with `npm run admin`, and what the accounts feel of it. */
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { readLimits } from '../../scripts/admin/limits.ts'
+import { root } from '../../scripts/root.mjs'
+import { listWorkers } from '../../shared/directory.ts'
+import { type Account, callAs, type Refusal } from '../world/account.ts'
+import { startWorld } from '../world/index.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
+
+/** Needs the database's address and nothing else. */
+async function admin(...args: string[]) {
+  const child = spawn(process.execPath, ['scripts/admin.ts', ...args], {
+    cwd: root,
+    env: { PATH: process.env.PATH, DATABASE_URL: world.settings.databaseUrl },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const code = new Promise<number | null>((resolve) => child.on('close', resolve))
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+  return { code: await code, stdout, stderr }
+}
+
+const codeOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'success',
+    (refusal: Refusal) => refusal.code,
+  )
+
+/** What a process remembers of a key is gone by then; longer is a failure. */
+const withinASecond = (probe: () => Promise<boolean>) => world.eventually(probe, 1_000)
+
+const create = async (account: Account) => (await account.call('createSandbox')).body.id
+
+test("an account's own limits take the place of the settings within a second, and go with --reset", async () => {
+  const alice = await world.account()
+  const { body: before } = await alice.call('getAccount')
+  const flags = ['--concurrent', '1', '--hours', '0.5', '--seconds', '7200']
+  const set = await admin('limits', alice.email, ...flags, '--sandbox-ops', '5', '--sandbox-lifecycle', '2')
+  expect(set).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^concurrent +1\nhours +0.5\nseconds +7200\n/),
+  })
+  await withinASecond(async () => {
+    const { body } = await alice.call('getAccount')
+    return (
+      body.concurrent.limit === 1 &&
+      body.usage.limit === 0.5 &&
+      JSON.stringify(Object.values(body.limits)) === '[7200,5,2]'
+    )
+  })
+  const { body, headers } = await alice.call('createSandbox', { body: { ttl_seconds: 7200 } })
+  expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(7_200_000)
+  expect(headers.get('x-ratelimit-limit')).toBe('2')
+  expect(await codeOf(alice.call('createSandbox', { body: { ttl_seconds: 7201 } }))).toBe('invalid_request')
+  expect(await codeOf(alice.call('createSandbox'))).toBe('rate_limited')
+  await admin('limits', alice.email, '--sandbox-lifecycle', 'default')
+  await withinASecond(
+    async () => (await codeOf(alice.call('createSandbox'))) === 'concurrent_sandbox_limit_reached',
+  )
+  expect(await admin('limits', alice.email, '--reset')).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^(\S+ +default \([A-Z_]+\)\n){5}$/),
+  })
+  await withinASecond(async () => {
+    const { usage, concurrent, limits } = (await alice.call('getAccount')).body
+    return (
+      JSON.stringify([usage.limit, concurrent.limit, limits]) ===
+      JSON.stringify([before.usage.limit, before.concurrent.limit, before.limits])
+    )
+  })
+})
+
+test('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
+  const [alice, bob] = [await world.account(), await world.account()]
+  const sandboxes = [await create(alice), await create(alice)]
+  const bobs = await create(bob)
+  expect(await admin('suspend', alice.email)).toMatchObject({
+    code: 0,
+    stdout: `${alice.email} is suspended; sandboxes ended: 2.\n`,
+  })
+  await withinASecond(async () => (await codeOf(alice.call('getAccount'))) === 'account_suspended')
+  const { email, password } = alice
+  expect(await codeOf(callAs(world, {}, 'logIn', { body: { email, password } }))).toBe('account_suspended')
+  expect(await codeOf(alice.call('listApiKeys'))).toBe('account_suspended')
+  // The pods are gone, without any job that told of them.
+  await world.eventually(async () => {
+    const rows = await world.db.query('select destroy_reason, reaped_at from sandbox where id in (?)', [
+      sandboxes,
+    ])
+    return rows.every((row) => row.destroy_reason === 'suspended' && row.reaped_at !== null)
+  }, 20_000)
+  expect((await bob.call('getSandbox', { params: { id: bobs } })).body.state).toBe('active')
+
+  expect(await admin('unsuspend', alice.email)).toMatchObject({ code: 0 })
+  await withinASecond(async () => (await codeOf(alice.call('getAccount'))) === 'success')
+  const { body } = await alice.call('listSandboxes', { query: { state: 'destroyed' } })
+  expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
+})
+
+test('a deleted account is gone with all that it had, and its address can sign up again', async () => {
+  const alice = await world.account()
+  const id = await create(alice)
+  await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
+  await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value', sandbox_id: id } })
+  await alice.call('execCommand', { params: { id }, body: { command: 'true' } })
+  await alice.call('setAllowlist', { body: { commands: [] } })
+  await codeOf(alice.call('execCommand', { params: { id }, body: { command: 'true' } }))
+  expect(await admin('delete', alice.email)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--yes'),
+  })
+  expect(await codeOf(alice.call('getAccount'))).toBe('success')
+
+  const deleted = await admin('delete', alice.email, '--yes')
+  expect(deleted).toMatchObject({ code: 0, stdout: `${alice.email} is deleted.\n` })
+  for (const table of ['api_key', 'sandbox', 'secret', 'command_refusal', 'idempotency_key']) {
+    expect(await world.db.query(`select * from ${table} where account_id = ?`, [alice.id]), table).toEqual([])
+  }
+  await withinASecond(async () => (await codeOf(alice.call('getAccount'))) === 'invalid_credentials')
+  expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
+  const again = await world.account({ email: alice.email })
+  expect(again.id).not.toBe(alice.id)
+})
+
+test('an account that is being deleted stays suspended, and waits for the last pod', async () => {
+  await using slow = await startWorld({ workers: 0 })
+  const alice = await slow.account()
+  await slow.db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at)
+     values ('sbx_of_alice', ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    [alice.id],
+  )
+  await slow.db.query(
+    'update account set suspended_at = sandlot_now(), deleted_at = sandlot_now() where id = ?',
+    [alice.id],
+  )
+  const env = { DATABASE_URL: slow.settings.databaseUrl }
+  const child = spawn(process.execPath, ['scripts/admin.ts', 'unsuspend', alice.email], { cwd: root, env })
+  expect(await text(child.stderr)).toContain('being deleted')
+  await slow.startWorker({ SWEEP_SECONDS: '0.1' })
+  // Several passes: the sandbox is active, so its account stays.
+  await slow.eventually(async () => (await listWorkers(slow.redis)).length === 1, 10_000)
+  const rows = () => slow.db.query('select id from account where id = ?', [alice.id])
+  expect(await rows()).toHaveLength(1)
+  await slow.db.query(
+    `update sandbox set destroyed_at = sandlot_now(), destroy_reason = 'suspended' where id = 'sbx_of_alice'`,
+  )
+  await slow.eventually(async () => (await rows()).length === 0, 20_000)
+})
+
+test('every account is listed with its state, its sandboxes, its hours and its own limits', async () => {
+  const [alice, bob] = [await world.account(), await world.account()]
+  await create(alice)
+  await admin('limits', alice.email, '--hours', '3')
+  await admin('suspend', bob.email)
+  const { code, stdout } = await admin('accounts')
+  expect(code).toBe(0)
+  const lines = stdout.split('\n')
+  expect(lines[0]).toMatch(/^EMAIL +ID +SINCE +STATE +SANDBOXES +HOURS +OWN LIMITS$/)
+  expect(lines.find((line) => line.startsWith(alice.email))).toMatch(/ active +1 +0\.0\d +hours=3$/)
+  expect(lines.find((line) => line.startsWith(bob.email))).toMatch(/ suspended +0 +0\.00$/)
+})
+
+test.each([
+  [[], 2, 'Usage'],
+  [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
+  [['suspend', 'a@b.c', '--hours', '1'], 2, '--hours does not go with suspend'],
+] as const)('%j is refused in words', async (args, code, words) => {
+  expect(await admin(...args)).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(words) })
+})
+
+test.each([
+  ['concurrent', '-1'],
+  ['concurrent', '1.5'],
+  ['seconds', '0'],
+  ['seconds', '86401'],
+  ['hours', 'many'],
+  ['sandbox-ops', ''],
+])('--%s %s is no limit', (name, value) => {
+  expect(() => readLimits({ [name]: value })).toThrow(`--${name} ${value} is not a`)
+})

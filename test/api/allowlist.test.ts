@@ -1,0 +1,197 @@
+/** The command allowlist over HTTP: set, checked, obeyed by every kind of command, counted. */
+import { describe, expect, test } from 'vitest'
+import { newSandboxId } from '../../shared/ids.ts'
+import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
+import type { Account, Refusal } from '../world/account.ts'
+import { shareWorld } from '../world/shared.ts'
+
+/** Nothing runs here: what is allowed fails for want of a worker, which is another code. */
+const world = shareWorld({ workers: 0, apis: 2 })
+
+/** A sandbox that looks as if it ran. */
+async function sandboxOf({ id }: Account): Promise<{ id: string }> {
+  const sandboxId = newSandboxId()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, ready_at, expires_at)
+     values (?, ?, 'any', sandlot_now(), sandlot_now(), sandlot_now() + interval '1 hour')`,
+    [sandboxId, id],
+  )
+  return { id: sandboxId }
+}
+
+/** An account that has had this list from the start, so that no process remembers another. */
+async function accountWith(commands: string[]): Promise<Account> {
+  const account = await world.account()
+  await world.db.query('update account set allowlist = ?::jsonb where id = ?', [
+    JSON.stringify(commands),
+    account.id,
+  ])
+  return account
+}
+
+const codeOf = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'success',
+    (refusal: Refusal) => refusal.code,
+  )
+
+test('an account has no allowlist until it sets one, and none again when it clears it', async () => {
+  const alice = await world.account()
+  expect((await alice.call('getAllowlist')).body).toEqual({ commands: null, warnings: [], refusals: [] })
+  const commands = ['ls', '  git   status ', 'env', 'ls']
+  const set = await alice.call('setAllowlist', { body: { commands } })
+  expect(set.body).toEqual({
+    commands: ['ls', 'git status', 'env'],
+    warnings: [{ entry: 'env', message: expect.stringContaining('other commands') }],
+    refusals: [],
+  })
+  expect((await alice.call('getAllowlist')).body).toEqual(set.body)
+  expect((await alice.call('clearAllowlist')).status).toBe(204)
+  expect((await alice.call('getAllowlist')).body.commands).toBeNull()
+})
+
+test('an allowlist is of its account alone', async () => {
+  const [alice, bob] = [await accountWith([]), await world.account()]
+  expect((await bob.call('getAllowlist')).body.commands).toBeNull()
+  const check = (account: Account) => account.call('checkAllowlist', { body: { command: ['ls'] } })
+  expect((await check(alice)).body.allowed).toBe(false)
+  expect((await check(bob)).body).toEqual({ allowed: true, entry: null, reason: null })
+})
+
+test.each([
+  ['', 'must name a command'],
+  ['   ', 'must name a command'],
+  ['*', 'clear the allowlist'],
+  ['* --version', 'clear the allowlist'],
+  ['npm run test:*', 'stands alone'],
+  ['l*', 'stands alone'],
+  ['ls\nid', 'one line'],
+  ['ls\u200b', 'one line'],
+  ['x'.repeat(201), '200'],
+])('the entry %j is refused in words', async (entry, words) => {
+  const alice = await world.account()
+  await expect(alice.call('setAllowlist', { body: { commands: ['ls', entry] } })).rejects.toMatchObject({
+    code: 'invalid_request',
+    problem: { errors: [{ path: 'commands.1', message: expect.stringContaining(words) }] },
+  })
+  expect((await alice.call('getAllowlist')).body.commands).toBeNull()
+})
+
+test('a check tells the entry that decides, runs nothing and counts nothing', async () => {
+  const alice = await accountWith(['ls', 'git status'])
+  const check = async (command: string | string[]) =>
+    (await alice.call('checkAllowlist', { body: { command } })).body
+  expect(await check(['git', 'status', '-s'])).toEqual({ allowed: true, entry: 'git status', reason: null })
+  expect(await check(['git', 'push'])).toMatchObject({
+    allowed: false,
+    entry: null,
+    reason: expect.stringContaining('"git"'),
+  })
+  expect(await check('ls')).toMatchObject({ allowed: false, reason: expect.stringContaining('shell') })
+  expect((await alice.call('getAllowlist')).body.refusals).toEqual([])
+})
+
+describe('in the foreground, as events, in the background and with a terminal', () => {
+  const kinds = [
+    { body: {} },
+    { body: {}, headers: { accept: 'text/event-stream' } },
+    { body: { background: true } },
+    { body: { tty: true } },
+  ]
+
+  test('every way around is refused, named and counted', async () => {
+    const alice = await accountWith(waysAroundList)
+    const params = await sandboxOf(alice)
+    let count = 0
+    for (const [name, command] of waysAround) {
+      const kind = kinds[count % kinds.length]!
+      const call = alice.call('execCommand', {
+        params,
+        body: { command, ...kind.body },
+        headers: kind.headers ?? {},
+      })
+      const refusal = await call.catch((error: Refusal) => error)
+      expect(refusal, name).toMatchObject({
+        status: 403,
+        code: 'command_not_allowed',
+        problem: { command: typeof command === 'string' ? '/bin/sh -c' : command[0] },
+      })
+      count++
+    }
+    const { body } = await alice.call('getAllowlist')
+    expect(body.refusals.reduce((sum, { count }) => sum + count, 0)).toBe(count)
+  })
+
+  test('what is on the list passes', async () => {
+    const alice = await accountWith(['ls', 'git status'])
+    const params = await sandboxOf(alice)
+    for (const { body, headers } of kinds) {
+      for (const command of [
+        ['ls', '-la'],
+        ['git', 'status'],
+      ]) {
+        const call = alice.call('execCommand', { params, body: { command, ...body }, headers: headers ?? {} })
+        expect(await codeOf(call)).toBe('unavailable')
+      }
+    }
+    expect((await alice.call('getAllowlist')).body.refusals).toEqual([])
+  })
+})
+
+test('a command of an agent is refused by the same rule', async () => {
+  const alice = await accountWith(['ls'])
+  const { id } = await sandboxOf(alice)
+  const answer = await fetch(`${world.url()}/v1/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${alice.key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'exec', arguments: { session_id: id, command: ['rm', '-rf', '/'] } },
+    }),
+  })
+  const text = await answer.text()
+  expect(text).toContain('command_not_allowed')
+  expect(text).toContain("is not on the account's command allowlist")
+})
+
+test('once a list was set, no API process obeys the one of before', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const run = (api: number) => codeOf(alice.call('execCommand', { params, body: { command: ['id'] }, api }))
+  for (const commands of [['ls'], ['id']]) {
+    // Both remember the list of before.
+    await Promise.all([run(0), run(1)])
+    await alice.call('setAllowlist', { body: { commands } })
+    const expected = commands.includes('id') ? 'unavailable' : 'command_not_allowed'
+    expect(await Promise.all([run(0), run(1)])).toEqual([expected, expected])
+  }
+  await alice.call('clearAllowlist')
+  expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
+})
+
+test('files are always allowed, and an unknown sandbox is still unknown', async () => {
+  const alice = await accountWith([])
+  const params = await sandboxOf(alice)
+  expect(await codeOf(alice.call('viewFile', { params, query: { path: 'a' } }))).toBe('unavailable')
+  const nobodys = alice.call('execCommand', { params: { id: newSandboxId() }, body: { command: ['id'] } })
+  expect(await codeOf(nobodys)).toBe('not_found')
+})
+
+test('refusals are shown for a month, by day', async () => {
+  const alice = await accountWith([])
+  const params = await sandboxOf(alice)
+  await world.db.query(
+    `insert into command_refusal (account_id, day, count)
+     select ?, (sandlot_now() at time zone 'UTC')::date - days, days from unnest(array[30, 31, 32]) as days`,
+    [alice.id],
+  )
+  await codeOf(alice.call('execCommand', { params, body: { command: ['id'] } }))
+  const { body } = await alice.call('getAllowlist')
+  expect(body.refusals.map(({ count }) => count)).toEqual([1, 30])
+})

@@ -1,0 +1,200 @@
+/** A WebSocket to a command: a terminal, or the plain streams. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import type { Account } from '../world/account.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { median } from '../world/measure.ts'
+
+describeOnBothDrivers('attaching to a command', (driver) => {
+  let world: World
+  let alice: Account
+  let id: string
+
+  beforeAll(async () => {
+    world = await startWorld({ driver })
+    alice = await world.account()
+    id = (await alice.call('createSandbox')).body.id
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const start = async (body: ExecRequest) => {
+    const answer = await alice.call('execCommand', { params: { id }, body })
+    expect(answer.status).toBe(202)
+    return answer.body.id
+  }
+  const open = (execId: string, as: Account = alice) => attach(world, as, id, execId)
+  /** A command with a terminal, ready to be typed to. */
+  const shell = async (more: Partial<ExecRequest> = {}) => {
+    const line = await open(await start({ command: ['sh'], tty: true, env: { PS1: '> ' }, ...more }))
+    await line.shows('> ')
+    return line
+  }
+
+  test('a shell with a terminal is typed to, shows what it does, and its end is told', async () => {
+    const line = await shell()
+    line.type('test -t 0 && test -t 1 && echo is-$((40+2))\n')
+    await line.shows('is-42')
+    line.type('exit 7\n')
+    const { exit, code } = await line.end()
+    expect(exit).toMatchObject({ type: 'exit', status: 'exited', exit_code: 7, signal: null })
+    expect(exit).not.toHaveProperty('stdout')
+    expect(code).toBe(1000)
+    expect(line.stderr()).toBe('')
+  })
+
+  test('nothing of the command’s text is echoed', async () => {
+    const line = await open(
+      await start({ command: 'read x; echo "end $x"', tty: true, env: { SECRET: 'canary' } }),
+    )
+    line.type('word\n')
+    await line.shows('end word')
+    await line.end()
+    expect(line.stdout()).not.toMatch(/canary|read x|eval/)
+  })
+
+  test('the terminal has the size asked for, and takes another', async () => {
+    const line = await shell({ rows: 33, columns: 99 })
+    line.type('stty size\n')
+    await line.shows('33 99')
+    line.send({ type: 'resize', rows: 50, columns: 132 })
+    // The size is set by another way than what is typed goes.
+    await world.eventually(async () => {
+      line.type('stty size\n')
+      return line.stdout().includes('50 132')
+    }, 5_000)
+    line.type('exit\n')
+    await line.end()
+  })
+
+  test('Ctrl-C is a key, and ends what runs in the shell but not the shell', async () => {
+    const line = await shell()
+    line.type('sleep 1000\n')
+    await line.shows('sleep 1000')
+    line.type('\x03')
+    await line.shows('> ')
+    line.type('echo still-$((1+1)); exit\n')
+    await line.shows('still-2')
+    await line.end()
+  })
+
+  test('a key is shown within 30 ms at the median', async () => {
+    const line = await open(await start({ command: ['cat'], tty: true }))
+    const figures: number[] = []
+    for (let index = 0; index < 60; index++) {
+      const key = 'abcdefghij'[index % 10]!
+      const startedAt = performance.now()
+      line.type(key)
+      await line.shows(key)
+      figures.push(performance.now() - startedAt)
+    }
+    console.info(`keystroke on ${driver}: ${median(figures).toFixed(1)} ms at the median`)
+    expect(median(figures)).toBeLessThan(30)
+    line.send({ type: 'signal', signal: 'KILL' })
+    expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
+  }, 20_000)
+
+  test('without a terminal the streams are apart, and eof is told', async () => {
+    const execId = await start({ command: 'cat; echo err >&2; exit 2', background: true })
+    const line = await open(execId)
+    line.type(Buffer.from([0, 255, 10]))
+    line.send({ type: 'eof' })
+    expect((await line.end()).exit).toMatchObject({ exit_code: 2, stdout_bytes: 3, stderr_bytes: 4 })
+    expect(line.bytes('stdout')).toEqual(Buffer.from([0, 255, 10]))
+    expect(line.stderr()).toBe('err\n')
+  })
+
+  test('is refused in plain HTTP, as every route refuses', async () => {
+    const execId = await start({ command: ['cat'], background: true })
+    const bob = await world.account()
+    await expect(open(execId, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
+    await expect(open(execId, { ...alice, key: 'nonsense' })).rejects.toMatchObject({ status: 401 })
+    await expect(alice.open('attachExec', { params: { id, exec_id: execId } })).rejects.toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+    })
+    await alice.call('stopExec', { params: { id, exec_id: execId }, query: { signal: 'KILL' } })
+    await world.eventually(
+      () =>
+        open(execId).then(
+          () => false,
+          (error) => error.status === 409 && error.code === 'exec_finished',
+        ),
+      5_000,
+    )
+  })
+
+  test('a request for another protocol on any other route is served as if it had not asked', async () => {
+    const response = await fetch(`${world.url()}/v1/openapi.json`)
+    expect(response.status).toBe(200)
+    const socket = new WebSocket(`${world.url().replace('http', 'ws')}/v1/account`, {
+      headers: { authorization: `Bearer ${alice.key}` },
+    })
+    const refusal = await new Promise((resolve) => {
+      socket.on('unexpected-response', (_, response) => resolve(response.statusCode))
+      socket.on('error', resolve)
+    })
+    expect(refusal).toBe(200)
+  })
+
+  test('a sandbox that is destroyed tells it on the socket', async () => {
+    const other = (await alice.call('createSandbox')).body.id
+    const { body } = await alice.call('execCommand', {
+      params: { id: other },
+      body: { command: ['cat'], tty: true },
+    })
+    const line = await attach(world, alice, other, body.id)
+    await alice.call('destroySandbox', { params: { id: other } })
+    expect((await line.end()).exit).toMatchObject({ status: 'killed', reason: 'requested' })
+  }, 60_000)
+})
+
+/** @throws the refusal */
+async function attach(world: World, account: Account, id: string, execId: string) {
+  const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${id}/exec/${execId}/attach`
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${account.key}` } })
+  const received: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] }
+  const text = (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]).toString()
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came
+  let exit: any
+  let seen = 0
+  let look = () => {}
+  socket.on('message', (data: Buffer, isBinary) => {
+    if (isBinary) received[data[0] === 2 ? 'stderr' : 'stdout'].push(data.subarray(1))
+    else exit = JSON.parse(String(data))
+    look()
+  })
+  const closed = new Promise<number>((resolve) => socket.on('close', resolve))
+  await new Promise<void>((resolve, reject) => {
+    socket.on('open', resolve)
+    socket.on('error', reject)
+    socket.on('unexpected-response', (_, response) => {
+      let body = ''
+      response.on('data', (chunk) => {
+        body += chunk
+      })
+      response.on('end', () => reject({ status: response.statusCode, ...JSON.parse(body) }))
+    })
+  })
+  return {
+    type: (keys: string | Buffer) => socket.send(Buffer.from(keys as string)),
+    send: (message: object) => socket.send(JSON.stringify(message)),
+    bytes: (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]),
+    stdout: () => text('stdout'),
+    stderr: () => text('stderr'),
+    /** Waits until it is shown after what earlier calls waited for. */
+    shows: (words: string) =>
+      new Promise<void>((resolve, reject) => {
+        look = () => {
+          const at = text('stdout').indexOf(words, seen)
+          if (at < 0) return
+          seen = at + words.length
+          resolve()
+        }
+        look()
+        void closed.then(() => reject(new Error(`closed without showing ${words}: ${text('stdout')}`)))
+      }),
+    end: async () => ({ code: await closed, exit }),
+  }
+}

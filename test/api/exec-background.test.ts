@@ -1,0 +1,197 @@
+/** Commands in the background: listed, looked at, fed, read, stopped. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { newExecId } from '../../shared/ids.ts'
+import type { Account } from '../world/account.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+describeOnBothDrivers('a command in the background', (driver) => {
+  let world: World
+  let alice: Account
+  let id: string
+
+  beforeAll(async () => {
+    world = await startWorld({ driver })
+    alice = await world.account()
+    id = (await alice.call('createSandbox')).body.id
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const start = async (body: ExecRequest) => {
+    const answer = await alice.call('execCommand', { params: { id }, body: { background: true, ...body } })
+    expect(answer.status).toBe(202)
+    expect(answer.body).toMatchObject({ status: 'running', exit_code: null })
+    expect(answer.headers.get('location')).toBe(`/v1/sandboxes/${id}/exec/${answer.body.id}`)
+    return { id, exec_id: answer.body.id }
+  }
+  type Params = Awaited<ReturnType<typeof start>>
+  const get = async (params: Params) => (await alice.call('getExec', { params })).body
+  const ended = (params: Params) =>
+    world.eventually(async () => {
+      const result = await get(params)
+      return result.status === 'running' ? undefined : result
+    }, 10_000)
+  const write = (params: Params, text: string, query: { offset?: number; eof?: 'true' } = {}) =>
+    alice.call('writeExecStdin', { params, query, bytes: Buffer.from(text) })
+  const output = async (params: Params, range?: string, stream: 'stdout' | 'stderr' = 'stdout') => {
+    const headers: Record<string, string> = range ? { range } : {}
+    const response = await alice.open('readExecOutput', { params, query: { stream }, headers })
+    return {
+      status: response.status,
+      range: response.headers.get('content-range'),
+      text: await response.text(),
+    }
+  }
+
+  test('answers with its id at once, and with its result so far later on', async () => {
+    const params = await start({ command: 'echo so far; cat; echo the end' })
+    await world.eventually(async () => (await get(params)).stdout === 'so far\n', 5_000)
+    expect(await get(params)).toMatchObject({ status: 'running', exit_code: null, stdout_bytes: 7 })
+    await write(params, '', { eof: 'true' })
+    expect(await ended(params)).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'so far\nthe end\n' })
+  })
+
+  test('is fed bytes that say where they belong: a repeated request feeds nothing twice', async () => {
+    const params = await start({ command: ['cat'] })
+    expect((await write(params, 'one ')).body).toEqual({ offset: 4, eof: false })
+    expect((await write(params, 'two ', { offset: 4 })).body).toEqual({ offset: 8, eof: false })
+    expect((await write(params, 'two ', { offset: 4 })).body).toEqual({ offset: 8, eof: false })
+    expect((await write(params, 'wo three', { offset: 5 })).body).toEqual({ offset: 13, eof: false })
+    await expect(write(params, 'x', { offset: 14 })).rejects.toMatchObject({
+      status: 409,
+      code: 'stdin_offset_conflict',
+      problem: { offset: 13 },
+    })
+    expect((await write(params, '', {})).body).toEqual({ offset: 13, eof: false })
+    expect((await write(params, '!', { offset: 13, eof: 'true' })).body).toEqual({ offset: 14, eof: true })
+    expect((await write(params, '!', { offset: 13, eof: 'true' })).body).toEqual({ offset: 14, eof: true })
+    expect(await ended(params)).toMatchObject({ stdout: 'one two three!', exit_code: 0 })
+    await expect(write(params, 'x')).rejects.toMatchObject({ status: 409, code: 'exec_finished' })
+  })
+
+  test('takes bytes as they are sent, while the request still runs', async () => {
+    const params = await start({ command: ['cat'] })
+    const body = new TransformStream<Uint8Array, Uint8Array>()
+    const writer = body.writable.getWriter()
+    const sent = alice.call('writeExecStdin', { params, query: { eof: 'true' }, bytes: body.readable })
+    await writer.write(Buffer.from('early'))
+    await world.eventually(async () => (await get(params)).stdout === 'early', 5_000)
+    await writer.write(Buffer.from(' late'))
+    await writer.close()
+    expect((await sent).body).toEqual({ offset: 10, eof: true })
+    expect((await ended(params)).stdout).toBe('early late')
+  })
+
+  test('gives its output as raw bytes, whole or a range of them', async () => {
+    const params = await start({ command: 'printf "0123456789"; printf "\\377" >&2' })
+    await ended(params)
+    expect(await output(params)).toEqual({ status: 200, range: null, text: '0123456789' })
+    expect(await output(params, 'bytes=2-4')).toEqual({ status: 206, range: 'bytes 2-4/10', text: '234' })
+    expect(await output(params, 'bytes=7-')).toMatchObject({ status: 206, text: '789' })
+    expect(await output(params, 'bytes=-1')).toMatchObject({ status: 206, text: '9' })
+    const raw = await alice.open('readExecOutput', { params, query: { stream: 'stderr' } })
+    expect(new Uint8Array(await raw.arrayBuffer())).toEqual(new Uint8Array([255]))
+    await expect(output(params, 'bytes=10-')).rejects.toMatchObject({
+      status: 416,
+      code: 'range_not_satisfiable',
+    })
+    await expect(output(params, 'lines=1')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  test('ends by the signal that is asked for, and KILL follows TERM', async () => {
+    const polite = await start({
+      command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
+    })
+    await world.eventually(async () => (await get(polite)).stdout === 'up\n', 5_000)
+    await alice.call('stopExec', { params: polite, query: { signal: 'USR1' } })
+    expect(await ended(polite)).toMatchObject({ status: 'exited', exit_code: 9, stdout: 'up\nbye\n' })
+
+    const plain = await start({ command: ['sleep', '60'] })
+    await alice.call('stopExec', { params: plain, query: { signal: 'INT' } })
+    expect(await ended(plain)).toMatchObject({ status: 'signaled', signal: 'SIGINT', exit_code: 130 })
+
+    const stubborn = await start({ command: 'trap "" TERM; echo up; while :; do sleep 0.1; done' })
+    await world.eventually(async () => (await get(stubborn)).stdout === 'up\n', 5_000)
+    await alice.call('stopExec', { params: stubborn })
+    expect(await ended(stubborn)).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
+    await expect(alice.call('stopExec', { params: stubborn })).rejects.toMatchObject({
+      code: 'exec_finished',
+    })
+  }, 30_000)
+
+  test('outlives its client, and has the life of the sandbox unless a time is named', async () => {
+    const params = await start({ command: ['sleep', '60'], timeout_ms: 300 })
+    expect(await ended(params)).toMatchObject({ status: 'timed_out', exit_code: null })
+  })
+
+  test('is in the list, newest first, as one line that the database cannot read', async () => {
+    const bob = await world.account()
+    const other = (await bob.call('createSandbox')).body.id
+    const params = { id: other }
+    const words = ['first', 'second', 'third']
+    const ids: string[] = []
+    for (const word of words) {
+      const command = ['printf', '%s\n', `${word} canary-of-bob`]
+      ids.unshift((await bob.call('execCommand', { params, body: { command } })).body.id)
+    }
+    const page = await bob.call('listExecs', { params, query: { limit: 2 } })
+    expect(page.body.data.map((item) => item.id)).toEqual(ids.slice(0, 2))
+    expect(page.body.data[0]).toMatchObject({
+      command: "printf '%s ⏎ ' 'third canary-of-bob'",
+      status: 'exited',
+      exit_code: 0,
+      background: false,
+      tty: false,
+      stdout_bytes: 20,
+    })
+    expect(page.body.data[0]).not.toHaveProperty('stdout')
+    const rest = await bob.call('listExecs', { params, query: { cursor: page.body.next_cursor! } })
+    expect(rest.body.data.map((item) => item.id)).toEqual(ids.slice(2))
+    expect(rest.body.next_cursor).toBeNull()
+    const rows = await world.db.query('select exec::text as row, sealed_command from exec')
+    expect(rows.length).toBeGreaterThan(3)
+    for (const { row, sealed_command } of rows) {
+      expect(`${row} ${Buffer.from(sealed_command as Uint8Array).toString('latin1')}`).not.toContain('canary')
+    }
+    await bob.call('destroySandbox', { params })
+    expect((await bob.call('listExecs', { params })).body.data).toHaveLength(3)
+    expect((await bob.call('getExec', { params: { id: other, exec_id: ids[0]! } })).body).toMatchObject({
+      status: 'exited',
+      stdout: '',
+      stdout_bytes: 20,
+    })
+  }, 60_000)
+
+  test('is nobody else’s, not even within the same account’s other sandbox', async () => {
+    const params = await start({ command: ['cat'] })
+    const bob = await world.account()
+    await expect(bob.call('getExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })
+    await expect(bob.call('stopExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })
+    const unknown = { id, exec_id: newExecId() }
+    for (const name of ['getExec', 'stopExec', 'streamExec', 'readExecOutput', 'attachExec'] as const) {
+      const refused = name === 'attachExec' ? 'invalid_request' : 'exec_not_found'
+      await expect(alice.open(name, { params: unknown })).rejects.toMatchObject({ code: refused })
+    }
+    await expect(write(unknown, 'x')).rejects.toMatchObject({ code: 'exec_not_found' })
+    await alice.call('stopExec', { params })
+  })
+
+  test('whose worker died is lost, and says so wherever one asks', async () => {
+    const params = await start({ command: 'echo before; sleep 60' })
+    await world.eventually(async () => (await get(params)).stdout === 'before\n', 5_000)
+    await Promise.all(world.workers.map((worker) => worker.kill()))
+    await world.startWorker()
+    const told = await world.eventually(async () => {
+      const result = await get(params).catch(() => undefined)
+      return result?.status === 'lost' && result
+    }, 10_000)
+    expect(told).toMatchObject({ exit_code: null, reason: expect.stringMatching(/\S/) })
+    const { data } = (await alice.call('listExecs', { params: { id } })).body
+    expect(data.find((item) => item.id === params.exec_id)).toMatchObject({ status: 'lost' })
+    const over = { status: 409, code: 'exec_finished' }
+    await expect(write(params, 'x')).rejects.toMatchObject(over)
+    await expect(alice.call('stopExec', { params })).rejects.toMatchObject(over)
+    await expect(output(params)).rejects.toMatchObject({ status: 404, code: 'exec_not_found' })
+  }, 60_000)
+})

@@ -1,0 +1,200 @@
+/** `Accept: text/event-stream`, and coming back for what was missed. */
+import * as fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Account } from '../world/account.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+describeOnBothDrivers('the events of a command', (driver) => {
+  let world: World
+  let alice: Account
+  let id: string
+
+  beforeAll(async () => {
+    world = await startWorld({ driver })
+    alice = await world.account()
+    id = (await alice.call('createSandbox')).body.id
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const open = async (body: ExecRequest, more: object = {}): Promise<EventReader> => {
+    const headers = { accept: 'text/event-stream' }
+    return readEvents(await alice.open('execCommand', { params: { id }, headers, body, ...more }))
+  }
+  const sh = async (command: string, more: Partial<ExecRequest> = {}) =>
+    (await alice.call('execCommand', { params: { id }, body: { command, ...more } })).body
+  const comeBack = async (exec_id: string, lastEventId?: string, sandbox = id): Promise<EventReader> => {
+    const headers: Record<string, string> = lastEventId ? { 'last-event-id': lastEventId } : {}
+    return readEvents(await alice.open('streamExec', { params: { id: sandbox, exec_id }, headers }))
+  }
+
+  test('begin with its id and end with its result, without the output', async () => {
+    const all = await (await open({ command: 'echo one; echo two >&2; exit 3' })).rest()
+    expect(all[0]).toMatchObject({ event: 'start', data: { id: expect.stringMatching(/^exec_/) } })
+    expect(bytesOf(all, 'stdout').toString()).toBe('one\n')
+    expect(bytesOf(all, 'stderr').toString()).toBe('two\n')
+    const exit = all.at(-1)!
+    expect(exit).toMatchObject({
+      event: 'exit',
+      data: { id: all[0]!.data.id, status: 'exited', exit_code: 3, signal: null, stdout_bytes: 4 },
+    })
+    expect(exit.data).not.toHaveProperty('stdout')
+    expect(exit.data).not.toHaveProperty('stderr')
+  })
+
+  test('a line is there while the command still runs', async () => {
+    await sh('mkfifo gate')
+    const events = await open({ command: 'echo waiting; cat gate; echo done' })
+    expect((await events.until('stdout')).data).toEqual({ text: 'waiting\n' })
+    await sh('echo through > gate')
+    expect(bytesOf(await events.rest(), 'stdout').toString()).toBe('waiting\nthrough\ndone\n')
+  })
+
+  test('each has an id that tells how much of both streams there was', async () => {
+    const all = await (await open({ command: 'printf 12345; sleep 0.1; printf abc >&2' })).rest()
+    expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])
+  })
+
+  test('no character is cut in two, and bytes that are no UTF-8 come as base64', async () => {
+    // One byte at a time, so that any boundary would cut.
+    const text = 'ä€🎈'
+    const slow =
+      'for b in $(printf %s "$T" | od -An -v -to1 | tr -s " \\n" " "); do printf "\\\\$b"; sleep 0.01; done'
+    const events = await (await open({ command: slow, env: { T: text } })).rest()
+    expect(bytesOf(events, 'stdout').toString()).toBe(text)
+    expect(events.filter(({ event }) => event === 'stdout').every(({ data }) => 'text' in data)).toBe(true)
+
+    const binary = await (await open({ command: "printf '\\377\\376\\0a'" })).rest()
+    expect(binary.filter(({ event }) => event === 'stdout')).toMatchObject([
+      { data: { base64: Buffer.from([255, 254, 0, 97]).toString('base64') } },
+    ])
+  })
+
+  test('many megabytes on both streams come whole and in order', async () => {
+    const events = await (await open({ command: 'seq 1 400000; seq 1 200000 >&2' })).rest()
+    const numbers = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}\n`).join('')
+    expect(bytesOf(events, 'stdout').equals(Buffer.from(numbers(400_000)))).toBe(true)
+    expect(bytesOf(events, 'stderr').equals(Buffer.from(numbers(200_000)))).toBe(true)
+  }, 30_000)
+
+  test('whoever comes back behind any event gets exactly the rest', async () => {
+    const command =
+      'seq 1 20000; seq 1 20000 >&2; printf "\\377é"; for i in 1 2 3 4 5 6; do sleep 0.03; echo "ü $i"; done'
+    const first = await (await open({ command })).rest()
+    const execId = first[0]!.data.id
+    await fc.assert(
+      fc.asyncProperty(fc.nat(first.length - 2), async (at) => {
+        const rest = await (await comeBack(execId, first[at]!.id)).rest()
+        for (const stream of ['stdout', 'stderr'] as const) {
+          const before = bytesOf(first.slice(0, at + 1), stream)
+          const all = Buffer.concat([before, bytesOf(rest, stream)])
+          expect(all.equals(bytesOf(first, stream))).toBe(true)
+        }
+        expect(rest.at(-1)).toEqual(first.at(-1))
+        expect(rest.filter(({ event }) => event === 'start')).toEqual([])
+      }),
+      { numRuns: 20 },
+    )
+    const again = await (await comeBack(execId)).rest()
+    expect(again[0]!.event).toBe('start')
+    expect(bytesOf(again, 'stdout').equals(bytesOf(first, 'stdout'))).toBe(true)
+  }, 30_000)
+
+  test('whoever comes back within the grace finds the command running', async () => {
+    const events = await open({
+      command: 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done',
+      grace_ms: 20_000,
+    })
+    const last = await events.until('stdout')
+    await events.leave()
+    const rest = await (await comeBack(events.seen[0]!.data.id, last.id)).rest()
+    expect(bytesOf([...events.seen, ...rest], 'stdout').toString()).toBe('1\n2\n3\n4\n5\n6\n7\n8\n')
+    expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
+  })
+
+  test('a client that does not come back takes the whole group with it', async () => {
+    const events = await open({ command: 'echo up; sleep 881 & sleep 882' })
+    await events.until('stdout')
+    await events.leave()
+    await world.eventually(
+      async () => (await sh('grep -l "sleep.88[12]" /proc/[0-9]*/cmdline 2>/dev/null')).stdout === '',
+      5_000,
+    )
+    const params = { id, exec_id: events.seen[0]!.data.id }
+    expect((await alice.call('getExec', { params })).body).toMatchObject({
+      status: 'killed',
+      exit_code: null,
+    })
+  }, 20_000)
+
+  test('a grace that the client sets keeps it', async () => {
+    const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
+    await events.until('stdout')
+    await events.leave()
+    await world.eventually(async () => (await sh('test -e survived')).exit_code === 0, 10_000)
+  }, 20_000)
+
+  test('a reader who comes too late for some of it is told how much is missing', async () => {
+    const { body } = await alice.call('execCommand', {
+      params: { id },
+      body: { command: 'head -c 20000000 /dev/zero | tr "\\0" x; echo end', background: true },
+    })
+    const params = { id, exec_id: body.id }
+    await world.eventually(
+      async () => (await alice.call('getExec', { params })).body.status === 'exited',
+      20_000,
+    )
+    const events = await (await comeBack(body.id, '7-0')).rest()
+    expect(events[0]!.event).toBe('gap')
+    const kept = bytesOf(events, 'stdout')
+    expect(events[0]!.data).toEqual({ stdout_bytes: 20_000_004 - 7 - kept.length, stderr_bytes: 0 })
+    expect(kept.length).toBeLessThanOrEqual(limits.keptBytes)
+    expect(kept.subarray(-5).toString()).toBe('xend\n')
+    expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
+  }, 40_000)
+
+  test('a command under which its sandbox is destroyed is killed with the reason, at once, on every stream', async () => {
+    const other = (await alice.call('createSandbox')).body.id
+    const streams = await Promise.all(
+      ['a', 'b'].map((word) => open({ command: `echo ${word}; sleep 60` }, { params: { id: other } })),
+    )
+    await Promise.all(streams.map((events) => events.until('stdout')))
+    await alice.call('destroySandbox', { params: { id: other } })
+    const startedAt = performance.now()
+    for (const events of streams) {
+      const exit = (await events.rest()).at(-1)!
+      expect(exit).toMatchObject({
+        event: 'exit',
+        data: { status: 'killed', reason: 'requested', exit_code: null },
+      })
+    }
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    const params = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
+    await expect(comeBack(params.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
+    expect((await alice.call('getExec', { params })).body).toMatchObject({
+      status: 'killed',
+      reason: 'requested',
+    })
+  }, 60_000)
+
+  test('a stream whose worker is killed ends with what is known: it is lost', async () => {
+    const events = await open({ command: 'echo up; sleep 60' })
+    await events.until('stdout')
+    await Promise.all(world.workers.map((worker) => worker.kill()))
+    const exit = (await events.rest()).at(-1)!
+    expect(exit).toMatchObject({ event: 'exit', data: { status: 'lost', exit_code: null } })
+    expect(exit.data.reason).toMatch(/\S/)
+    await world.startWorker()
+    const execId = events.seen[0]!.data.id
+    await world.eventually(async () => {
+      const { body } = await alice.call('getExec', { params: { id, exec_id: execId } })
+      return body.status === 'lost'
+    }, 10_000)
+    const late = await (await comeBack(execId, exit.id)).rest()
+    expect(late.map(({ event }) => event)).toEqual(['exit'])
+    expect(late[0]!.data).toMatchObject({ status: 'lost' })
+  }, 60_000)
+})

@@ -1,0 +1,96 @@
+/** `Idempotency-Key` on POST …/exec: a command is started once, and a repeated request gets its answer. */
+import { expect, test } from 'vitest'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import type { Account } from '../world/account.ts'
+import { bytesOf, readEvents } from '../world/events.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ apis: 2, workers: 2 })
+
+async function sandboxOf(account: Account) {
+  const { body } = await account.call('createSandbox')
+  return { id: body.id }
+}
+const headers = { 'idempotency-key': 'once' }
+const count = { command: 'echo x >> runs; sleep 0.5; wc -l < runs; exit 4' } satisfies ExecRequest
+
+test('requests at once, through two APIs, run one command and all get its result', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, index) =>
+      alice.call('execCommand', { params, headers, body: count, api: index % 2 }),
+    ),
+  )
+  expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1)
+  for (const { body } of answers) expect(body).toMatchObject({ stdout: '1\n', exit_code: 4 })
+  const later = await alice.call('execCommand', { params, headers, body: count })
+  expect(later.body).toEqual(answers[0]!.body)
+})
+
+test('as events, a repeated request is the same stream from its start', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const events = { ...headers, accept: 'text/event-stream' }
+  const streams = await Promise.all(
+    [0, 1].map(async (api) =>
+      readEvents(await alice.open('execCommand', { params, headers: events, body: count, api })),
+    ),
+  )
+  const [first, second] = await Promise.all(streams.map((stream) => stream.rest()))
+  expect(first![0]!.data).toEqual(second![0]!.data)
+  expect(bytesOf(first!, 'stdout').toString()).toBe('1\n')
+  expect(bytesOf(second!, 'stdout').toString()).toBe('1\n')
+  expect(second!.at(-1)!.data).toEqual(first!.at(-1)!.data)
+})
+
+test('with another request it is a conflict; in another sandbox it is another key', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const run = (command: string, at = params) =>
+    alice.call('execCommand', { params: at, headers, body: { command } })
+  await run('true')
+  await expect(run('false')).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
+  expect((await run('false', await sandboxOf(alice))).body.exit_code).toBe(1)
+})
+
+test('when the sandbox has another favourite worker by now, it still attaches to the one that runs it', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const body: ExecRequest = { command: 'echo x >> runs; while ! test -e go; do sleep 0.1; done; cat runs' }
+  const first = alice.call('execCommand', { params, headers, body })
+  await world.eventually(
+    async () => (await alice.call('listExecs', { params })).body.data.length === 1,
+    5_000,
+  )
+  // Newcomers until one of them is the favourite: the chance that six more are not is one in four.
+  const extra = await Promise.all(Array.from({ length: 4 }, () => world.startWorker()))
+  const second = alice.call('execCommand', { params, headers, body, api: 1 })
+  const third = readEvents(
+    await alice.open('execCommand', { params, headers: { ...headers, accept: 'text/event-stream' }, body }),
+  )
+  await alice.call('execCommand', { params, body: { command: 'touch go' } })
+  expect((await second).body).toMatchObject({ id: (await first).body.id, stdout: 'x\n' })
+  expect((await third.rest()).at(-1)!.data).toMatchObject({ id: (await first).body.id, status: 'exited' })
+  for (const worker of extra) await worker.stop()
+}, 60_000)
+
+test('when the worker that ran it is gone, it is lost and not run again', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const body: ExecRequest = { command: 'echo x >> runs; sleep 60' }
+  const first = alice.call('execCommand', { params, headers, body })
+  const look = { params, body: { command: 'cat runs' } }
+  await world.eventually(async () => (await alice.call('execCommand', look)).body.stdout === 'x\n', 5_000)
+  const { data } = (await alice.call('listExecs', { params })).body
+  const row = data.find((item) => item.status === 'running')
+  await Promise.all(world.workers.map((worker) => worker.kill()))
+  await world.startWorker()
+  expect((await first).body).toMatchObject({ id: row!.id, status: 'lost' })
+  const again = await world.eventually(
+    () => alice.call('execCommand', { params, headers, body }).catch(() => undefined),
+    10_000,
+  )
+  expect(again.body).toMatchObject({ id: row!.id, status: 'lost', exit_code: null })
+  expect((await alice.call('execCommand', { params, body: { command: 'cat runs' } })).body.stdout).toBe('x\n')
+}, 60_000)

@@ -1,0 +1,156 @@
+/** Files of any size as bytes, wherever sandboxes run and whatever image they have. */
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Problem } from '../../shared/contract/endpoint.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import { type Account, pathOf } from '../world/account.ts'
+import { describeOnEveryImage } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+const megabyte = 1024 * 1024
+
+describeOnEveryImage('raw files', ({ driver, env }) => {
+  let world: World
+  let alice: Account
+  let params: { id: string }
+
+  beforeAll(async () => {
+    world = await startWorld({ driver, env })
+    alice = await world.account()
+    params = { id: (await alice.call('createSandbox')).body.id }
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const urlOf = (query: object) => world.url() + pathOf(endpoints.readRawFile, { params, query })
+  const authorized = (headers: Record<string, string> = {}) => ({
+    authorization: `Bearer ${alice.key}`,
+    ...headers,
+  })
+  const get = (path: string, headers?: Record<string, string>) =>
+    fetch(urlOf({ path }), { headers: authorized(headers) })
+  const put = async (query: object, body: Buffer | ReadableStream, headers?: Record<string, string>) => {
+    const response = await fetch(urlOf(query), {
+      method: 'PUT',
+      headers: authorized(headers),
+      body,
+      duplex: 'half',
+    } as RequestInit)
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+  const sh = async (command: string) =>
+    (await alice.call('execCommand', { params, body: { command } })).body.stdout
+  const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+  test('bytes go in and come out as they are, whole or a range of them', async () => {
+    const bytes = randomBytes(300_000)
+    expect(await put({ path: 'a/b.bin' }, bytes)).toEqual({
+      status: 201,
+      body: { path: '/workspace/a/b.bin', size: bytes.length, sha256: sha256(bytes) },
+    })
+    const whole = await get('a/b.bin')
+    expect(whole.status).toBe(200)
+    expect(Number(whole.headers.get('content-length'))).toBe(bytes.length)
+    expect(Buffer.from(await whole.arrayBuffer()).equals(bytes)).toBe(true)
+    const ranges = [
+      ['bytes=0-0', 0, 1],
+      ['bytes=1000-200999', 1000, 201_000],
+      ['bytes=299990-', 299_990, 300_000],
+      ['bytes=-5', 299_995, 300_000],
+    ] as const
+    for (const [range, from, to] of ranges) {
+      const part = await get('a/b.bin', { range })
+      expect(part.status).toBe(206)
+      expect(part.headers.get('content-range')).toBe(`bytes ${from}-${to - 1}/300000`)
+      expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(from, to))).toBe(true)
+    }
+    const beyond = await get('a/b.bin', { range: 'bytes=300000-' })
+    expect(Problem.parse(await beyond.json())).toMatchObject({ status: 416, code: 'range_not_satisfiable' })
+  })
+
+  test('an empty file goes in and comes out', async () => {
+    expect(await put({ path: 'empty' }, Buffer.alloc(0))).toMatchObject({ status: 201, body: { size: 0 } })
+    const response = await get('empty')
+    expect([response.status, await response.text()]).toEqual([200, ''])
+  })
+
+  test('a file is replaced only when it is the one that is meant, and keeps its mode', async () => {
+    await put({ path: 'meant', mode: '750' }, Buffer.from('old'))
+    const refused = await put({ path: 'meant' }, Buffer.from('x'), { 'if-match': `"${sha256('other')}"` })
+    expect(refused).toMatchObject({ status: 412, body: { code: 'file_changed' } })
+    const taken = await put({ path: 'meant', overwrite: 'false' }, Buffer.from('x'))
+    expect(taken).toMatchObject({ status: 409, body: { code: 'file_exists' } })
+    await put({ path: 'meant' }, Buffer.from('new'), { 'if-match': `"${sha256('old')}"` })
+    expect(await sh('cat meant; stat -c %a meant')).toBe('new750\n')
+  })
+
+  test('what cannot be read or written is told apart', async () => {
+    await sh('mkdir -p folder')
+    expect((await get('nowhere')).status).toBe(404)
+    expect((await get('folder')).status).toBe(409)
+    // What of an upload was not read stands in nobody's way.
+    for (let time = 0; time < 5; time++) {
+      const refused = await put({ path: 'folder' }, randomBytes(5 * megabyte))
+      expect(refused).toMatchObject({ status: 409, body: { code: 'is_directory' } })
+      const other = await put({ path: '/usr/x' }, Buffer.from('x'))
+      expect(other).toMatchObject({ status: 403, body: { code: 'read_only' } })
+    }
+  })
+
+  test('an upload that breaks off leaves the file as it was', async () => {
+    await put({ path: 'kept' }, Buffer.from('old'))
+    await new Promise<void>((resolve) => {
+      const upload = request(urlOf({ path: 'kept' }), { method: 'PUT', headers: authorized() })
+      upload.on('error', () => {})
+      upload.on('close', () => resolve())
+      upload.write(randomBytes(megabyte), () => setTimeout(() => upload.destroy(), 100))
+    })
+    await world.eventually(async () => (await sh('ls -A | grep -c sandlot')) === '0\n', 10_000)
+    expect(await sh('cat kept')).toBe('old')
+  })
+
+  test('hundreds of megabytes pass both ways, and no process grows with them', async () => {
+    const block = randomBytes(megabyte)
+    const move = async (megabytes: number) => {
+      const hash = createHash('sha256')
+      const blocks = function* () {
+        for (let sent = 0; sent < megabytes; sent++) {
+          hash.update(block)
+          yield block
+        }
+      }
+      const sent = await put({ path: 'big' }, Readable.toWeb(Readable.from(blocks())) as ReadableStream)
+      const sha256 = hash.digest('hex')
+      expect(sent.body).toEqual({ path: '/workspace/big', size: megabytes * megabyte, sha256 })
+      const back = createHash('sha256')
+      const response = await get('big')
+      for await (const chunk of response.body!) back.update(chunk)
+      expect(back.digest('hex')).toBe(sha256)
+    }
+    // V8 lets some 64 MiB of buffers that nobody needs lie around before it looks at them.
+    await move(96)
+    const peak = watchMemory([...world.apis, ...world.workers].map(({ pid }) => pid))
+    await move(200)
+    for (const grown of peak.stop()) expect(grown).toBeLessThan(32 * megabyte)
+    await sh('rm big')
+  }, 120_000)
+})
+
+/** How far the memory of processes rises over what they had at first, in bytes. */
+function watchMemory(pids: number[]) {
+  const resident = (pid: number) =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+  const first = pids.map(resident)
+  const most = [...first]
+  const timer = setInterval(() => {
+    for (const [index, pid] of pids.entries()) most[index] = Math.max(most[index]!, resident(pid))
+  }, 20)
+  return {
+    stop() {
+      clearInterval(timer)
+      return most.map((bytes, index) => bytes - first[index]!)
+    },
+  }
+}

@@ -1,0 +1,252 @@
+/** Changing, listing and searching files, wherever sandboxes run and whatever image they have. */
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Account, CallOptions } from '../world/account.ts'
+import { describeOnEveryImage } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+describeOnEveryImage('changing and searching files', ({ driver, env }) => {
+  let world: World
+  let alice: Account
+  let params: { id: string }
+
+  beforeAll(async () => {
+    world = await startWorld({ driver, env })
+    alice = await world.account()
+    params = { id: (await alice.call('createSandbox')).body.id }
+  }, 120_000)
+  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+
+  const create = (path: string, content: string) =>
+    alice.call('createFile', { params, body: { path, content, overwrite: true } })
+  const edit = async (body: CallOptions<'editFile'>['body']) =>
+    (await alice.call('editFile', { params, ...(body ? { body } : {}) })).body
+  const ls = async (query: CallOptions<'listFiles'>['query'] = {}) =>
+    (await alice.call('listFiles', { params, query })).body
+  const glob = async (query: CallOptions<'globFiles'>['query']) =>
+    (await alice.call('globFiles', { params, ...(query ? { query } : {}) })).body
+  const grep = async (query: CallOptions<'grepFiles'>['query']) =>
+    (await alice.call('grepFiles', { params, ...(query ? { query } : {}) })).body
+  const sh = async (command: string) => {
+    const { body } = await alice.call('execCommand', { params, body: { command } })
+    expect(body).toMatchObject({ status: 'exited', exit_code: 0, stderr: '' })
+    return body.stdout
+  }
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+  test('an edit replaces the one place, and mode and everything around stay', async () => {
+    await create('edited', 'one\ntwo\nthree')
+    await sh('chmod 750 edited')
+    const content = 'one\n2 ä\nthree'
+    expect(await edit({ path: 'edited', old: 'two', new: '2 ä' })).toEqual({
+      path: '/workspace/edited',
+      size: Buffer.byteLength(content),
+      sha256: sha256(content),
+      replacements: 1,
+    })
+    expect(await sh('cat edited; echo; stat -c %a edited; ls -a | grep -c sandlot || true')).toBe(
+      `${content}\n750\n0\n`,
+    )
+  })
+
+  test('an edit that would match nothing or several places says where, and changes nothing', async () => {
+    await create('several', 'a\nsame\nb\nsame\n  other(\n')
+    await expect(edit({ path: 'several', old: 'same', new: 'x' })).rejects.toMatchObject({
+      status: 409,
+      code: 'edit_not_unique',
+      problem: { matches: 2, lines: [2, 4] },
+    })
+    await expect(edit({ path: 'several', old: 'other(\n\n', new: 'x' })).rejects.toMatchObject({
+      status: 409,
+      code: 'edit_no_match',
+      problem: { matches: 0, lines: [], similar_lines: [5] },
+    })
+    expect(await sh('cat several')).toBe('a\nsame\nb\nsame\n  other(\n')
+    expect(await edit({ path: 'several', old: 'same', new: '', replace_all: true })).toMatchObject({
+      replacements: 2,
+    })
+    expect(await sh('cat several')).toBe('a\n\nb\n\n  other(\n')
+  })
+
+  test('an edit of a file with Windows line endings keeps them', async () => {
+    await create('windows', 'one\r\ntwo\r\nthree\r\n')
+    await edit({ path: 'windows', old: 'one\ntwo', new: '1\n2\n2.5' })
+    expect(await sh('cat windows')).toBe('1\r\n2\r\n2.5\r\nthree\r\n')
+  })
+
+  test('an edit of another file than the one that is meant is refused', async () => {
+    await create('meant', 'old')
+    const refused = edit({ path: 'meant', old: 'old', new: 'new', if_match: sha256('other') })
+    await expect(refused).rejects.toMatchObject({ status: 412, code: 'file_changed' })
+    await edit({ path: 'meant', old: 'old', new: 'new', if_match: sha256('old') })
+    expect(await sh('cat meant')).toBe('new')
+  })
+
+  test('of many edits of one file at once, none is lost', async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `<${index}>`)
+    await create('busy', names.join('\n'))
+    await Promise.all(names.map((old) => edit({ path: 'busy', old, new: `done ${old}` })))
+    expect(await sh('cat busy')).toBe(names.map((name) => `done ${name}`).join('\n'))
+  })
+
+  test('an edit through a link changes the file it leads to, and the link stays', async () => {
+    await create('linked/real', 'old')
+    await sh('ln -sf linked/real link')
+    await edit({ path: 'link', old: 'old', new: 'new' })
+    expect(await sh('readlink link; cat linked/real')).toBe('linked/real\nnew')
+  })
+
+  test('an edit of what is no file to edit is told apart', async () => {
+    await sh('mkdir -p dir; rm -f pipe; mkfifo pipe; head -c 11000000 /dev/zero > large')
+    const body = { old: 'x', new: 'y' }
+    const refusals = [
+      ['nowhere', 404, 'file_not_found'],
+      ['dir', 409, 'is_directory'],
+      ['pipe', 400, 'invalid_request'],
+      ['large', 400, 'invalid_request'],
+    ] as const
+    for (const [path, status, code] of refusals)
+      await expect(edit({ ...body, path })).rejects.toMatchObject({ status, code })
+    await sh('rm large')
+  })
+
+  test('a directory is listed by name, with type, size, mode, time and where links lead', async () => {
+    await sh(`mkdir -p list && cd list && printf abc > 'b b' && mkdir a && ln -s '../no where' l && mkfifo p
+      chmod 640 'b b'; chmod g-s a; chmod 1777 a; touch -d '2020-01-02 03:04:05' 'b b'; printf x > .hidden`)
+    const { path, entries, truncated } = await ls({ path: 'list' })
+    expect({ path, truncated }).toEqual({ path: '/workspace/list', truncated: false })
+    expect(entries.map(({ name, type }) => `${name} ${type}`)).toEqual([
+      '.hidden file',
+      'a directory',
+      'b b file',
+      'l symlink',
+      'p fifo',
+    ])
+    expect(entries[1]).toMatchObject({ mode: '1777' })
+    expect(entries[2]).toEqual({
+      name: 'b b',
+      type: 'file',
+      size: 3,
+      mode: '640',
+      modified_at: '2020-01-02T03:04:05.000Z',
+    })
+    expect(entries[3]).toMatchObject({ target: '../no where' })
+    expect((await ls({ path: 'list/b b' })).entries).toEqual([entries[2]])
+    expect((await ls({ path: 'list/l' })).entries).toMatchObject([{ name: 'l', target: '../no where' }])
+    await expect(ls({ path: 'list/none' })).rejects.toMatchObject({ code: 'file_not_found' })
+    await sh('mkdir -p list/closed; chmod 000 list/closed')
+    await expect(ls({ path: 'list/closed' })).rejects.toMatchObject({ code: 'permission_denied' })
+  })
+
+  test('names of any bytes are listed, found and used', async () => {
+    await sh(`mkdir -p odd; cd odd; for n in "$(printf 'bad\\377')" "it's" 'a
+b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l $n"; done`)
+    const names = [' ', '*', '-n', 'a\nb', 'bad\ufffd', 'c\u0001:1:', "it's"]
+    const bad = Buffer.from('bad\xff', 'latin1').toString('base64')
+    const { entries } = await ls({ path: 'odd' })
+    expect(entries.filter(({ type }) => type === 'file').map(({ name }) => name)).toEqual(names)
+    expect(entries.find(({ name }) => name === 'bad\ufffd')).toMatchObject({ name_base64: bad })
+    expect(entries.find(({ name }) => name === 'l a\nb')).toMatchObject({ target: 'a\nb' })
+    expect(await glob({ pattern: '[!l]*', path: 'odd' })).toEqual({
+      paths: names,
+      paths_base64: { 4: bad },
+      truncated: false,
+    })
+    const { matches } = await grep({ pattern: 'needle', path: 'odd' })
+    expect(matches.map(({ path }) => path)).toEqual(names.map((name) => `odd/${name}`))
+    const path_base64 = matches[4]!.path_base64!
+    expect(await edit({ path_base64, old: 'needle', new: 'thread' })).toMatchObject({
+      path: '/workspace/odd/bad\ufffd',
+      path_base64: Buffer.from('/workspace/odd/bad\xff', 'latin1').toString('base64'),
+    })
+    const { body } = await alice.call('viewFile', { params, query: { path_base64 } })
+    expect(body.content).toBe('thread\n')
+  })
+
+  test('a glob finds paths at any depth, and hidden ones only when it says so', async () => {
+    await sh(`mkdir -p tree/src/deep/er tree/.git tree/other
+      cd tree; touch a.ts src/b.ts src/c.js src/deep/er/d.ts src/deep/ä.ts .git/e.ts .env other/f.ts`)
+    const found = async (pattern: string) => (await glob({ pattern, path: 'tree' })).paths
+    expect(await found('**/*.ts')).toEqual([
+      'a.ts',
+      'other/f.ts',
+      'src/b.ts',
+      'src/deep/er/d.ts',
+      'src/deep/ä.ts',
+    ])
+    expect(await found('*.ts')).toEqual(['a.ts'])
+    expect(await found('src/**/?.{ts,js}')).toEqual([
+      'src/b.ts',
+      'src/c.js',
+      'src/deep/er/d.ts',
+      'src/deep/ä.ts',
+    ])
+    expect(await found('src/**')).toEqual([
+      'src/b.ts',
+      'src/c.js',
+      'src/deep',
+      'src/deep/er',
+      'src/deep/er/d.ts',
+      'src/deep/ä.ts',
+    ])
+    expect(await found('*/')).toEqual(['other', 'src'])
+    expect(await found('.*')).toEqual(['.env', '.git'])
+    expect(await found('.git/*')).toEqual(['.git/e.ts'])
+    expect(await found('src/b.ts')).toEqual(['src/b.ts'])
+    expect(await found('nowhere/*')).toEqual([])
+    await expect(glob({ pattern: '*', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
+    await expect(glob({ pattern: '../*' })).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+
+  test('grep finds lines in the order of paths, by expression or text, and skips what is no text', async () => {
+    await sh(`mkdir -p g/sub; cd g; printf 'Alpha\\nbeta (x)\\n\\nalpha\\n' > b.txt; printf 'alpha beta\\n' > a.md
+      printf 'alpha\\0' > sub/binary; printf 'alphabet' > sub/c.txt; touch empty`)
+    const lines = async (query: CallOptions<'grepFiles'>['query']) =>
+      (await grep({ path: 'g', ...query })).matches.map(({ path, line, text }) => `${path}:${line}:${text}`)
+    expect(await grep({ pattern: '^alpha', path: 'g' })).toEqual({
+      matches: [
+        { path: 'g/a.md', line: 1, text: 'alpha beta' },
+        { path: 'g/b.txt', line: 4, text: 'alpha' },
+        { path: 'g/sub/c.txt', line: 1, text: 'alphabet' },
+      ],
+      skipped_binary: ['g/sub/binary'],
+      truncated: false,
+    })
+    expect(await lines({ pattern: 'ALPHA$', ignore_case: 'true' })).toEqual([
+      'g/b.txt:1:Alpha',
+      'g/b.txt:4:alpha',
+    ])
+    expect(await lines({ pattern: '(x)', fixed: 'true' })).toEqual(['g/b.txt:2:beta (x)'])
+    expect(await lines({ pattern: 'alpha', include: '*.{md,rs}' })).toEqual(['g/a.md:1:alpha beta'])
+    expect(await lines({ pattern: 'alpha', include: 'sub/*.txt' })).toEqual(['g/sub/c.txt:1:alphabet'])
+    expect(await lines({ pattern: 'beta', path: 'g/a.md' })).toEqual(['g/a.md:1:alpha beta'])
+    expect(await lines({ pattern: '-e', fixed: 'true' })).toEqual([])
+    await expect(grep({ pattern: '(', path: 'g' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      problem: { errors: [{ path: 'pattern' }] },
+    })
+    await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
+  })
+
+  test('what is listed is cut at the bound, in order, and says so', async () => {
+    const { entries: most, matches: mostMatches } = limits.listed
+    await sh(
+      `mkdir -p many && cd many && seq ${most + 5} | xargs touch; seq ${mostMatches + 5} > 1; seq 2000 | tr -d '\\n' > 9`,
+    )
+    const sorted = Array.from({ length: most + 5 }, (_, index) => String(index + 1))
+      .sort()
+      .slice(0, most)
+    const listed = await ls({ path: 'many' })
+    expect(listed.truncated).toBe(true)
+    expect(listed.entries.map(({ name }) => name)).toEqual(sorted)
+    const globbed = await glob({ path: 'many', pattern: '*' })
+    expect(globbed).toEqual({ paths: sorted, truncated: true })
+    const grepped = await grep({ path: 'many', pattern: '.' })
+    expect(grepped.truncated).toBe(true)
+    expect(grepped.matches).toHaveLength(mostMatches)
+    expect(grepped.matches.at(-1)).toEqual({ path: 'many/1', line: mostMatches, text: String(mostMatches) })
+    const [cut] = (await grep({ path: 'many', pattern: '.', include: '9' })).matches
+    expect(cut?.text).toHaveLength(limits.grepLineBytes)
+  })
+})

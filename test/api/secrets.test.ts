@@ -1,0 +1,181 @@
+/** Secrets over HTTP: set, listed, replaced, deleted; a value goes in and never comes out. */
+import { describe, expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import { newSandboxId } from '../../shared/ids.ts'
+import { endSandbox } from '../../shared/sandboxes.ts'
+import { makeSealer } from '../../shared/seal.ts'
+import { secretPlace } from '../../shared/secrets.ts'
+import type { Account } from '../world/account.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ workers: 0 })
+
+async function sandboxOf({ id }: Account): Promise<string> {
+  const sandboxId = newSandboxId()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at)
+     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    [sandboxId, id],
+  )
+  return sandboxId
+}
+
+const create = (account: Account, name: string, value: string, sandbox_id?: string) =>
+  account.call('createSecret', { body: { name, value, ...(sandbox_id && { sandbox_id }) } })
+
+async function namesOf(account: Account, query = {}): Promise<string[]> {
+  const { body } = await account.call('listSecrets', { query })
+  return body.data.map(({ name, sandbox_id }) => (sandbox_id ? `${name} of ${sandbox_id}` : name))
+}
+
+test('a secret is set, listed without its value, and deleted', async () => {
+  const alice = await world.account()
+  const { status, body } = await create(alice, 'TOKEN', 'a value')
+  expect(status).toBe(201)
+  expect(body).toEqual({
+    id: expect.stringMatching(/^sec_/),
+    name: 'TOKEN',
+    sandbox_id: null,
+    created_at: expect.any(String),
+  })
+  const list = await alice.call('listSecrets')
+  expect(list.body).toEqual({ data: [body], next_cursor: null })
+  const remove = () => alice.call('deleteSecret', { params: { name: 'TOKEN' } })
+  expect((await remove()).status).toBe(204)
+  expect(await namesOf(alice)).toEqual([])
+  await expect(remove()).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('one name holds one value for the account and one for each sandbox', async () => {
+  const alice = await world.account()
+  const [first, second] = [await sandboxOf(alice), await sandboxOf(alice)]
+  await create(alice, 'TOKEN', 'old')
+  await create(alice, 'TOKEN', 'new')
+  await create(alice, 'TOKEN', 'old', first)
+  await create(alice, 'TOKEN', 'new', first)
+  await create(alice, 'TOKEN', 'new', second)
+  expect(await namesOf(alice)).toEqual([`TOKEN of ${second}`, `TOKEN of ${first}`, 'TOKEN'])
+  expect(await namesOf(alice, { sandbox_id: first })).toEqual([`TOKEN of ${first}`])
+  await alice.call('deleteSecret', { params: { name: 'TOKEN' }, query: { sandbox_id: first } })
+  expect(await namesOf(alice)).toEqual([`TOKEN of ${second}`, 'TOKEN'])
+  const rows = await world.db.query('select id, sealed_value from secret where account_id = ?', [alice.id])
+  const sealer = makeSealer(world.settings.secretsKeys)
+  for (const { id, sealed_value } of rows) {
+    expect(sealer.open(sealed_value as Buffer, secretPlace(id as string))).toBe('new')
+  }
+})
+
+test('a value that was sealed for one secret does not open as another', async () => {
+  const alice = await world.account()
+  await create(alice, 'A', 'of a')
+  await create(alice, 'B', 'of b')
+  const [a, b] = await world.db.query<{ id: string; sealed_value: Buffer }>(
+    'select id, sealed_value from secret where account_id = ? order by name',
+    [alice.id],
+  )
+  const sealer = makeSealer(world.settings.secretsKeys)
+  expect(() => sealer.open(a!.sealed_value, secretPlace(b!.id))).toThrow()
+})
+
+test('secrets are of their account alone', async () => {
+  const [alice, bob] = [await world.account(), await world.account()]
+  const bobs = await sandboxOf(bob)
+  await create(bob, 'TOKEN', 'of bob', bobs)
+  await create(bob, 'TOKEN', 'of bob')
+  expect(await namesOf(alice)).toEqual([])
+  await expect(create(alice, 'X', 'x', bobs)).rejects.toMatchObject({ code: 'not_found' })
+  await expect(alice.call('listSecrets', { query: { sandbox_id: bobs } })).rejects.toMatchObject({
+    code: 'not_found',
+  })
+  for (const query of [{}, { sandbox_id: bobs }]) {
+    const call = alice.call('deleteSecret', { params: { name: 'TOKEN' }, query })
+    await expect(call).rejects.toMatchObject({ code: 'not_found' })
+  }
+  expect(await namesOf(bob)).toHaveLength(2)
+})
+
+describe('the secrets of a sandbox', () => {
+  test('are deleted with it, however it ends, and the account keeps its own', async () => {
+    const alice = await world.account()
+    await create(alice, 'KEPT', 'value')
+    const ends: ((id: string) => Promise<unknown>)[] = [
+      (id) => alice.call('destroySandbox', { params: { id } }),
+      (id) => endSandbox(world.db, id, 'expired'),
+      (id) => endSandbox(world.db, id, 'pod_failed', 'OOMKilled'),
+    ]
+    for (const end of ends) {
+      const id = await sandboxOf(alice)
+      await create(alice, 'TOKEN', 'value', id)
+      await end(id)
+      expect(await namesOf(alice)).toEqual(['KEPT'])
+      await expect(create(alice, 'TOKEN', 'value', id)).rejects.toMatchObject({ code: 'sandbox_destroyed' })
+    }
+  })
+
+  test('never outlive a destroy that races with their creation', async () => {
+    const alice = await world.account()
+    for (let round = 0; round < 20; round++) {
+      const id = await sandboxOf(alice)
+      await Promise.allSettled([
+        create(alice, 'TOKEN', 'value', id),
+        alice.call('destroySandbox', { params: { id } }),
+        create(alice, 'OTHER', 'value', id),
+      ])
+    }
+    expect(await namesOf(alice)).toEqual([])
+  })
+})
+
+test.each<[string, object, string]>([
+  ['a name that is no variable', { name: 'a-b', value: 'x' }, 'name'],
+  ['a name that begins with a figure', { name: '1A', value: 'x' }, 'name'],
+  ['an empty name', { name: '', value: 'x' }, 'name'],
+  ['an empty value', { name: 'A', value: '' }, 'value'],
+  ['a NUL', { name: 'A', value: 'a\0b' }, 'value'],
+  ['half a surrogate pair', { name: 'A', value: '\ud800' }, 'value'],
+  ['a value over 32 KiB', { name: 'A', value: 'é'.repeat(16 * 1024 + 1) }, 'value'],
+  ['no value', { name: 'A' }, 'value'],
+  ['a number', { name: 'A', value: 1 }, 'value'],
+])('%s is refused, and the refusal does not hold the value', async (_, body, path) => {
+  const alice = await world.account()
+  const refusal = await alice.call('createSecret', { body: body as never }).catch((error) => error)
+  expect(refusal).toMatchObject({ code: 'invalid_request', problem: { errors: [{ path }] } })
+  expect(JSON.stringify(refusal.problem)).not.toContain('éé')
+  expect(await namesOf(alice)).toEqual([])
+})
+
+test('a value of exactly 32 KiB is taken', async () => {
+  const alice = await world.account()
+  expect((await create(alice, 'A', 'x'.repeat(32 * 1024))).status).toBe(201)
+})
+
+test("an account's secrets have at most 512 KiB together, also when they are set at once", async () => {
+  const alice = await world.account()
+  const sandboxId = await sandboxOf(alice)
+  const value = 'x'.repeat(32 * 1024)
+  const all = Array.from({ length: 20 }, (_, at) =>
+    create(alice, `S${at}`, value, at % 2 ? sandboxId : undefined),
+  )
+  const results = await Promise.allSettled(all)
+  const refused = results.filter(({ status }) => status === 'rejected')
+  expect(refused).toHaveLength(5)
+  for (const { reason } of refused as PromiseRejectedResult[]) {
+    expect(reason).toMatchObject({ code: 'invalid_request', problem: { errors: [{ path: 'value' }] } })
+  }
+  const [row] = await world.db.query('select sum(bytes) as bytes from secret where account_id = ?', [
+    alice.id,
+  ])
+  expect(Number(row!.bytes)).toBeLessThanOrEqual(limits.secretsBytes)
+  // A value that takes the place of another needs no room beside it.
+  const [taken] = (await alice.call('listSecrets')).body.data
+  expect((await create(alice, taken!.name, value, taken!.sandbox_id ?? undefined)).status).toBe(201)
+})
+
+test('lists come in pages, newest first', async () => {
+  const alice = await world.account()
+  for (const name of ['A', 'B', 'C']) await create(alice, name, 'value')
+  const first = await alice.call('listSecrets', { query: { limit: 2 } })
+  expect(first.body.data.map(({ name }) => name)).toEqual(['C', 'B'])
+  const rest = await alice.call('listSecrets', { query: { limit: 2, cursor: first.body.next_cursor! } })
+  expect(rest.body).toMatchObject({ data: [{ name: 'A' }], next_cursor: null })
+})

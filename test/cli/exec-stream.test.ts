@@ -1,0 +1,181 @@
+/** `sandlot exec` as it is typed: output and stdin as they come, interrupts, lost connections, a terminal. */
+import { createHash, randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startWorld, type World } from '../world/index.ts'
+import { clientPath } from './client.ts'
+import { openLine } from './line.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
+import { makeUsers, type SessionUser } from './users.ts'
+
+let world: World
+let user: SessionUser
+beforeAll(async () => {
+  world = await startWorld()
+  user = await makeUsers(world.url()).newSession()
+})
+afterAll(async () => {
+  await user[Symbol.asyncDispose]()
+  await world[Symbol.asyncDispose]()
+})
+
+const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
+  user.run(['exec', ...args], options)
+const isRunning = async (pattern: string) =>
+  (await exec(['-n', '-c', `grep -l "${pattern}" /proc/[0-9]*/cmdline 2>/dev/null`])).stdout !== ''
+
+test('shows output while the command runs, and sends input that comes late', async () => {
+  let shown = ''
+  const { code, stdout } = await exec(['-c', 'echo ready; read line; echo "got $line"; cat | wc -c'], {
+    openInput: true,
+    onStart: (child) =>
+      child.stdout!.on('data', (chunk) => {
+        shown += chunk
+        if (shown === 'ready\n') child.stdin!.write('a word\n')
+        if (shown.endsWith('got a word\n')) child.stdin!.end('12345')
+      }),
+  })
+  expect(code).toBe(0)
+  expect(stdout).toBe('ready\ngot a word\n5\n')
+})
+
+test('many megabytes of any bytes go in and come out whole', async () => {
+  const bytes = randomBytes(20_000_000)
+  const hash = createHash('sha256').update(bytes).digest('hex')
+  expect((await exec(['sha256sum'], { input: bytes })).stdout).toBe(`${hash}  -\n`)
+  const out = await exec(['cat'], { input: bytes.subarray(0, 5_000_000) })
+  expect(out.bytes.equals(bytes.subarray(0, 5_000_000))).toBe(true)
+}, 30_000)
+
+test('a command that reads no input ends all the same', async () => {
+  expect(await exec(['-c', 'echo done'], { input: randomBytes(9_000_000) })).toMatchObject({
+    code: 0,
+    stdout: 'done\n',
+    stderr: '',
+  })
+  // A pipe that nobody closes.
+  expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
+}, 20_000)
+
+test('--json gives the result of a command that was fed', async () => {
+  const { json, code } = await exec(['--json', 'wc', '-c'], { input: randomBytes(300_000) })
+  expect(code).toBe(0)
+  expect(json()).toMatchObject({ status: 'exited', stdout: '300000\n', stdout_bytes: 7 })
+})
+
+test('Ctrl-C is the command’s, and its exit code comes back', async () => {
+  const { code, stdout } = await exec(
+    ['-c', 'trap "echo caught; exit 7" INT; echo up; while :; do sleep 0.1; done'],
+    {
+      onStart: (child) => child.stdout!.once('data', () => child.kill('SIGINT')),
+    },
+  )
+  expect(stdout).toBe('up\ncaught\n')
+  expect(code).toBe(7)
+})
+
+test('a second Ctrl-C leaves, and ends the command', async () => {
+  const { code } = await exec(['-c', 'trap "echo again" INT; echo up; while :; do sleep 0.77; done'], {
+    onStart: (child) =>
+      child.stdout!.on('data', (chunk) => {
+        if (/up|again/.test(String(chunk))) child.kill('SIGINT')
+      }),
+  })
+  expect(code).toBe(130)
+  await world.eventually(async () => !(await isRunning('0.7[7]')), 5_000)
+}, 20_000)
+
+test('a reader that closes our output ends the command, as a pipe would', async () => {
+  const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {
+    onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
+  })
+  expect(code).toBe(141)
+  expect(stderr).toBe('')
+  await world.eventually(async () => !(await isRunning('y88[7]')), 5_000)
+}, 20_000)
+
+test('a connection that breaks again and again costs no byte of output or input', async () => {
+  await using line = await openLine(world.url())
+  const bytes = randomBytes(8_000_000)
+  let cuts = 0
+  let shown = 0
+  // Each time that some of it came through, so that it does go on.
+  const cutAfterEachMegabyte = (chunk: Buffer) => {
+    if (Math.floor((shown + chunk.length) / 1e6) > Math.floor(shown / 1e6)) cuts += line.cut()
+    shown += chunk.length
+  }
+  const ran = await exec(['cat'], {
+    input: bytes,
+    env: { SANDLOT_URL: line.url },
+    onStart: (child) => child.stdout!.on('data', cutAfterEachMegabyte),
+  })
+  expect(ran).toMatchObject({ code: 0, stderr: '' })
+  expect(cuts).toBeGreaterThan(3)
+  expect(ran.bytes.equals(bytes)).toBe(true)
+}, 30_000)
+
+test('a session that is destroyed under a command says why it was killed', async () => {
+  const other = (await user.run(['session', 'create'])).stdout.trim()
+  const { code, stderr } = await exec(['-s', other, '-c', 'echo up; sleep 60'], {
+    onStart: (child) => child.stdout!.once('data', () => void user.run(['session', 'rm', '--yes', other])),
+  })
+  expect(code).toBe(125)
+  expect(stderr).toContain('killed: requested')
+}, 20_000)
+
+test('--background prints an id at once, and the command goes on', async () => {
+  const { code, stdout } = await exec(['-n', '--background', '-c', 'sleep 1; touch made-later'])
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^exec_\w{26}\n$/)
+  await world.eventually(async () => (await exec(['-n', 'test', '-e', 'made-later'])).code === 0, 10_000)
+})
+
+test('-t without a terminal says what to do instead', async () => {
+  const { code, stderr } = await exec(['-it', 'sh'])
+  expect(code).toBe(125)
+  expect(stderr).toContain('terminal')
+})
+
+const terminal = (...words: string[]): Terminal =>
+  openTerminal(
+    ['sh', '-c', 'stty rows 33 cols 99; "$@"; echo "code $?"; stty -a', 'sh', ...words],
+    user.home.environment(),
+  )
+
+test('-it gives the command this terminal: keys, size, exit code; and gives it back as it was', async () => {
+  const shell = terminal(process.execPath, clientPath, 'exec', '-s', user.id, '-it', '--', 'sh')
+  await shell.shows('$ ')
+  shell.type('echo $((6*7)); stty size\r')
+  await shell.shows('42')
+  await shell.shows('33 99')
+  // Ctrl-C is a key like any other.
+  shell.type('sleep 60\r')
+  await shell.shows('sleep 60')
+  shell.type('\x03')
+  await shell.shows('$ ')
+  shell.type('exit 5\r')
+  await shell.shows('code 5')
+  await shell.shows('isig icanon')
+  expect(shell.screen()).toMatch(/ echo /)
+  await shell.ended
+}, 20_000)
+
+test('--attach goes back to a command with a terminal, whose connection was lost', async () => {
+  await using line = await openLine(world.url())
+  const command = [process.execPath, clientPath, 'exec', '-s', user.id]
+  const first = openTerminal(
+    [...command, '-it', '--', 'sh'],
+    user.home.environment({ SANDLOT_URL: line.url }),
+  )
+  await first.shows('$ ')
+  first.type('X=kept\r')
+  await first.shows('$ ')
+  line.cut()
+  await first.shows('--attach exec_')
+  const execId = /--attach (exec_\w+)/.exec(first.screen())![1]!
+  await first.ended
+  const second = openTerminal([...command, '--attach', execId], user.home.environment())
+  await second.shows('$ ')
+  second.type('echo is-$X; exit 6\r')
+  await second.shows('is-kept')
+  expect(await second.ended).toBe(6)
+}, 20_000)

@@ -1,0 +1,88 @@
+/** `files` of the built client, beyond view and create, in a real sandbox. */
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startWorld, type World } from '../world/index.ts'
+import { clientPath } from './client.ts'
+import { openTerminal } from './terminal.ts'
+import { makeUsers, type SessionUser } from './users.ts'
+
+let world: World
+let user: SessionUser
+beforeAll(async () => {
+  world = await startWorld()
+  user = await makeUsers(world.url()).newSession()
+})
+afterAll(async () => {
+  await user[Symbol.asyncDispose]()
+  await world[Symbol.asyncDispose]()
+})
+
+const files = (args: string[], input?: string | Uint8Array) =>
+  user.run(['files', ...args], input === undefined ? {} : { input })
+const local = (name: string) => join(world.folder, name)
+
+test('edit replaces text, from options or local files, and says where it is not unique', async () => {
+  await files(['create', 'edited', '--content', 'a\nb\na\n'])
+  expect(await files(['edit', 'edited', '--old', 'b', '--new', 'B'])).toMatchObject({
+    code: 0,
+    stdout: '/workspace/edited\n',
+  })
+  const several = await files(['edit', 'edited', '--old', 'a', '--new', 'A', '--json'])
+  expect(several.code).toBe(5)
+  expect(several.json().error).toMatchObject({ code: 'edit_not_unique', lines: [1, 3] })
+  writeFileSync(local('old'), 'a\n')
+  const all = ['edit', 'edited', '--old-file', local('old'), '--new', '', '--all', '--json']
+  expect((await files(all)).json()).toMatchObject({ replacements: 2, size: 2 })
+  expect((await files(['view', 'edited'])).stdout).toBe('B\n')
+  const changed = await files(['edit', 'edited', '--old', 'B', '--new', '', '--if-match', '0'.repeat(64)])
+  expect(changed.code).toBe(5)
+  expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
+})
+
+test('edit with neither opens the editor and prints a diff', async () => {
+  await files(['create', 'by-hand', '--content', 'one\ntwo\n'])
+  const terminal = openTerminal([process.execPath, clientPath, 'files', 'edit', 'by-hand'], {
+    ...user.home.environment(),
+    EDITOR: "sed -i 's/two/2/'",
+  })
+  await terminal.shows('-two')
+  await terminal.shows('+2')
+  expect(await terminal.ended).toBe(0)
+  expect((await files(['view', 'by-hand'])).stdout).toBe('one\n2\n')
+})
+
+test('ls, glob and grep print what their namesakes do', async () => {
+  await user.run(['exec', '-c', 'mkdir -p d/e; echo Needle > "d/a b"; echo hay > d/e/c.txt; ln -s e d/l'])
+  expect(await files(['ls', 'd'])).toMatchObject({ code: 0, stdout: 'a b\ne\nl\n', stderr: '' })
+  expect((await files(['ls', '-l', 'd'])).stdout).toMatch(
+    /^-rw-r--r-- +7 \S+Z a b\ndrwx\S+ +\d+ \S+Z e\nlrwxrwxrwx +1 \S+Z l -> e\n$/,
+  )
+  expect(await files(['glob', '**/*.txt', '--path', 'd'])).toMatchObject({ stdout: 'e/c.txt\n' })
+  expect(await files(['grep', '-i', 'needle', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b:1:Needle\n' })
+  expect(await files(['grep', 'needle', 'd'])).toMatchObject({ code: 1, stdout: '' })
+  expect((await files(['grep', '-F', 'hay', '--include', '*.txt', '--json'])).json().matches).toEqual([
+    { path: 'd/e/c.txt', line: 1, text: 'hay' },
+  ])
+})
+
+test('put and get move any bytes, from and to files, folders and pipes', async () => {
+  const bytes = randomBytes(12_000_000)
+  writeFileSync(local('big'), bytes)
+  expect(await files(['put', local('big'), 'in/'])).toMatchObject({ code: 0, stdout: '/workspace/in/big\n' })
+  expect(await files(['get', 'in/big', local('back')])).toMatchObject({ code: 0 })
+  expect(readFileSync(local('back')).equals(bytes)).toBe(true)
+  expect((await files(['get', 'in/big', '-'])).bytes.equals(bytes)).toBe(true)
+  expect(await files(['put', '-', 'piped', '--mode', '750'], 'from stdin')).toMatchObject({ code: 0 })
+  expect((await files(['get', 'piped', world.folder, '--json'])).json()).toMatchObject({
+    local: local('piped'),
+    size: 10,
+  })
+  expect(await files(['put', '-', 'piped', '--no-overwrite'], 'x')).toMatchObject({ code: 5 })
+  expect(await files(['put', local('nothing'), 'x'])).toMatchObject({ code: 1 })
+  expect(await files(['get', 'nothing', local('none')])).toMatchObject({ code: 3 })
+  expect(readdirSync(world.folder).filter((name) => name.includes('none') || name.endsWith('.part'))).toEqual(
+    [],
+  )
+})

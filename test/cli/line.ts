@@ -1,0 +1,40 @@
+/** The line between a client and the service, to be cut. */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface CuttableLine extends AsyncDisposable {
+  url: string
+  /** Resets every connection that is open. @returns how many there were */
+  cut(): number
+}
+
+export async function openLine(to: string): Promise<CuttableLine> {
+  const { hostname, port } = new URL(to)
+  const open = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname)
+    open.add(near)
+    for (const [from, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on('error', () => {})
+      from.on('close', () => other.destroy())
+      from.pipe(other)
+    }
+    near.on('close', () => open.delete(near))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const cut = () => {
+    const count = open.size
+    for (const socket of open) socket.resetAndDestroy()
+    return count
+  }
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cut,
+    async [Symbol.asyncDispose]() {
+      cut()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

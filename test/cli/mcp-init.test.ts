@@ -1,0 +1,343 @@
+/** `sandlot mcp init`, by the built client, on files as they lie about in homes and projects. */
+import { spawn } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { clientPath, Home, type Ran } from './client.ts'
+
+/** A home, and a project in it that commands run in. */
+class Place extends Home {
+  readonly project = join(this.folder, 'project')
+
+  constructor() {
+    super()
+    mkdirSync(this.project)
+    this.writeConfig('base_url = "https://sandlot.example"\napi_key = "sandlot_live_secret"\n')
+  }
+
+  init(...args: string[]): Promise<Ran> {
+    return new Promise((resolve) => {
+      const child = spawn(process.execPath, [clientPath, 'mcp', 'init', ...args], {
+        cwd: this.project,
+        env: this.environment(),
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      let [stdout, stderr] = ['', '']
+      child.stdout.on('data', (chunk) => {
+        stdout += chunk
+      })
+      child.stderr.on('data', (chunk) => {
+        stderr += chunk
+      })
+      child.on('close', (code, signal) => {
+        resolve({ code, signal, stdout, stderr, bytes: Buffer.from(stdout), json: () => JSON.parse(stdout) })
+      })
+    })
+  }
+
+  write(path: string, text: string): string {
+    const file = join(this.folder, path)
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    return file
+  }
+}
+
+const started = { command: process.execPath, args: [clientPath, 'mcp', 'serve'] }
+const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
+const url = 'https://sandlot.example/v1/mcp'
+
+interface Shape {
+  target: string
+  section: string
+  user: string
+  project?: string
+  entry: object
+  http?: object
+}
+
+/** As each program's documentation has it. XDG_CONFIG_HOME is `config` in these homes. */
+const shapes: Shape[] = [
+  {
+    target: 'claude-code',
+    section: 'mcpServers',
+    user: '.claude.json',
+    project: '.mcp.json',
+    entry: { type: 'stdio', ...started },
+    http: { type: 'http', url, headers: bearer(`\${SANDLOT_API_KEY}`) },
+  },
+  {
+    target: 'claude-desktop',
+    section: 'mcpServers',
+    user: 'config/Claude/claude_desktop_config.json',
+    entry: started,
+  },
+  {
+    target: 'cursor',
+    section: 'mcpServers',
+    user: '.cursor/mcp.json',
+    project: '.cursor/mcp.json',
+    entry: started,
+    http: { url, headers: bearer(`\${env:SANDLOT_API_KEY}`) },
+  },
+  {
+    target: 'vscode',
+    section: 'servers',
+    user: 'config/Code/User/mcp.json',
+    project: '.vscode/mcp.json',
+    entry: { type: 'stdio', ...started },
+    http: { type: 'http', url, headers: bearer(`\${env:SANDLOT_API_KEY}`) },
+  },
+  {
+    target: 'windsurf',
+    section: 'mcpServers',
+    user: '.codeium/windsurf/mcp_config.json',
+    entry: started,
+    http: { serverUrl: url, headers: bearer(`\${env:SANDLOT_API_KEY}`) },
+  },
+  {
+    target: 'gemini',
+    section: 'mcpServers',
+    user: '.gemini/settings.json',
+    project: '.gemini/settings.json',
+    entry: started,
+    http: { httpUrl: url, headers: bearer('$SANDLOT_API_KEY') },
+  },
+  {
+    target: 'zed',
+    section: 'context_servers',
+    user: 'config/zed/settings.json',
+    project: '.zed/settings.json',
+    entry: started,
+  },
+  {
+    target: 'opencode',
+    section: 'mcp',
+    user: 'config/opencode/opencode.json',
+    project: 'opencode.json',
+    entry: { type: 'local', command: [started.command, ...started.args], enabled: true },
+    http: { type: 'remote', url, headers: bearer('{env:SANDLOT_API_KEY}'), enabled: true },
+  },
+]
+
+/** What changes when a file is written or replaced, even by the same. */
+const traceOf = (file: string) => {
+  const { ino, mtimeMs, mode } = statSync(file)
+  return { ino, mtimeMs, mode, text: readFileSync(file, 'utf8') }
+}
+
+const printed = (value: unknown, indent: string, unit: string | number = 2) =>
+  JSON.stringify(value, null, unit).replaceAll('\n', `\n${indent}`)
+
+describe.each(shapes)('$target', ({ target, section, user, project, entry, http }) => {
+  test('gets a file of its own where it has none, which only its user may read', async () => {
+    using home = new Place()
+    const file = join(home.folder, user)
+    expect(await home.init(target)).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: `sandlot written to ${file}\n`,
+    })
+    expect(readFileSync(file, 'utf8')).toBe(`${printed({ [section]: { sandlot: entry } }, '')}\n`)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
+  })
+
+  test('keeps comments, tabs, trailing commas and other servers byte for byte', async () => {
+    using home = new Place()
+    const golden = (ours: string) => `// my servers
+{
+\t"theme": "dark", // as it should be
+\t"${section}": {
+\t\t/* the first */
+\t\t"other": {"command": "x",   "args": [1,2,],}, // dense${ours}
+\t},
+}
+`
+    const file = home.write(user, golden(''))
+    expect(await home.init(target)).toMatchObject({ code: 0 })
+    const after = golden(`\n\t\t"sandlot": ${printed(entry, '\t\t', '\t')},`)
+    expect(readFileSync(file, 'utf8')).toBe(after)
+    expect(readFileSync(`${file}.sandlot-backup`, 'utf8')).toBe(golden(''))
+    expect(await home.init(target)).toMatchObject({ code: 0, stdout: `${file}: nothing to change\n` })
+    expect(await home.init(target, '--remove')).toMatchObject({ code: 0 })
+    expect(readFileSync(file, 'utf8')).toBe(golden(''))
+  })
+
+  test('refuses a broken file and leaves it untouched', async () => {
+    using home = new Place()
+    const file = home.write(user, `{"${section}": {"other": {`)
+    const before = traceOf(file)
+    const ran = await home.init(target)
+    expect(ran).toMatchObject({ code: 2, stdout: '' })
+    expect(ran.stderr).toContain(`${file} is left as it is: it is not valid JSON`)
+    expect(traceOf(file)).toEqual(before)
+    expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
+  })
+
+  if (project)
+    test('gets a file of the project that all may read and that names no machine', async () => {
+      using home = new Place()
+      expect(await home.init(target, '--scope', 'project', '--portable')).toMatchObject({ code: 0 })
+      const file = join(home.project, project)
+      const text = readFileSync(file, 'utf8')
+      expect(text).toContain('"sandlot"')
+      expect(text).not.toContain(process.execPath)
+      expect(statSync(file).mode & 0o777).toBe(0o644)
+    })
+  else
+    test('has no file in a project', async () => {
+      using home = new Place()
+      expect(await home.init(target, '--scope', 'project')).toMatchObject({ code: 2 })
+    })
+
+  if (http)
+    test('points to the service with --http, and the key stays in the environment', async () => {
+      using home = new Place()
+      await home.init(target)
+      expect(await home.init(target, '--http')).toMatchObject({ code: 0 })
+      const text = readFileSync(join(home.folder, user), 'utf8')
+      expect(JSON.parse(text)[section].sandlot).toEqual(http)
+      expect(text).not.toContain('sandlot_live')
+    })
+  else
+    test('is refused with --http, since the key would have to be written out', async () => {
+      using home = new Place()
+      expect(await home.init(target, '--http')).toMatchObject({ code: 2 })
+      expect(existsSync(join(home.folder, user))).toBe(false)
+    })
+})
+
+describe('codex', () => {
+  const args = started.args.map((each) => JSON.stringify(each)).join(', ')
+  const table = `[mcp_servers.sandlot]\ncommand = ${JSON.stringify(started.command)}\nargs = [ ${args} ]\n`
+
+  test('gets a table at the end of its file, and everything before stays byte for byte', async () => {
+    using home = new Place()
+    const before = '# mine\nmodel  =  "o5" # fast\n\n[mcp_servers.other]\n  command = "x"\n'
+    const file = home.write('.codex/config.toml', before)
+    expect(await home.init('codex')).toMatchObject({ code: 0 })
+    expect(readFileSync(file, 'utf8')).toBe(`${before}\n${table}`)
+    expect(await home.init('codex')).toMatchObject({ stdout: `${file}: nothing to change\n` })
+    expect(await home.init('codex', '--remove')).toMatchObject({ code: 0 })
+    expect(readFileSync(file, 'utf8')).toBe(before)
+  })
+
+  test('names the variable of the key with --http', async () => {
+    using home = new Place()
+    await home.init('codex')
+    expect(await home.init('codex', '--http')).toMatchObject({ code: 0 })
+    expect(readFileSync(join(home.folder, '.codex/config.toml'), 'utf8')).toBe(
+      `[mcp_servers.sandlot]\nurl = "${url}"\nbearer_token_env_var = "SANDLOT_API_KEY"\n`,
+    )
+  })
+
+  test('has a project file too, and refuses a broken one', async () => {
+    using home = new Place()
+    expect(await home.init('codex', '--scope', 'project')).toMatchObject({ code: 0 })
+    const file = home.write('project/.codex/config.toml', '[mcp_servers')
+    expect(await home.init('codex', '--scope', 'project')).toMatchObject({ code: 2 })
+    expect(readFileSync(file, 'utf8')).toBe('[mcp_servers')
+  })
+})
+
+describe('files', () => {
+  test('keep their mode, their BOM and their symbolic link', async () => {
+    using home = new Place()
+    const real = home.write('dotfiles/cursor.json', '\ufeff{}\n')
+    chmodSync(real, 0o640)
+    mkdirSync(join(home.folder, '.cursor'))
+    const link = join(home.folder, '.cursor', 'mcp.json')
+    symlinkSync('../dotfiles/cursor.json', link)
+    expect(await home.init('cursor')).toMatchObject({ code: 0 })
+    expect(lstatSync(link).isSymbolicLink()).toBe(true)
+    expect(readFileSync(real, 'utf8').startsWith('\ufeff{\n')).toBe(true)
+    expect(statSync(real).mode & 0o777).toBe(0o640)
+    expect(statSync(`${real}.sandlot-backup`).mode & 0o777).toBe(0o640)
+  })
+
+  test('that are empty are filled', async () => {
+    using home = new Place()
+    const file = home.write('.cursor/mcp.json', '')
+    expect(await home.init('cursor')).toMatchObject({ code: 0 })
+    expect(JSON.parse(readFileSync(file, 'utf8')).mcpServers.sandlot).toEqual(started)
+  })
+
+  test('that a link leads to and that are not there yet come where it leads', async () => {
+    using home = new Place()
+    mkdirSync(join(home.folder, '.cursor'))
+    mkdirSync(join(home.folder, 'dotfiles'))
+    symlinkSync('../dotfiles/new.json', join(home.folder, '.cursor', 'mcp.json'))
+    expect(await home.init('cursor')).toMatchObject({ code: 0 })
+    expect(existsSync(join(home.folder, 'dotfiles', 'new.json'))).toBe(true)
+  })
+})
+
+describe('without writing', () => {
+  test('--dry-run shows what would change', async () => {
+    using home = new Place()
+    const file = home.write('.cursor/mcp.json', '{\n  "a": 1\n}\n')
+    const { stdout, code } = await home.init('cursor', '--dry-run')
+    expect(code).toBe(0)
+    expect(stdout).toContain(`--- ${file}\n+++ ${file}\n@@ -1,3 +1,`)
+    expect(stdout).toContain('\n-  "a": 1\n+  "a": 1,\n+  "mcpServers": {\n')
+    expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 1\n}\n')
+  })
+
+  test('--check exits 0 when the server is there and current, else 1', async () => {
+    using home = new Place()
+    expect(await home.init('cursor', '--check')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('missing'),
+    })
+    await home.init('cursor', '--portable')
+    expect(await home.init('cursor', '--check')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('different'),
+    })
+    await home.init('cursor')
+    expect(await home.init('cursor', '--check')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('current'),
+    })
+  })
+
+  test('--print prints the entry, under the name it is given', async () => {
+    using home = new Place()
+    const { stdout } = await home.init('vscode', '--print', '--portable', '--name', 'boxes')
+    expect(JSON.parse(stdout)).toEqual({
+      servers: { boxes: { type: 'stdio', command: 'sandlot', args: ['mcp', 'serve'] } },
+    })
+    expect((await home.init('codex', '--print', '--portable')).stdout).toContain('[mcp_servers.sandlot]')
+  })
+
+  test('no target lists those that are here, and how they stand', async () => {
+    using home = new Place()
+    await home.init('cursor')
+    home.write('.gemini/settings.json', '{')
+    home.write('project/.mcp.json', '{}')
+    const { data } = (await home.init('--json')).json()
+    expect(
+      data.map(({ target, scope, state }: Record<string, string>) => `${target} ${scope} ${state}`),
+    ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
+  })
+
+  test('a client or a scope that is not known is wrong usage', async () => {
+    using home = new Place()
+    expect(await home.init('emacs')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('claude-code'),
+    })
+    expect(await home.init('cursor', '--scope', 'world')).toMatchObject({ code: 2 })
+    expect(await home.init('cursor', '--name', 'a.b')).toMatchObject({ code: 2 })
+  })
+})

@@ -1,0 +1,172 @@
+/** `sandlot mcp serve` and `mcp doctor`: the built client between an agent and a real service. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { describe, expect, test } from 'vitest'
+import { tools } from '../../shared/contract/mcp.ts'
+import { median } from '../world/measure.ts'
+import { shareWorld } from '../world/shared.ts'
+import { clientPath, Home, runProcess } from './client.ts'
+import { makeUsers, type Users } from './users.ts'
+
+const world = shareWorld({ apis: 2 })
+
+let users: Users | undefined
+const newUser = () => {
+  users ??= makeUsers(world.url())
+  return users.newUser()
+}
+
+async function connect(home: Home): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' })
+  const args = [clientPath, 'mcp', 'serve']
+  await client.connect(
+    new StdioClientTransport({ command: process.execPath, args, env: home.environment() }) as never,
+  )
+  return client
+}
+
+interface Result {
+  isError?: boolean
+  structuredContent?: Record<string, unknown>
+  content: { text: string }[]
+}
+
+async function use(
+  client: Client,
+  name: string,
+  args: object,
+  options = {},
+): Promise<Record<string, unknown>> {
+  const result = (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as Result
+  expect(result.isError, result.content[0]?.text).toBeFalsy()
+  return result.structuredContent!
+}
+
+const lines = (...messages: object[]) => messages.map((message) => `${JSON.stringify(message)}\n`).join('')
+const ping = (id: number | string) => ({ jsonrpc: '2.0', id, method: 'ping' })
+
+test('an agent creates, runs, edits, searches and destroys through stdio', async () => {
+  using user = await newUser()
+  const client = await connect(user.home)
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(Object.keys(tools))
+  const { id: session_id } = await use(client, 'session_create', {})
+  const file = { session_id, path: 'a.txt' }
+  await use(client, 'exec', { session_id, command: 'printf "one\\ntwo\\u2028\\n" > a.txt' })
+  await use(client, 'file_edit', { ...file, old: 'one', new: 'uno \u2028' })
+  expect(await use(client, 'file_grep', { session_id, pattern: 'uno' })).toMatchObject({
+    matches: [{ path: 'a.txt', line: 1, text: 'uno \u2028' }],
+  })
+  expect(await use(client, 'session_destroy', { session_id })).toMatchObject({ state: 'destroyed' })
+  await client.close()
+})
+
+test('progress comes through, and a cancellation stops the command', async () => {
+  using user = await newUser()
+  const client = await connect(user.home)
+  const { id: session_id } = await use(client, 'session_create', {})
+  const isRunning = async () => {
+    const command = 'grep -l "[s]leep 600; : long" /proc/[0-9]*/cmdline 2>/dev/null'
+    return (await use(client, 'exec', { session_id, command })).stdout !== ''
+  }
+  const leave = new AbortController()
+  const seen: number[] = []
+  const cancelled = use(
+    client,
+    'exec',
+    { session_id, command: "exec sh -c 'sleep 600; : long'" },
+    { signal: leave.signal, onprogress: ({ progress }: { progress: number }) => seen.push(progress) },
+  )
+  await world.eventually(async () => seen.length >= 2 && (await isRunning()), 10_000)
+  leave.abort('enough')
+  await expect(cancelled).rejects.toThrow('enough')
+  await world.eventually(async () => !(await isRunning()), 10_000)
+  expect(seen.slice(0, 2)).toEqual([1, 2])
+  await use(client, 'session_destroy', { session_id })
+  await client.close()
+})
+
+describe('what goes wrong', () => {
+  const serve = (home: Home, input: string, env = {}) => home.run(['mcp', 'serve'], { input, env })
+
+  test('without settings, each request is answered with an error that says what to type', async () => {
+    using home = new Home()
+    const { stdout, code } = await serve(home, lines(ping(1), ping('two')))
+    expect(code).toBe(0)
+    const answers = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(answers).toMatchObject([
+      { jsonrpc: '2.0', id: 1, error: { code: -32000, data: { code: 'no_address' } } },
+      { jsonrpc: '2.0', id: 'two', error: { message: expect.stringContaining('sandlot signup --url') } },
+    ])
+  })
+
+  test('a service that is away or refuses the key is an error in words', async () => {
+    using home = new Home()
+    const key = { SANDLOT_API_KEY: 'sandlot_live_wrong' }
+    const away = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: 'http://localhost:1' })
+    expect(away.json().error.message).toContain('Nothing listens at http://localhost:1')
+    const refused = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: world.url() })
+    expect(refused.json().error).toMatchObject({ data: { code: 'invalid_credentials', status: 401 } })
+  })
+
+  test('a line that is no message is told, and the next one is served', async () => {
+    using user = await newUser()
+    const { stdout } = await serve(user.home, `nonsense\n\n${lines(ping(2))}`)
+    const answers = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(answers).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ id: null, error: expect.objectContaining({ code: -32700 }) }),
+        { jsonrpc: '2.0', id: 2, result: {} },
+      ]),
+    )
+  })
+})
+
+test('doctor runs true through what init wrote, and says what fails', async () => {
+  using user = await newUser()
+  expect(await user.run(['mcp', 'doctor'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('mcp init'),
+  })
+  await user.run(['mcp', 'init', 'cursor'])
+  const good = await user.run(['mcp', 'doctor', 'cursor'])
+  const file = join(user.home.folder, '.cursor', 'mcp.json')
+  expect(good).toMatchObject({ code: 0, stdout: `${file}: works\n` })
+  expect(good.stderr).toContain(`tools/list: ${Object.keys(tools).length} tools`)
+  expect((await user.run(['whoami'])).stdout).toContain('\n0/2 concurrent sandboxes\n')
+
+  await user.run(['mcp', 'init', 'gemini', '--http'])
+  expect(await user.run(['mcp', 'doctor', 'gemini'])).toMatchObject({ code: 0 })
+
+  expect(readFileSync(file, 'utf8')).not.toContain('sandlot_live_')
+  const { writeFileSync } = await import('node:fs')
+  writeFileSync(file, JSON.stringify({ mcpServers: { sandlot: { command: '/no/such/node', args: [] } } }))
+  expect(await user.run(['mcp', 'doctor', 'cursor'])).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('/no/such/node does not start'),
+  })
+})
+
+test('serve has started in less than four times the time of bare Node', async () => {
+  using home = new Home()
+  const time = async (args: string[]) => {
+    const startedAt = performance.now()
+    // Answered before any network: no address is set.
+    await runProcess(process.execPath, args, home.environment(), { input: lines(ping(1)) })
+    return performance.now() - startedAt
+  }
+  const bare: number[] = []
+  const serve: number[] = []
+  for (let round = 0; round < 7; round++) {
+    bare.push(await time(['-e', '0']))
+    serve.push(await time([clientPath, 'mcp', 'serve']))
+  }
+  expect(median(serve)).toBeLessThan(4 * median(bare))
+})

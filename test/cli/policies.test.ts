@@ -1,0 +1,187 @@
+/** `sandlot allowlist`, `sandlot secrets` and `sandlot whoami --usage`, against a real API. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newSandboxId } from '../../shared/ids.ts'
+import { makeSealer } from '../../shared/seal.ts'
+import { secretPlace } from '../../shared/secrets.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { clientPath } from './client.ts'
+import { openTerminal } from './terminal.ts'
+import { makeUsers, type Users } from './users.ts'
+
+let world: World
+let users: Users
+beforeAll(async () => {
+  world = await startWorld({ workers: 0 })
+  users = makeUsers(world.url())
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+/** A sandbox that ran for this long. */
+async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Promise<string> {
+  const id = newSandboxId()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, ready_at, expires_at, destroyed_at, destroy_reason)
+     select ?, account.id, 'any', start, start, start + interval '1 hour',
+            case when ? then start + ? * interval '1 second' end, case when ? then 'requested' end
+       from account, (select sandlot_now() - interval '1 minute' as start) as times where email = ?`,
+    [id, ended, seconds, ended, email],
+  )
+  return id
+}
+
+describe('allowlist', () => {
+  test('get, set, check and clear', async () => {
+    using user = await users.newUser()
+    expect(await user.run(['allowlist', 'get'])).toMatchObject({ code: 0, stdout: '', stderr: '' })
+    const check = (...command: string[]) => user.run(['allowlist', 'check', '--', ...command])
+    expect(await check('rm', '-rf')).toMatchObject({ code: 0, stdout: '' })
+
+    const set = await user.run(['allowlist', 'set', 'ls', 'git status', 'env'])
+    expect(set).toMatchObject({ code: 0, stdout: 'ls\ngit status\nenv\n' })
+    expect(set.stderr).toMatch(/^Warning: env: .*starts other commands.*\n$/)
+    expect(await check('git', 'status', '--short')).toMatchObject({ code: 0, stdout: 'git status\n' })
+    const refused = await check('git', 'push', '--json')
+    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('"git status"') })
+    const asJson = await user.run(['allowlist', 'check', '--json', '--', 'rm'])
+    expect(asJson).toMatchObject({ code: 1 })
+    expect(asJson.json()).toMatchObject({ allowed: false, entry: null })
+
+    expect(await user.run(['allowlist', 'clear'])).toMatchObject({ code: 0, stdout: '' })
+    expect((await user.run(['allowlist', 'get', '--json'])).json()).toMatchObject({ commands: null })
+  })
+
+  test('what get prints can be set again from a file or a pipe', async () => {
+    using user = await users.newUser()
+    const text = '# for the tests\nls\n\n  npm run *  \r\n'
+    const file = join(user.home.folder, 'list')
+    writeFileSync(file, text)
+    expect(await user.run(['allowlist', 'set', '--file', file])).toMatchObject({
+      code: 0,
+      stdout: 'ls\nnpm run *\n',
+    })
+    const { stdout } = await user.run(['allowlist', 'get'])
+    expect(await user.run(['allowlist', 'set', '--file', '-'], { input: stdout })).toMatchObject({
+      code: 0,
+      stdout,
+    })
+    // Nothing on a pipe: no command may run, and it says so.
+    const empty = await user.run(['allowlist', 'set', '--file', '-'], { input: '' })
+    expect(empty).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringContaining('no command may run'),
+    })
+  })
+
+  test.each([[['set']], [['set', 'ls', '--file', 'x']], [['set', 'l*']], [['check']]])(
+    '%j is a wrong usage',
+    async (args) => {
+      using user = await users.newUser()
+      expect(await user.run(['allowlist', ...args])).toMatchObject({ code: 2, stdout: '' })
+      expect((await user.run(['allowlist', 'get', '--json'])).json().commands).toBeNull()
+    },
+  )
+
+  test('a refused exec says why, and that it was not the command that failed', async () => {
+    using user = await users.newUser()
+    const id = await sandboxOf(user.email)
+    await user.run(['allowlist', 'set', 'ls'])
+    const refused = await user.run(['exec', '-s', id, '--', 'rm', '-rf', '/'])
+    expect(refused).toMatchObject({
+      code: 125,
+      stdout: '',
+      stderr: expect.stringContaining('"rm" is not on'),
+    })
+  })
+})
+
+describe('secrets', () => {
+  /** What was stored, opened as a worker would. */
+  async function storedValue(email: string, name: string): Promise<string> {
+    const [row] = await world.db.query<{ id: string; sealed_value: Buffer }>(
+      `select secret.id, sealed_value from secret join account on account.id = account_id
+        where email = ? and name = ?`,
+      [email, name],
+    )
+    return makeSealer(world.settings.secretsKeys).open(row!.sealed_value, secretPlace(row!.id))
+  }
+
+  test('create takes a value from a pipe or a file, ls shows the name, rm deletes it', async () => {
+    using user = await users.newUser()
+    const session = await sandboxOf(user.email)
+    const create = (args: string[], input?: string) =>
+      user.run(['secrets', 'create', ...args], input === undefined ? {} : { input })
+    expect(await create(['PIPED'], 'p4ssw0rd!\n')).toMatchObject({ code: 0, stdout: 'PIPED\n' })
+    expect(await storedValue(user.email, 'PIPED')).toBe('p4ssw0rd!')
+    const file = join(user.home.folder, 'key.pem')
+    writeFileSync(file, 'line 1\nline 2\n')
+    expect(await create(['FILE', '--from-file', file, '--session', session])).toMatchObject({ code: 0 })
+    expect(await storedValue(user.email, 'FILE')).toBe('line 1\nline 2\n')
+    expect(await create(['EXACT', '--from-file', '-'], 'a\n')).toMatchObject({ code: 0 })
+    expect(await storedValue(user.email, 'EXACT')).toBe('a\n')
+
+    const all = await user.run(['secrets', 'ls'])
+    expect(all.stdout).toMatch(new RegExp(`^EXACT\tall\t.*\nFILE\t${session}\t.*\nPIPED\tall\t.*\n$`))
+    expect((await user.run(['secrets', 'ls', '-s', session])).stdout).toMatch(/^FILE\t/)
+    expect(await user.run(['secrets', 'rm', 'FILE'])).toMatchObject({ code: 3 })
+    expect(await user.run(['secrets', 'rm', 'FILE', '-s', session])).toMatchObject({
+      code: 0,
+      stdout: 'FILE\n',
+    })
+    const { data } = (await user.run(['secrets', 'ls', '--json'])).json()
+    expect(data.map(({ name }: { name: string }) => name)).toEqual(['EXACT', 'PIPED'])
+  })
+
+  test.each([
+    ['a value as an argument', ['NAME', 'p4ssw0rd!'], undefined],
+    ['no value at all', ['NAME'], undefined],
+    ['an empty pipe', ['NAME'], ''],
+    ['a name that is no variable', ['A-B'], 'x'],
+  ])('%s is a wrong usage', async (_, args, input) => {
+    using user = await users.newUser()
+    const options = input === undefined ? {} : { input }
+    expect(await user.run(['secrets', 'create', ...args], options)).toMatchObject({ code: 2, stdout: '' })
+    expect((await user.run(['secrets', 'ls'])).stdout).toBe('')
+  })
+
+  test('create asks at a terminal, and never shows what is typed', async () => {
+    using user = await users.newUser()
+    const terminal = openTerminal(
+      [process.execPath, clientPath, 'secrets', 'create', 'TYPED'],
+      user.home.environment(),
+    )
+    await terminal.shows('Value')
+    for (const letter of 'p4ssw0rd!') terminal.type(letter)
+    terminal.type('\r')
+    expect(await terminal.ended).toBe(0)
+    expect(stripVTControlCharacters(terminal.screen())).not.toMatch(/p4ss|\*\*/)
+    expect(await storedValue(user.email, 'TYPED')).toBe('p4ssw0rd!')
+  })
+})
+
+describe('whoami --usage', () => {
+  test('shows each sandbox and the sum, over all pages', async () => {
+    using user = await users.newUser()
+    const sandbox = () => sandboxOf(user.email, { seconds: 1.5, ended: true })
+    await Promise.all(Array.from({ length: 101 }, sandbox))
+    const usage = (await user.run(['whoami', '--usage', '--json'])).json()
+    expect(usage.data).toHaveLength(101)
+    expect(usage.total.milliseconds).toBe(151_500)
+    const { stdout } = await user.run(['whoami', '--usage'])
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines).toHaveLength(102)
+    expect(lines[0]).toMatch(/^sbx_\w+\t\t.*\t1\.500$/)
+    expect(lines.at(-1)).toMatch(/^total\t20\d\d-\d\d\t.*\t151\.500$/)
+  })
+
+  test('takes another month, and refuses what is none', async () => {
+    using user = await users.newUser()
+    const { stdout } = await user.run(['whoami', '--usage', '--month', '2020-01'])
+    expect(stdout).toMatch(/^total\t2020-01\t.*\t0\.000\n$/)
+    expect(await user.run(['whoami', '--usage', '--month', 'may'])).toMatchObject({ code: 2 })
+    expect(await user.run(['whoami', '--month', '2020-01'])).toMatchObject({ code: 2 })
+  })
+})

@@ -1,0 +1,127 @@
+/** What a secret in output becomes, and that no cut of the stream changes it. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { makeRedactor } from '../../workers/secrets/redactor.ts'
+
+/** In chunks of these lengths, over and over. */
+function redact(secrets: Record<string, string>, text: string | Buffer, lengths = [Infinity]): string {
+  const redactor = makeRedactor(secrets)
+  const bytes = Buffer.from(text)
+  const shown: Buffer[] = []
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const length = Math.max(1, lengths[turn % lengths.length]!)
+    shown.push(redactor.push(bytes.subarray(at, at + length)))
+    at += length
+  }
+  return Buffer.concat([...shown, redactor.flush()]).toString('latin1')
+}
+
+test.each([
+  ['a value', { A: 'p4ssw0rd!' }, 'it is p4ssw0rd!, yes', 'it is [secret A], yes'],
+  ['a value alone', { A: 'p4ssw0rd!' }, 'p4ssw0rd!', '[secret A]'],
+  ['two in a row', { A: 'p4ssw0rd!' }, 'p4ssw0rd!p4ssw0rd!', '[secret A][secret A]'],
+  ['a value of 8 bytes', { A: '12345678' }, '0123456789', '0[secret A]9'],
+  ['a value of 7 bytes not', { A: '1234567' }, '01234567', '01234567'],
+  ['8 bytes in 4 characters', { A: 'éàüö' }, 'éàüö', '[secret A]'],
+  ['a value that begins in vain first', { A: 'aab-aab-aac' }, 'aab-aab-aab-aac', 'aab-[secret A]'],
+  ['the longer of two', { A: 'abcdefgh', B: 'abcdefghij' }, 'abcdefghij abcdefghx', '[secret B] [secret A]x'],
+  ['one inside another', { A: 'cdefghij', B: 'abcdefghijkl' }, 'abcdefghijkl', '[secret B]'],
+  [
+    'one inside another that is not finished',
+    { A: 'cdefghij', B: 'abcdefghijkl' },
+    'abcdefghijk',
+    'ab[secret A]k',
+  ],
+  ['two that overlap', { A: 'abcdefgh', B: 'efghijkl' }, '-abcdefghijkl-', '-[secret A][secret B]-'],
+  ['one that overlaps itself', { A: 'abababab' }, 'xabababababab', 'x[secret A]'],
+  [
+    'a value of two lines, also as a terminal shows it',
+    { A: 'line 1\nline 2' },
+    'line 1\r\nline 2|line 1\nline 2',
+    '[secret A]|[secret A]',
+  ],
+  ['no word of the marker', { A: '[secret ', B: 'secret A]' }, '[secret A]', '[secret A][secret B]'],
+])('replaces %s', (_, secrets, text, expected) => {
+  const defined = secrets as Record<string, string>
+  expect(redact(defined, text)).toBe(Buffer.from(expected).toString('latin1'))
+  for (const length of [1, 2, 3, 5, 7, 8, 9]) expect(redact(defined, text, [length])).toBe(expected)
+})
+
+/** The same by other means: every occurrence of every value covers its bytes. */
+function plain(secrets: Record<string, string>, text: string): string {
+  const covered = new Array<boolean>(text.length).fill(false)
+  for (const value of Object.values(secrets)) {
+    if (value.length < 8) continue
+    for (let at = text.indexOf(value); at !== -1; at = text.indexOf(value, at + 1))
+      covered.fill(true, at, at + value.length)
+  }
+  return [...text].map((character, at) => (covered[at] ? '\0' : character)).join('')
+}
+
+const withoutMarkers = (text: string) => text.replaceAll(/(\[secret [A-Z]\])+/g, '\0')
+
+describe('for random values and text of few letters, where all of them overlap', () => {
+  const letters = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 14 })
+  const values = fc.array(letters, { minLength: 1, maxLength: 6 })
+  const secrets = values.map((values) =>
+    Object.fromEntries(values.map((value, at) => [String.fromCharCode(65 + at), value])),
+  )
+  // Some are written out, so that most texts hold one.
+  const texts = fc.array(fc.oneof(letters, fc.constantFrom('c', 'ab', 'bbbb')), { maxLength: 30 })
+
+  test('every byte of a value is covered, and no other', () => {
+    fc.assert(
+      fc.property(secrets, texts, fc.array(fc.nat(5), { maxLength: 8 }), (secrets, parts, picks) => {
+        const all = Object.values(secrets)
+        const text = [...parts, ...picks.map((pick) => all[pick % all.length])].join('')
+        const shown = withoutMarkers(redact(secrets, text))
+        expect(shown).toBe(plain(secrets, text).replaceAll(/\0+/g, '\0'))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('no cut of the stream changes the result', () => {
+    const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 10 })
+    fc.assert(
+      fc.property(secrets, texts, cuts, (secrets, parts, cuts) => {
+        const text = parts.join('') + Object.values(secrets).join('c')
+        expect(redact(secrets, text, cuts)).toBe(redact(secrets, text))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+test('nothing is held back but what may begin a value', () => {
+  const redactor = makeRedactor({ A: 'xyzxyzxyz', B: 'longer than the other one' })
+  for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
+    expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
+    expect(redactor.held).toBe(0)
+  }
+  expect(redactor.push(Buffer.from('$ xyzx')).toString()).toBe('$ ')
+  expect(redactor.held).toBe(4)
+  expect(redactor.push(Buffer.from('xyz')).toString()).toBe('xyzx')
+  expect(redactor.flush().toString()).toBe('xyz')
+  expect(redactor.push(Buffer.from('xyzxyz')).toString()).toBe('')
+})
+
+test('output without a secret is passed on as it is, without a copy', () => {
+  const redactor = makeRedactor({ A: 'p4ssw0rd!' })
+  const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
+  expect(redactor.push(chunk)).toBe(chunk)
+})
+
+test('values made to be slow to look for are not', () => {
+  // Without an automaton each byte of it would be compared with 32 KiB.
+  const secrets = Object.fromEntries(
+    Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
+  )
+  const redactor = makeRedactor(secrets)
+  const chunk = Buffer.alloc(1024 * 1024, 'a')
+  redactor.push(Buffer.from('a'))
+  const started = performance.now()
+  for (let turn = 0; turn < 8; turn++) redactor.push(chunk)
+  // 8 MiB take about 0.1 s; quadratic they would take minutes.
+  expect(performance.now() - started).toBeLessThan(5_000)
+})

@@ -1,0 +1,86 @@
+/** Commands find the slots that were opened for them, through the whole of Sandlot on a cluster. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Account } from '../world/account.ts'
+import { hasCluster } from '../world/cluster.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+const images = ['localhost/sandbox:debian', 'localhost/sandbox:busybox']
+
+describe.skipIf(!hasCluster)('slots, through four workers', () => {
+  let world: World
+  let alice: Account
+  beforeAll(async () => {
+    world = await startWorld({
+      driver: 'kubernetes',
+      workers: 4,
+      env: { QUOTA_CONCURRENT_SANDBOXES: '10', SANDBOX_IMAGES: images.join(',') },
+    })
+    alice = await world.account()
+  }, 90_000)
+  afterAll(() => world?.[Symbol.asyncDispose](), 90_000)
+
+  /** Commands so far that found a slot, and that did not, in all workers. */
+  const count = async () => {
+    const sums = { warm: 0, cold: 0 }
+    for (const { internalUrl } of world.workers) {
+      const text = await (await fetch(`${internalUrl}/metrics`)).text()
+      for (const [, outcome, value] of text.matchAll(/^sandlot_slots_total\{.*outcome="(\w+)".*\} (\d+)/gm)) {
+        sums[outcome as 'warm' | 'cold'] += Number(value)
+      }
+    }
+    return sums
+  }
+  const create = async (image: string) => (await alice.call('createSandbox', { body: { image } })).body.id
+
+  async function echo(id: string, index: number) {
+    const { body } = await alice.call('execCommand', {
+      params: { id },
+      body: { command: ['echo', `${index}`] },
+    })
+    return body
+  }
+
+  test('at least 95 of 100 commands find a slot, whichever worker holds their sandbox', async () => {
+    const ids: string[] = []
+    for (let index = 0; index < 6; index++) ids.push(await create(images[index % 2]!))
+    const before = await count()
+    const running: ReturnType<typeof echo>[] = []
+    for (let index = 0; index < 200; index++) {
+      // Eight a second: for each, the node has to open a slot too.
+      await sleep(125)
+      const id = ids[Math.floor(Math.random() * ids.length)]!
+      running.push(echo(id, index))
+    }
+    const results = await Promise.allSettled(running)
+    expect(results).toMatchObject(
+      results.map((_, index) => ({ status: 'fulfilled', value: { exit_code: 0, stdout: `${index}\n` } })),
+    )
+    const after = await count()
+    const [warm, cold] = [after.warm - before.warm, after.cold - before.cold]
+    expect(warm + cold).toBe(200)
+    expect(warm).toBeGreaterThanOrEqual(190)
+  })
+
+  test('what a client sends stands in no pod and in no log', async () => {
+    const canary = (part: string) => `canary-${part}-7d2e`
+    const id = await create(images[0]!)
+    const { body } = await alice.call('execCommand', {
+      params: { id },
+      body: {
+        command: ['/bin/sh', '-c', `cat; echo "$WORD"; echo ${canary('command')}`],
+        env: { WORD: canary('env') },
+        stdin: `${canary('stdin')}\n`,
+      },
+    })
+    expect('stdout' in body && body.stdout).toBe(
+      ['stdin', 'env', 'command'].map((part) => `${canary(part)}\n`).join(''),
+    )
+    const { api, namespace } = world.cluster!
+    const pods = JSON.stringify((await api.listNamespacedPod({ namespace })).items)
+    const lines = [...world.apis, ...world.workers].map((process) => JSON.stringify(process.lines)).join('\n')
+    expect(pods).toContain(id)
+    expect(lines).toContain(id)
+    expect([pods.includes('canary-'), lines.includes('canary-')]).toEqual([false, false])
+  })
+})

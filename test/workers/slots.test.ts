@@ -1,0 +1,266 @@
+/** Slots that are opened ahead of time (workers/shell/slot-pool.ts), in real pods. */
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { inOrderFor, type WorkerEntry } from '../../shared/directory.ts'
+import { openMetrics } from '../../shared/metrics.ts'
+import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
+import { openSlot, type Slot } from '../../workers/shell/slot.ts'
+import { makeSlotPool, type SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
+import { run, shell } from '../drivers/processes.ts'
+import { eventually } from '../world/eventually.ts'
+import { describeInSandboxes, type Sandboxes } from '../world/sandbox.ts'
+
+const log = pino({ level: 'silent' })
+
+/** A driver that counts how many processes it was asked for. */
+function counting(driver: Driver) {
+  const counter = { starts: 0 }
+  const start: Driver['start'] = (...args) => {
+    counter.starts += 1
+    return driver.start(...args)
+  }
+  return { driver: { ...driver, start }, counter }
+}
+
+async function runTrue(slot: Slot) {
+  const ignore = () => {}
+  const end = await slot.run({ argv: ['true'] }, { onStdout: ignore, onStderr: ignore })
+  expect(end).toEqual({ kind: 'exited', code: 0 })
+}
+
+describeInSandboxes('slots', (open) => {
+  let sandboxes: Sandboxes
+  let pod: Pod
+  let pool: SlotPool | undefined
+
+  /** With the metrics that it writes. */
+  const makePool = (more: Partial<SlotPoolOptions> = {}) => {
+    const metrics = openMetrics('test')
+    pool = makeSlotPool({ driver: sandboxes.driver, log, metrics, ...more })
+    const count = async (outcome: string) => {
+      const { values } = await metrics.slots.get()
+      return values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0
+    }
+    return { pool, count }
+  }
+  /** Shells that wait in the pod, without the one that looks. */
+  const waiting = async () => {
+    const look = "grep -l 'IFS= read' /proc/[0-9]*/cmdline 2>/dev/null | wc -l"
+    return Number((await run(sandboxes.driver, pod, shell(look.replace('IFS=', '[I]FS=')))).stdout)
+  }
+
+  beforeAll(async () => {
+    sandboxes = await open()
+    pod = await sandboxes.make()
+  }, 90_000)
+  afterAll(() => sandboxes?.close(), 90_000)
+  afterEach(async () => {
+    pool?.close()
+    await eventually(async () => (await waiting()) === 0, 10_000)
+  })
+
+  test('a command runs in what is taken, whether it was ready or not', async () => {
+    const { pool } = makePool()
+    for (let round = 0; round < 3; round++) {
+      const { slot } = await pool.take('sbx_a', pod)
+      await runTrue(slot)
+    }
+  })
+
+  test('where starting is quick, nothing is opened ahead of time and nothing kept', async () => {
+    const { driver, counter } = counting(sandboxes.driver)
+    const { pool, count } = makePool({ driver: { ...driver, startsSlowly: false } })
+    pool.prepare('sbx_a', pod)
+    const { slot, warm } = await pool.take('sbx_a', pod)
+    slot.close()
+    expect({ warm, starts: counter.starts, has: pool.has('sbx_a'), counted: await count('cold') }).toEqual({
+      warm: false,
+      starts: 1,
+      has: false,
+      counted: 0,
+    })
+  })
+
+  describe('where starting is slow', () => {
+    const slowly = () => ({ ...sandboxes.driver, startsSlowly: true })
+
+    test('the slot that was prepared is the one that a command gets, and the next ones are opened at once', async () => {
+      const { pool, count } = makePool({ driver: slowly() })
+      pool.prepare('sbx_a', pod)
+      await eventually(async () => (await waiting()) === 1, 10_000)
+      const first = await pool.take('sbx_a', pod)
+      await runTrue(first.slot)
+      await eventually(async () => (await waiting()) === 2, 10_000)
+      const second = await pool.take('sbx_a', pod)
+      await runTrue(second.slot)
+      expect([first.warm, second.warm]).toEqual([true, true])
+      expect([await count('warm'), await count('cold')]).toEqual([2, 0])
+    })
+
+    test('a slot that was opened to see whether the pod is ready serves the first command', async () => {
+      const { pool } = makePool({ driver: slowly() })
+      const probe = await openSlot(sandboxes.driver, pod)
+      pool.adopt('sbx_a', pod, probe)
+      const { slot, warm } = await pool.take('sbx_a', pod)
+      expect({ isProbe: slot === probe, warm }).toEqual({ isProbe: true, warm: true })
+      slot.close()
+    })
+
+    test('a command waits for a slot that is just being opened, and opens none beside it', async () => {
+      const { driver, counter } = counting(slowly())
+      const { pool, count } = makePool({ driver })
+      pool.prepare('sbx_a', pod)
+      const taken = pool.take('sbx_a', pod)
+      expect(counter.starts).toBe(1)
+      const { slot, warm } = await taken
+      expect(warm).toBe(false)
+      expect(await count('cold')).toBe(1)
+      await runTrue(slot)
+    })
+
+    test('a command does not wait for a slot whose opening hangs', async () => {
+      const { driver } = sandboxes
+      let hung = 0
+      const hanging: Driver = {
+        ...slowly(),
+        start: (...args) => (hung++ === 0 ? new Promise(() => {}) : driver.start(...args)),
+      }
+      const { pool } = makePool({ driver: hanging })
+      pool.prepare('sbx_a', pod)
+      const started = performance.now()
+      const { slot } = await pool.take('sbx_a', pod)
+      expect(performance.now() - started).toBeLessThan(2_000)
+      await runTrue(slot)
+    })
+
+    test('ten commands at once each get a slot of their own, and three are kept for the next', async () => {
+      const { pool } = makePool({ driver: slowly() })
+      const taken = await Promise.all(Array.from({ length: 10 }, () => pool.take('sbx_a', pod)))
+      expect(new Set(taken.map(({ slot }) => slot.pid)).size).toBe(10)
+      await Promise.all(taken.map(({ slot }) => runTrue(slot)))
+      await eventually(async () => (await waiting()) === 3, 10_000)
+    })
+
+    test('a slot that its user has ended is handed to nobody', async () => {
+      const { pool } = makePool({ driver: slowly() })
+      const doomed = await openSlot(sandboxes.driver, pod)
+      pool.adopt('sbx_a', pod, doomed)
+      await run(sandboxes.driver, pod, shell(`kill -KILL ${doomed.pid}`))
+      await doomed.closed
+      const { slot, warm } = await pool.take('sbx_a', pod)
+      expect({ isDoomed: slot === doomed, warm }).toEqual({ isDoomed: false, warm: false })
+      await runTrue(slot)
+    })
+
+    test('the slots of a sandbox that has ended are closed, also the one that is being opened', async () => {
+      const { pool } = makePool({ driver: slowly() })
+      pool.prepare('sbx_a', pod)
+      pool.drop('sbx_a')
+      expect(pool.has('sbx_a')).toBe(false)
+      pool.adopt('sbx_b', pod, await openSlot(sandboxes.driver, pod))
+      pool.drop('sbx_b')
+      await eventually(async () => (await waiting()) === 0, 10_000)
+    })
+
+    test('the slots of a sandbox that nobody uses are closed', async () => {
+      const { pool } = makePool({ driver: slowly(), idleMs: 300 })
+      const slot = await openSlot(sandboxes.driver, pod)
+      pool.adopt('sbx_a', pod, slot)
+      await slot.closed
+      expect(pool.has('sbx_a')).toBe(false)
+    })
+
+    test('the oldest slots make room when there are too many', async () => {
+      const { pool } = makePool({ driver: slowly(), most: 2 })
+      const slots: Slot[] = []
+      for (const id of ['sbx_a', 'sbx_b', 'sbx_c']) {
+        const slot = await openSlot(sandboxes.driver, pod)
+        slots.push(slot)
+        pool.adopt(id, pod, slot)
+      }
+      await slots[0]!.closed
+      expect((await pool.take('sbx_b', pod)).slot).toBe(slots[1])
+      expect((await pool.take('sbx_c', pod)).slot).toBe(slots[2])
+      for (const slot of slots) slot.close()
+    })
+
+    test('at most four are opened ahead of time at once, and a command goes before them', async () => {
+      let now = 0
+      let most = 0
+      const driver: Driver = {
+        ...slowly(),
+        async start(...args) {
+          now += 1
+          most = Math.max(most, now)
+          return await sandboxes.driver.start(...args).finally(() => {
+            now -= 1
+          })
+        },
+      }
+      const { pool } = makePool({ driver })
+      for (let index = 0; index < 12; index++) pool.prepare(`sbx_${index}`, pod)
+      const { slot } = await pool.take('sbx_in_a_hurry', pod)
+      await runTrue(slot)
+      await eventually(async () => (await waiting()) === 14, 20_000)
+      expect(most).toBe(5)
+    })
+
+    test('a failure to open ahead of time is not repeated until the next use', async () => {
+      let tries = 0
+      const driver: Driver = {
+        ...slowly(),
+        start: async () => {
+          tries += 1
+          throw new DriverUnavailable('away')
+        },
+      }
+      const { pool } = makePool({ driver })
+      pool.prepare('sbx_a', pod)
+      await eventually(() => !pool.has('sbx_a'), 5_000)
+      expect(tries).toBe(1)
+      await expect(pool.take('sbx_a', pod)).rejects.toThrow('away')
+    })
+
+    test('a pod that is gone is told to whoever takes, and nothing is kept of it', async () => {
+      const { pool } = makePool({ driver: slowly() })
+      const doomed = await sandboxes.make()
+      const slot = await openSlot(sandboxes.driver, doomed)
+      pool.adopt('sbx_a', doomed, slot)
+      await sandboxes.driver.delete(doomed)
+      await slot.closed
+      await expect(pool.take('sbx_a', doomed)).rejects.toThrow(PodGone)
+      await eventually(() => !pool.has('sbx_a'), 5_000)
+    })
+
+    test('a sandbox that has another pod now gets no slot of the old one', async () => {
+      const { pool } = makePool({ driver: slowly() })
+      const old = await openSlot(sandboxes.driver, pod)
+      pool.adopt('sbx_a', { name: pod.name, uid: 'the one before' }, old)
+      const { slot, warm } = await pool.take('sbx_a', pod)
+      expect({ isOld: slot === old, warm }).toEqual({ isOld: false, warm: false })
+      await old.closed
+      await runTrue(slot)
+    })
+  })
+})
+
+test('who holds a sandbox is agreed on without asking, and a worker that leaves moves only its own', () => {
+  const workers = Array.from({ length: 8 }, (_, index): WorkerEntry => {
+    return { id: `worker_${index}`, url: '', driverProblem: null }
+  })
+  const ids = Array.from({ length: 800 }, (_, index) => `sbx_${index}`)
+  const holderOf = (id: string, among: WorkerEntry[]) => inOrderFor(id, among)[0]!.id
+  const before = ids.map((id) => holderOf(id, workers))
+  expect(ids.map((id) => holderOf(id, workers.toReversed()))).toEqual(before)
+  const after = ids.map((id) => holderOf(id, workers.slice(1)))
+  expect(after.filter((id, index) => before[index] !== 'worker_0' && id !== before[index])).toEqual([])
+  for (const { id } of workers) expect(before.filter((holder) => holder === id).length).toBeGreaterThan(50)
+})
+
+test('a worker that cannot reach the cluster holds nothing while another can', () => {
+  const workers = [
+    { id: 'worker_a', url: '', driverProblem: 'away' },
+    { id: 'worker_b', url: '', driverProblem: null },
+  ]
+  for (let index = 0; index < 50; index++) expect(inOrderFor(`sbx_${index}`, workers)[0]!.id).toBe('worker_b')
+})

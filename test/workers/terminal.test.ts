@@ -1,0 +1,153 @@
+/** A command with a terminal, as workers/shell/terminal.ts opens it, in real sandboxes. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/driver.ts'
+import type { Command } from '../../workers/shell/script.ts'
+import { openSlot } from '../../workers/shell/slot.ts'
+import { openTerminal } from '../../workers/shell/terminal.ts'
+import { eventually, readScreen, run, shell } from '../drivers/processes.ts'
+import { describeInSandboxes } from '../world/sandbox.ts'
+
+describeInSandboxes('terminals', (open) => {
+  const size = { rows: 24, columns: 80 }
+  const canary = 'canary-5b1c'
+  let sandbox: Awaited<ReturnType<typeof open>>
+  let driver: Driver
+  let pod: Pod
+  const start = async (command: Command, through = driver) => {
+    const terminal = await openTerminal(through, pod, command, size)
+    terminal.stdout.setEncoding('utf8')
+    return { terminal, screen: readScreen(terminal.stdout) }
+  }
+
+  beforeAll(async () => {
+    sandbox = await open()
+    driver = sandbox.driver
+    pod = await sandbox.make()
+  }, 90_000)
+  afterAll(() => sandbox?.close(), 90_000)
+
+  test('nothing of the command is shown, and what is typed is echoed once', async () => {
+    const { terminal, screen } = await start({ argv: ['cat'], env: { CANARY: canary } })
+    terminal.stdin.write('typed\r')
+    await screen.shows('typed\r\ntyped\r\n')
+    terminal.stdin.write('\x04')
+    expect(await terminal.ended).toEqual({ kind: 'exited', code: 0 })
+    expect(await screen.all).toBe('typed\r\ntyped\r\n')
+  })
+
+  test('directory, environment and arguments arrive as they are', async () => {
+    const words = ["it's", '$HOME', 'a  b', '*', 'ü€', '', 'two\nlines']
+    const { terminal, screen } = await start({
+      argv: ['/bin/sh', '-c', 'pwd; printf "[%s]" "$WORD" "$@"', 'sh', ...words],
+      cwd: '/tmp',
+      env: { WORD: "x'y z" },
+    })
+    expect(await terminal.ended).toEqual({ kind: 'exited', code: 0 })
+    const shown = ["x'y z", ...words].map((word) => `[${word}]`).join('')
+    expect(await screen.all).toBe(`/tmp\r\n${shown.replaceAll('\n', '\r\n')}`)
+  })
+
+  test('a command that is too long for an argv of the cluster runs all the same', async () => {
+    const text = 'x'.repeat(100_000)
+    const { terminal, screen } = await start({
+      argv: ['/bin/sh', '-c', 'printf "%s%s" "$1" "$LONG" | wc -c', 'sh', text],
+      env: { LONG: text },
+    })
+    expect(await terminal.ended).toEqual({ kind: 'exited', code: 0 })
+    expect(await screen.all).toBe('200000\r\n')
+  })
+
+  test('its exit code is the command’s own, also where it does not exist', async () => {
+    for (const [argv, code] of [
+      [['/bin/sh', '-c', 'exit 77'], 77],
+      [['no-such-command'], 127],
+    ] as const) {
+      const { terminal } = await start({ argv })
+      expect(await terminal.ended).toEqual({ kind: 'exited', code })
+    }
+    const { terminal } = await start({ argv: ['true'], cwd: '/no/such/folder' })
+    expect(await terminal.ended).toMatchObject({ code: 126 })
+  })
+
+  test('no argv that the cluster sees holds anything of the command', async () => {
+    const seen: string[] = []
+    const watched: Driver = {
+      ...driver,
+      start: (where, argv, options) => {
+        seen.push(JSON.stringify(argv))
+        return driver.start(where, argv, options)
+      },
+    }
+    const { terminal } = await start(
+      { argv: ['echo', canary], env: { CANARY: canary }, cwd: '/tmp' },
+      watched,
+    )
+    await terminal.ended
+    expect(seen.length).toBe(2)
+    expect(seen.filter((argv) => argv.includes(canary) || argv.includes('/tmp"'))).toEqual([])
+  })
+
+  test('the file that carried the command is gone when it runs', async () => {
+    const { terminal, screen } = await start({ argv: ['/bin/sh', '-c', 'ls -A /tmp; echo end'] })
+    await terminal.ended
+    expect(await screen.all).toBe('end\r\n')
+  })
+
+  test('nobody but its owner can read the file that carries the command', async () => {
+    // A driver that starts everything but the shell on the terminal: the file stays to be looked at.
+    const halfway: Driver = {
+      ...driver,
+      start: async (where, argv, options) => {
+        if (!options?.tty) return driver.start(where, argv, options)
+        const { stdout } = await run(driver, pod, ['/bin/sh', '-c', 'ls -l "$1"', 'sh', argv[1]!])
+        throw new DriverUnavailable(`mode ${stdout.slice(0, 10)}`)
+      },
+    }
+    await expect(start({ argv: ['true'], env: { CANARY: canary } }, halfway)).rejects.toThrow(
+      'mode -rw-------',
+    )
+    await eventually(async () => (await run(driver, pod, ['ls', '-A', '/tmp'])).stdout === '', 10_000)
+  })
+
+  test('its pid leads what runs on it: a signal to the group ends it', async () => {
+    const { terminal } = await start({ argv: ['/bin/sh', '-c', 'sleep 600; true'] })
+    await run(driver, pod, shell(`kill -TERM -${terminal.pid}`))
+    expect(await terminal.ended).toEqual({ kind: 'exited', code: 143 })
+  })
+
+  test('a shell on it is interactive, stops and ends jobs, and hears of a new size', async () => {
+    const { terminal, screen } = await start({ argv: ['/bin/sh', '-i'], env: { PS1: '% ' } })
+    await screen.shows('% ')
+    terminal.stdin.write("sh -c 'printf run%s ning; exec sleep 600'\r")
+    await screen.shows('running')
+    terminal.stdin.write('\x1a')
+    await screen.shows('Stopped')
+    await terminal.resize({ rows: 50, columns: 132 })
+    terminal.stdin.write('kill -KILL %1; wait; stty size\r')
+    await screen.shows('50 132\r\n')
+    terminal.stdin.write('exit 3\r')
+    expect(await terminal.ended).toEqual({ kind: 'exited', code: 3 })
+  })
+
+  test('a slot that is at hand carries the command', async () => {
+    const slot = await openSlot(driver, pod)
+    const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, async () => slot)
+    terminal.stdout.setEncoding('utf8')
+    expect(await readScreen(terminal.stdout).all).toBe('24 80\r\n')
+    await slot.closed
+  })
+
+  test('a keystroke’s echo takes less than 30 ms at the median', async () => {
+    const { terminal, screen } = await start({ argv: ['cat'] })
+    const times: number[] = []
+    for (let round = 1; round <= 60; round++) {
+      const started = performance.now()
+      terminal.stdin.write('k')
+      await screen.shows('k'.repeat(round))
+      times.push(performance.now() - started)
+    }
+    terminal.stdin.write('\x03')
+    await terminal.ended
+    expect(times.sort((a, b) => a - b)[30]).toBeLessThan(30)
+  })
+})

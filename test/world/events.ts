@@ -1,0 +1,70 @@
+/** The events of a command, as a client reads them, and a command's streams put together again. */
+import { expect } from 'vitest'
+
+export interface ExecEvent {
+  id: string
+  event: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came
+  data: any
+}
+
+export interface EventReader extends AsyncIterable<ExecEvent> {
+  /** All events so far, in order. */
+  seen: ExecEvent[]
+  /** Reads until one of this name has come. @throws when the stream ends before */
+  until(event: string): Promise<ExecEvent>
+  /** Reads to the end. */
+  rest(): Promise<ExecEvent[]>
+  /** Hangs up. */
+  leave(): Promise<void>
+}
+
+export function readEvents(response: Response): EventReader {
+  expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/)
+  const reader = response.body!.getReader()
+  const seen: ExecEvent[] = []
+  async function* events(): AsyncGenerator<ExecEvent> {
+    // A character that is cut in two is a fault here, not something to mend.
+    const decoder = new TextDecoder('utf-8', { fatal: true })
+    let text = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return expect(text).toBe('')
+      text += decoder.decode(value, { stream: true })
+      const blocks = text.split('\n\n')
+      text = blocks.pop()!
+      for (const block of blocks) {
+        if (block.startsWith(':')) continue
+        const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)![1]!
+        const event = { id: field('id'), event: field('event'), data: JSON.parse(field('data')) }
+        seen.push(event)
+        yield event
+      }
+    }
+  }
+  const all = events()
+  return {
+    seen,
+    [Symbol.asyncIterator]: () => all,
+    async until(name) {
+      for (;;) {
+        const { done, value } = await all.next()
+        if (done) throw new Error(`The stream ended without ${name}: ${JSON.stringify(seen)}`)
+        if (value.event === name) return value
+      }
+    },
+    async rest() {
+      while (!(await all.next()).done);
+      return seen
+    },
+    leave: () => reader.cancel(),
+  }
+}
+
+/** The bytes of one stream. */
+export const bytesOf = (events: ExecEvent[], stream: 'stdout' | 'stderr'): Buffer =>
+  Buffer.concat(
+    events
+      .filter(({ event }) => event === stream)
+      .map(({ data }) => ('text' in data ? Buffer.from(data.text) : Buffer.from(data.base64, 'base64'))),
+  )

@@ -1,0 +1,75 @@
+/**
+ * Single sandboxes without a Sandlot around them, for what needs a driver and a pod alone: on this
+ * machine, and on a cluster in each image where there is one.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { describe, inject } from 'vitest'
+import type { Driver, Pod } from '../../workers/drivers/driver.ts'
+import { openLocalDriver } from '../../workers/drivers/local/index.ts'
+import { newSandboxId } from '../drivers/contract.ts'
+import { adminKubeconfig, IMAGES, startClusterWorld } from '../drivers/kubernetes-world.ts'
+import { localSettings } from '../drivers/local-settings.ts'
+
+export interface Sandboxes {
+  driver: Driver
+  /** One more driver of the same installation, as one more worker would have. */
+  openDriver(): Driver
+  /** A pod that is ready. */
+  make(): Promise<Pod>
+  close(): Promise<void>
+}
+
+export function describeInSandboxes(name: string, suite: (open: () => Promise<Sandboxes>) => void): void {
+  describe(`${name}, on the local driver`, () => suite(onThisMachine))
+  for (const [imageName, image] of Object.entries(IMAGES)) {
+    describe.skipIf(!adminKubeconfig)(`${name}, on Kubernetes (${imageName})`, () =>
+      suite(() => onCluster(image)),
+    )
+  }
+}
+
+export async function onCluster(image: string): Promise<Sandboxes> {
+  const world = await startClusterWorld()
+  return { ...(await sandboxesOf(() => world.open(), image)), close: () => world.close() }
+}
+
+async function onThisMachine(): Promise<Sandboxes> {
+  const directory = mkdtempSync(join(tmpdir(), 'sandlot-sandboxes-'))
+  const settings = localSettings({ directory, bwrap: inject('services').bwrap })
+  const open = () => openLocalDriver({ settings, installationId: 'test', log: pino({ level: 'silent' }) })
+  const sandboxes = await sandboxesOf(open, 'any')
+  return {
+    ...sandboxes,
+    async close() {
+      await sandboxes.close()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+async function sandboxesOf(open: () => Driver, image: string): Promise<Sandboxes> {
+  const driver = open()
+  const drivers = [driver]
+  const pods: Pod[] = []
+  return {
+    driver,
+    openDriver() {
+      const another = open()
+      drivers.push(another)
+      return another
+    },
+    async make() {
+      const pod = await driver.create({ sandboxId: newSandboxId(), image, deadlineSeconds: 900 })
+      pods.push(pod)
+      await driver.ready(pod, AbortSignal.timeout(60_000))
+      return pod
+    },
+    async close() {
+      await Promise.all(pods.map((pod) => driver.delete(pod)))
+      await Promise.all(drivers.map((each) => each.close()))
+    },
+  }
+}

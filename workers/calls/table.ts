@@ -1,0 +1,35 @@
+/** Who answers which call; the compiler asks for every one that shared/calls.ts names. */
+import type { CallName, StreamName, Streams } from '../../shared/calls.ts'
+import { createFile } from '../files/create.ts'
+import { editFile } from '../files/edit.ts'
+import { globFiles } from '../files/glob.ts'
+import { grepFiles } from '../files/grep.ts'
+import { listFiles } from '../files/ls.ts'
+import { readRaw } from '../files/read-raw.ts'
+import { viewFile } from '../files/view.ts'
+import { writeRaw } from '../files/write-raw.ts'
+import type { Call, StreamCall } from './call.ts'
+import { exec, getExec, stopExec } from './exec.ts'
+import { execEvents, followExec, readOutput, writeStdin } from './exec-streams.ts'
+
+export const calls: { [N in CallName]: Call<N> } = {
+  exec,
+  getExec,
+  stopExec,
+  viewFile,
+  createFile,
+  editFile,
+  listFiles,
+  globFiles,
+  grepFiles,
+}
+
+/** `upload`: the body is the client's, so the arguments are in a header. */
+export const streams: { [N in StreamName]: { upload: Streams[N]['upload']; answer: StreamCall<N> } } = {
+  execEvents: { upload: false, answer: execEvents },
+  followExec: { upload: false, answer: followExec },
+  writeStdin: { upload: true, answer: writeStdin },
+  readOutput: { upload: false, answer: readOutput },
+  readRaw: { upload: false, answer: readRaw },
+  writeRaw: { upload: true, answer: writeRaw },
+}

@@ -1,0 +1,200 @@
+/**
+ * One command from its start to its end: its output for any number of readers, its stdin, its
+ * signals, and who still waits for it. How it runs in the pod is workers/shell's.
+ */
+import type { Writable } from 'node:stream'
+import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Redactor } from '../secrets/index.ts'
+import { BoundedOutput } from '../shell/output.ts'
+import { OutputLog, type Place, type Reader, type StreamName } from './output-log.ts'
+import { finished, StdinFeed } from './stdin-feed.ts'
+
+/** How a command ended, in the words of the result. */
+export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
+
+export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: string | null): Ending => ({
+  status,
+  exit_code: null,
+  signal: null,
+  reason,
+})
+
+/** What runs the command: reached through the pod. */
+export interface Body {
+  signal(name: string): Promise<void>
+  /** Polite first, then by force; resolves when it has ended or nothing more can be done. */
+  end(): Promise<void>
+  resize?(size: { rows: number; columns: number }): Promise<void>
+}
+
+export interface CommandFacts {
+  id: string
+  sandboxId: string
+  accountId: string
+  request: ExecRequest
+  /** Ended when the client that waits for it leaves and does not come back. */
+  isForeground: boolean
+  startedAt: Date
+}
+
+export class Command {
+  readonly facts: CommandFacts
+  readonly log = new OutputLog()
+  readonly stdin = new StdinFeed()
+  readonly ended: Promise<void>
+  private readonly inline: Record<StreamName, BoundedOutput> = {
+    stdout: new BoundedOutput(limits.outputBytes),
+    stderr: new BoundedOutput(limits.outputBytes),
+  }
+  private readonly started = performance.now()
+  private readonly settle = Promise.withResolvers<void>()
+  private ending: Ending | undefined
+  private redactors: Record<StreamName, Redactor> | undefined
+  private durationMs = 0
+  private body: Body | undefined
+  /** Clients that wait for it or read it, those within their grace included. */
+  private present = 0
+  /** Set once it is being ended by us: what its own status says then is not its doing. */
+  private cause: Ending | undefined
+
+  constructor(facts: CommandFacts) {
+    this.facts = facts
+    this.ended = this.settle.promise
+  }
+
+  get id(): string {
+    return this.facts.id
+  }
+
+  get isRunning(): boolean {
+    return this.ending === undefined
+  }
+
+  /** Bytes that are kept for those who ask later. */
+  get keptBytes(): number {
+    return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
+  }
+
+  begin(body: Body, stdin: Writable): void {
+    this.body = body
+    this.stdin.open(stdin)
+    // Whatever was decided while it was being started.
+    if (this.cause) void body.end()
+  }
+
+  /** @param make one redactor for each stream */
+  redactWith(make: () => Redactor): void {
+    this.redactors = { stdout: make(), stderr: make() }
+  }
+
+  async take(stream: StreamName, chunk: Buffer): Promise<void> {
+    if (!this.isRunning) return
+    await this.keep(stream, this.redactors ? this.redactors[stream].push(chunk) : chunk)
+  }
+
+  private async keep(stream: StreamName, shown: Buffer): Promise<void> {
+    if (shown.length === 0) return
+    this.inline[stream].push(shown)
+    await this.log.append(stream, shown)
+  }
+
+  finish(ending: Ending): void {
+    if (this.ending) return
+    this.ending = this.cause ?? ending
+    this.durationMs = Math.round((performance.now() - this.started) * 1000) / 1000
+    this.log.release()
+    for (const stream of ['stdout', 'stderr'] as const) {
+      // What was held back is no secret. Nothing waits any more, so it is taken at once.
+      if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
+    }
+    this.log.end()
+    this.settle.resolve()
+  }
+
+  /** Ends it for a reason of ours. */
+  async stop(cause: Ending): Promise<void> {
+    if (!this.isRunning || this.cause) return
+    this.cause = cause
+    this.log.release()
+    await this.body?.end()
+  }
+
+  /** @throws {Problem} `exec_finished` */
+  async signal(name: string): Promise<void> {
+    if (!this.isRunning || !this.body) throw finished('it has ended')
+    // The polite one is followed by force; whatever it ends with then is its own.
+    if (name === 'TERM' || name === 'KILL') this.log.release()
+    if (name === 'TERM') return await this.body.end()
+    await this.body.signal(name)
+  }
+
+  async resize(size: { rows: number; columns: number }): Promise<void> {
+    await this.body?.resize?.(size)
+  }
+
+  /** A reader from a place on; while it is there, and within its grace, the command waits for it. */
+  attach(from?: Place): Reader {
+    this.arrive()
+    return this.log.read(from)
+  }
+
+  detach(reader: Reader): void {
+    this.leave(() => reader.leave())
+  }
+
+  /** Somebody waits for the command without reading along. */
+  arrive(): void {
+    this.present++
+  }
+
+  /** Whoever waited has gone; the command of a foreground client that does not come back is ended. */
+  leave(forget: () => void = () => {}): void {
+    const graceMs = this.facts.request.grace_ms ?? limits.graceMs.default
+    const goOn = () => {
+      this.present--
+      forget()
+      if (this.present > 0 || !this.facts.isForeground) return
+      void this.stop(unknownEnd('killed', 'its client left'))
+    }
+    if (!this.isRunning) {
+      forget()
+      return
+    }
+    const timer = setTimeout(goOn, graceMs)
+    timer.unref()
+    void this.ended.then(() => {
+      clearTimeout(timer)
+      forget()
+    })
+  }
+
+  /** The result so far, with what is kept of its output. */
+  result(): ExecResult {
+    return {
+      id: this.id,
+      ...(this.ending ?? { status: 'running', exit_code: null, signal: null, reason: null }),
+      stdout: this.inline.stdout.toString(),
+      stderr: this.inline.stderr.toString(),
+      stdout_bytes: this.inline.stdout.bytes,
+      stderr_bytes: this.inline.stderr.bytes,
+      truncated: this.inline.stdout.truncated || this.inline.stderr.truncated,
+      started_at: this.facts.startedAt.toISOString(),
+      duration_ms: this.isRunning ? Math.round(performance.now() - this.started) : this.durationMs,
+    }
+  }
+
+  /** The result without its output, as events and rows carry it. */
+  summary(): Omit<ExecResult, 'stdout' | 'stderr'> {
+    const { stdout: _stdout, stderr: _stderr, ...rest } = this.result()
+    return rest
+  }
+
+  /** Lets go of output that nobody asked for in time. */
+  dropOutput(bytes: number): void {
+    this.log.dropOldest(bytes)
+    if (this.isRunning || this.log.keptBytes > 0) return
+    this.inline.stdout.drop()
+    this.inline.stderr.drop()
+  }
+}

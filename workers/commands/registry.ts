@@ -1,0 +1,68 @@
+/** The commands that this worker runs or has run, by their ids, as long as their sandboxes live. */
+import { limits } from '../../shared/contract/limits.ts'
+import type { Command, Ending } from './command.ts'
+
+/** How long an ended sandbox's commands can still be asked for. */
+const rememberMs = 60_000
+
+export interface Commands {
+  add(command: Command): void
+  remove(command: Command): void
+  find(execId: string, accountId: string): Command | undefined
+  of(sandboxId: string): Command[]
+  sandboxIds(): string[]
+  /** Output was taken: what is kept of the sandbox stays within its bound, the oldest goes first. */
+  trim(sandboxId: string): void
+  /** The sandbox has ended: so do its commands, at once, on every open stream. */
+  endSandbox(sandboxId: string, ending: Ending): void
+  /** Resolves when none runs any more, at the latest after `ms`. */
+  drain(ms: number): Promise<void>
+}
+
+export function makeCommands(): Commands {
+  const byId = new Map<string, Command>()
+  const bySandbox = new Map<string, Set<Command>>()
+
+  const forgetSandbox = (sandboxId: string) => {
+    for (const command of bySandbox.get(sandboxId) ?? []) byId.delete(command.id)
+    bySandbox.delete(sandboxId)
+  }
+  const commands: Commands = {
+    add(command) {
+      const { sandboxId } = command.facts
+      byId.set(command.id, command)
+      const siblings = bySandbox.get(sandboxId) ?? new Set()
+      bySandbox.set(sandboxId, siblings.add(command))
+    },
+    remove(command) {
+      byId.delete(command.id)
+      bySandbox.get(command.facts.sandboxId)?.delete(command)
+    },
+    find(execId, accountId) {
+      const command = byId.get(execId)
+      return command?.facts.accountId === accountId ? command : undefined
+    },
+    of: (sandboxId) => [...(bySandbox.get(sandboxId) ?? [])],
+    sandboxIds: () => [...bySandbox.keys()],
+    trim(sandboxId) {
+      const all = commands.of(sandboxId)
+      let over = all.reduce((sum, { keptBytes }) => sum + keptBytes, 0) - limits.keptBytesOfSandbox
+      for (const command of all) {
+        if (over <= 0) return
+        const before = command.keptBytes
+        command.dropOutput(over)
+        over -= before - command.keptBytes
+      }
+    },
+    endSandbox(sandboxId, ending) {
+      for (const command of commands.of(sandboxId)) command.finish(ending)
+      setTimeout(forgetSandbox, rememberMs, sandboxId).unref()
+    },
+    async drain(ms) {
+      const running = [...byId.values()].filter(({ isRunning }) => isRunning)
+      const late = new Promise((resolve) => setTimeout(resolve, ms).unref())
+      await Promise.race([Promise.all(running.map(({ ended }) => ended)), late])
+    },
+  }
+  return commands
+}

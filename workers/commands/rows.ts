@@ -1,0 +1,79 @@
+/** The table `exec`: what a command was and how it ended, for when its worker is gone. */
+
+import type { StartExec } from '../../shared/calls.ts'
+import type { ExecResult } from '../../shared/contract/exec.ts'
+import type { Queries } from '../../shared/database/index.ts'
+import { commandPlace, oneLine } from '../../shared/execs.ts'
+import { hashOfRequest } from '../../shared/request-hash.ts'
+import type { Sealer } from '../../shared/seal.ts'
+
+export interface KnownCommand {
+  id: string
+  workerId: string
+  isSameRequest: boolean
+}
+
+/**
+ * Writes down that a command is about to run, before it does.
+ * @returns undefined, or the command that this Idempotency-Key stands for already
+ */
+export async function recordStart(
+  { db, sealer, id: workerId }: { db: Queries; sealer: Sealer; id: string },
+  { execId, sandboxId, idempotencyKey, request }: StartExec,
+): Promise<KnownCommand | undefined> {
+  const hash = idempotencyKey ? hashOfRequest(request) : null
+  const isBackground = (request.background || request.tty) ?? false
+  // A lost row of the last moments before a crash of Postgres costs nothing but its history.
+  const inserted = await db.query(
+    `with quick as (select set_config('synchronous_commit', 'off', true))
+     insert into exec (id, sandbox_id, worker_id, idempotency_key, request_hash, sealed_command, background, tty, started_at)
+     select ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from quick
+     on conflict (sandbox_id, idempotency_key) do nothing
+     returning id`,
+    [
+      execId,
+      sandboxId,
+      workerId,
+      idempotencyKey ?? null,
+      hash,
+      sealer.seal(oneLine(request.command), commandPlace(execId)),
+      isBackground,
+      request.tty ?? false,
+    ],
+  )
+  if (inserted.length === 1) return undefined
+  const [known] = await db.query<{ id: string; worker_id: string; request_hash: Buffer }>(
+    'select id, worker_id, request_hash from exec where sandbox_id = ? and idempotency_key = ?',
+    [sandboxId, idempotencyKey],
+  )
+  if (!known) throw new Error('a command is known and has no row')
+  return {
+    id: known.id,
+    workerId: known.worker_id,
+    isSameRequest: hash !== null && known.request_hash.equals(hash),
+  }
+}
+
+/** It did not run after all: its Idempotency-Key stands for nothing. */
+export async function forgetStart(db: Queries, execId: string): Promise<void> {
+  await db.query('delete from exec where id = ?', [execId])
+}
+
+export async function recordEnd(db: Queries, result: ExecResult): Promise<void> {
+  await db.query(
+    `update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
+            truncated = ?, duration_ms = ?
+      where id = ? and status = 'running'`,
+    [
+      result.status,
+      result.exit_code,
+      result.signal,
+      result.reason,
+      result.stdout_bytes,
+      result.stderr_bytes,
+      result.truncated,
+      result.duration_ms,
+      result.id,
+    ],
+  )
+}

@@ -1,0 +1,189 @@
+/** Starts a client's command in its sandbox and follows it to its end. */
+import { constants } from 'node:os'
+import { execElsewhere, type StartExec } from '../../shared/calls.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { Problem } from '../../shared/problem.ts'
+import { findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
+import { enter, environmentOf, openSlotIn, podOf } from '../calls/inside.ts'
+import type { WorkerContext } from '../context.ts'
+import { makeRedactor, type Secrets, secretsFor } from '../secrets/index.ts'
+import { endGroup, signalGroup } from '../shell/run.ts'
+import type { Command as ShellCommand } from '../shell/script.ts'
+import type { CommandEnd, Slot } from '../shell/slot.ts'
+import { type Body, Command, type Ending, unknownEnd } from './command.ts'
+import { forgetStart, type KnownCommand, recordEnd, recordStart } from './rows.ts'
+import { runInTerminal } from './terminal.ts'
+
+/** This Idempotency-Key's command is another worker's: no answer for a client. */
+export class ExecElsewhere extends Error {
+  readonly code = execElsewhere
+  readonly known: KnownCommand
+
+  constructor(known: KnownCommand) {
+    super('this command is another worker’s')
+    this.known = known
+  }
+}
+
+/**
+ * Starts it, or finds the one that runs under the same Idempotency-Key.
+ * @throws {Problem} when it was not started, {@link ExecElsewhere} when another worker has it
+ */
+export async function startCommand(worker: WorkerContext, args: StartExec): Promise<Command> {
+  const { sandbox, leftMs } = await enter(worker, args)
+  // What is slow and needs nothing of each other begins at once.
+  const slotting = args.request.tty ? undefined : openSlotIn(worker, sandbox)
+  slotting?.catch(() => {})
+  const opening = secretsFor(worker, sandbox)
+  opening.catch(() => {})
+  const known = await recordStart(worker, args)
+  if (known) {
+    slotting?.then((slot) => slot.close()).catch(() => {})
+    return findKnown(worker, args, known)
+  }
+
+  const { request, execId, sandboxId, accountId, mode } = args
+  const command = new Command({
+    id: execId,
+    sandboxId,
+    accountId,
+    request,
+    isForeground: mode !== 'background',
+    startedAt: new Date(),
+  })
+  worker.commands.add(command)
+  try {
+    const secrets = await opening
+    if (!request.reveal) command.redactWith(() => makeRedactor(secrets))
+    const shellCommand = shellCommandOf(worker, sandbox, args, secrets)
+    const { ended } = slotting
+      ? runInSlot(worker, sandbox, command, await slotting, shellCommand)
+      : await runInTerminal(worker, sandbox, command, shellCommand)
+    void ended.then(async (end) => command.finish(await describeEnd(worker, sandboxId, end)))
+  } catch (error) {
+    // Nothing has run; whoever attached meanwhile is told that it never did, and may try again.
+    command.finish(unknownEnd('lost', 'it could not be started'))
+    worker.commands.remove(command)
+    await forgetStart(worker.db, execId)
+    throw error
+  }
+  void command.ended.then(() => tellEnd(worker, args.requestId, command))
+  const timeoutMs = Math.min(request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs), leftMs)
+  const timer = setTimeout(() => void command.stop(unknownEnd('timed_out', null)), timeoutMs)
+  void command.ended.then(() => clearTimeout(timer))
+  return command
+}
+
+function findKnown(worker: WorkerContext, { accountId }: StartExec, known: KnownCommand): Command {
+  if (!known.isSameRequest) {
+    throw new Problem(
+      'idempotency_conflict',
+      'This Idempotency-Key was used with another command. Use a new key for a new command.',
+    )
+  }
+  const command = worker.commands.find(known.id, accountId)
+  if (!command) throw new ExecElsewhere(known)
+  return command
+}
+
+const shellCommandOf = (
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  { request }: StartExec,
+  secrets: Secrets,
+): ShellCommand => ({
+  argv: typeof request.command === 'string' ? ['/bin/sh', '-c', request.command] : request.command,
+  cwd: request.cwd,
+  env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
+})
+
+function runInSlot(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  command: Command,
+  slot: Slot,
+  shellCommand: ShellCommand,
+): { ended: Promise<CommandEnd> } {
+  const { stdin, background } = command.facts.request
+  const ended: Promise<CommandEnd> = slot.run(shellCommand, {
+    stdin(writable) {
+      command.begin(bodyOf(worker, sandbox, slot.pid, ended, slot), writable)
+      // A background command without any is fed by later requests.
+      if (stdin === undefined && background) return
+      void command.stdin.take(once(Buffer.from(stdin ?? '')), 0, !background)
+    },
+    onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
+    onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
+  })
+  return { ended }
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
+export async function takeOutput(
+  worker: WorkerContext,
+  command: Command,
+  stream: 'stdout' | 'stderr',
+  chunk: Buffer,
+): Promise<void> {
+  const taken = command.take(stream, chunk)
+  worker.commands.trim(command.facts.sandboxId)
+  await taken
+}
+
+/** What signals reach, through another shell in the same pod. */
+export function bodyOf(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  pid: number,
+  ended: Promise<unknown>,
+  closeable: { close(): void },
+): Body {
+  const pod = podOf(sandbox)
+  return {
+    signal: (name) => signalGroup(worker.driver, pod, pid, name),
+    async end() {
+      await endGroup(worker.driver, pod, pid, ended)
+      closeable.close()
+    },
+  }
+}
+
+async function describeEnd(worker: WorkerContext, sandboxId: string, end: CommandEnd): Promise<Ending> {
+  // A sandbox that ends takes its commands with it; whatever status they left is no news of theirs.
+  const sandbox = end.kind === 'lost' || end.code > 128 ? await findSandbox(worker.db, sandboxId) : undefined
+  if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
+  if (end.kind === 'lost') return unknownEnd('lost', end.why)
+  const signal = signalOf(end.code)
+  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason: null }
+}
+
+/**
+ * A shell reports the death of its command by signal n as 128 + n, and cannot tell it from an exit
+ * with that status: so every status that could be one is taken for one.
+ */
+function signalOf(code: number): string | null {
+  const found = Object.entries(constants.signals).find(([, value]) => value === code - 128)
+  return found?.[0] ?? null
+}
+
+function tellEnd(worker: WorkerContext, requestId: string, command: Command) {
+  const result = command.result()
+  worker.metrics.execs.observe({ status: result.status }, result.duration_ms / 1000)
+  worker.log.info(
+    {
+      exec_id: command.id,
+      request_id: requestId,
+      sandbox_id: command.facts.sandboxId,
+      account_id: command.facts.accountId,
+      status: result.status,
+      ms: Math.round(result.duration_ms),
+    },
+    'a command ended',
+  )
+  recordEnd(worker.db, result).catch((error) => {
+    worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command could not be written down')
+  })
+}

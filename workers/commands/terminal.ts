@@ -1,0 +1,46 @@
+/** A command with a terminal: one stream of output, and a size. */
+
+import type { SandboxRow } from '../../shared/sandboxes.ts'
+import { openSlotIn, podOf, reaching } from '../calls/inside.ts'
+import type { WorkerContext } from '../context.ts'
+import type { Command as ShellCommand } from '../shell/script.ts'
+import type { CommandEnd } from '../shell/slot.ts'
+import { openTerminal } from '../shell/terminal.ts'
+import type { Command } from './command.ts'
+import { bodyOf, takeOutput } from './start.ts'
+
+const defaultSize = { rows: 24, columns: 80 }
+
+/** Resolves when the terminal is open; what it resolves with settles when the command has ended. */
+export async function runInTerminal(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  command: Command,
+  shellCommand: ShellCommand,
+): Promise<{ ended: Promise<CommandEnd> }> {
+  const { rows = defaultSize.rows, columns = defaultSize.columns } = command.facts.request
+  const terminal = await reaching(worker, sandbox, () =>
+    openTerminal(worker.driver, podOf(sandbox), shellCommand, { rows, columns }, () =>
+      openSlotIn(worker, sandbox),
+    ),
+  )
+  const ended = followOutput(worker, command, terminal)
+  command.begin(
+    { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
+    terminal.stdin,
+  )
+  return { ended }
+}
+
+async function followOutput(
+  worker: WorkerContext,
+  command: Command,
+  terminal: Awaited<ReturnType<typeof openTerminal>>,
+): Promise<CommandEnd> {
+  try {
+    for await (const chunk of terminal.stdout) await takeOutput(worker, command, 'stdout', chunk as Buffer)
+  } catch {
+    // Cut off: the ending tells why.
+  }
+  return await terminal.ended
+}

@@ -1,0 +1,64 @@
+/**
+ * A terminal for a process, made by `script` of util-linux: Node has no call for it. `script`
+ * carries what is typed and printed; the size is set on the terminal itself, by `stty`.
+ */
+import { spawn } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/**
+ * @param request the argv, and the size that its terminal starts with
+ * @returns the command line in place of the argv. Its file 3 must be a pipe: `follow` reads from it
+ *   which terminal it is, and returns what changes its size
+ */
+export function onTerminal({ argv, tty }, env) {
+  const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
+  if (missing || process.platform !== 'linux') {
+    const what = missing ? `there is no program ${missing}` : '`script` of util-linux runs on Linux only'
+    return { refusal: new Error(`no terminal: ${what} on this machine`) }
+  }
+  // The shell leads the terminal's session, and becomes the process.
+  const inside = `tty >&3; exec 3>&-; stty echo ${sizeWords(tty)}; exec ${argv.map(quote).join(' ')}`
+  return {
+    argv: ['script', '-qfec', inside, '/dev/null'],
+    env: { TERM: 'xterm', ...env, SHELL: '/bin/sh' },
+    follow,
+  }
+
+  function follow(pipe) {
+    const path = new Promise((resolve) => {
+      let text = ''
+      pipe.on('data', (chunk) => {
+        text += chunk
+        if (text.endsWith('\n')) resolve(text.trim())
+      })
+      pipe.on('error', () => {})
+    })
+    // One after the other: the last size is the one that stays.
+    let last = Promise.resolve()
+    return (size) => {
+      last = last.then(async () => setSize(await path, size, env))
+    }
+  }
+}
+
+const isOnPath = (name, path) =>
+  path.split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, name), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+
+/** The kernel tells the processes in the foreground of it (SIGWINCH). */
+function setSize(path, size, env) {
+  return new Promise((resolve) => {
+    const stty = spawn('stty', ['-F', path, ...sizeWords(size).split(' ')], { stdio: 'ignore', env })
+    stty.on('error', resolve).on('exit', resolve)
+  })
+}
+
+const sizeWords = ({ rows, columns }) => `rows ${Number(rows)} columns ${Number(columns)}`
+const quote = (word) => `'${word.replaceAll("'", "'\\''")}'`

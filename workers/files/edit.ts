@@ -1,0 +1,102 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Writable } from 'node:stream'
+import { limits } from '../../shared/contract/limits.ts'
+import { Problem } from '../../shared/problem.ts'
+import type { Call } from '../calls/call.ts'
+import { MarkFinder } from '../shell/mark.ts'
+import { markStart } from '../shell/script.ts'
+import { exits, gather, probes, runFileScript } from './file-script.ts'
+import { locate } from './location.ts'
+import { replaceExact } from './replace.ts'
+import { makeTurns } from './turns.ts'
+import { writing } from './write.ts'
+
+/**
+ * One command, in two steps: it prints the file and a mark, then waits to be told the sha256 of the new
+ * content and of the old, and gets the content. Told nothing, it does nothing.
+ */
+const script = `${probes}${writing}
+most=$2 mark=$3
+follow "$1"
+must_be_file "$f"
+if [ "$(wc -c <"$f")" -gt "$most" ]; then exit ${exits.tooLarge}; fi
+head -c "$most" "$f" || exit 1
+printf '${markStart}%s\\n' "$mark"
+read -r whole before || exit 0
+receive
+be_whole "$whole"
+set_mode keep
+be_unchanged "$before"
+mv -f "$t" "$f"`
+
+/** Edits of one file through this worker follow each other; what else changes it makes one be refused. */
+const inTurn = makeTurns()
+
+/** Replaces exact text in a file. */
+export const editFile: Call<'editFile'> = async (args, worker, signal) => {
+  const { word, shown } = locate(args)
+  const mark = randomBytes(16).toString('hex')
+  const edit = (): Promise<Edited> => {
+    const step = twoSteps(mark, (content) => change(content, args))
+    const args_ = [word, String(limits.editBytes), mark]
+    return runFileScript(worker, args, { text: script, args: args_, ...step.io }, signal).then(step.result)
+  }
+  const { content, sha256, replacements } = await inTurn(`${args.sandboxId} ${shown.path}`, edit)
+  return { ...shown, size: content.length, sha256, replacements }
+}
+
+interface Edited {
+  content: Buffer
+  sha256: string
+  before: string
+  replacements: number
+}
+
+type EditArgs = Parameters<Call<'editFile'>>[0]
+
+/** @throws {Problem} */
+function change(content: Buffer, args: EditArgs): Edited {
+  const before = sha256Of(content)
+  if (args.if_match !== undefined && args.if_match !== before) {
+    throw new Problem('file_changed', 'The file is not the one that if_match means; nothing was written.', {
+      members: { sha256: before },
+    })
+  }
+  const changed = replaceExact(content, { old: args.old, new: args.new, replaceAll: args.replace_all })
+  return { ...changed, before, sha256: sha256Of(changed.content) }
+}
+
+const sha256Of = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+/** Reads up to the mark, decides, and answers on stdin. */
+function twoSteps(mark: string, decide: (content: Buffer) => Edited) {
+  const finder = new MarkFinder(mark)
+  const kept = gather(limits.editBytes)
+  const outcome: { stdin?: Writable; edited?: Edited; error?: unknown } = {}
+  return {
+    io: {
+      stdin: (stdin: Writable) => {
+        outcome.stdin = stdin
+      },
+      onStdout(chunk: Buffer) {
+        const { output, line } = finder.push(chunk)
+        kept.onStdout(output)
+        if (line === undefined) return
+        try {
+          outcome.edited = decide(kept.bytes())
+          const { sha256, before, content } = outcome.edited
+          outcome.stdin?.write(`${sha256} ${before}\n`)
+          outcome.stdin?.write(content)
+        } catch (error) {
+          outcome.error = error
+        }
+        outcome.stdin?.end()
+      },
+    },
+    result(): Edited {
+      if (outcome.error) throw outcome.error
+      if (outcome.edited) return outcome.edited
+      throw new Problem('internal_error', 'The file script printed no file.')
+    },
+  }
+}

@@ -1,0 +1,138 @@
+import { basename } from 'node:path'
+import type * as z from 'zod'
+import type { grepFiles as grepFilesEndpoint } from '../../shared/contract/files.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Call } from '../calls/call.ts'
+import { wholeCharacters } from '../shell/output.ts'
+import { exits, probes, runFileScript } from './file-script.ts'
+import { locate, prefixOf, type Shown, show } from './location.ts'
+import { findPart, findPatterns, matchesPattern, type Pattern, readPattern } from './pattern.ts'
+import { splitRecords } from './records.ts'
+
+/** What was found by then is the answer, and said to be cut. */
+const timeoutMs = 30_000
+/** Before the text of a line stands its number. */
+const numberBytes = 20
+
+/**
+ * For some files: counts in all of them at once, then prints of each that matches `F` with its name
+ * and the lines; of one that holds a NUL, and so is no text, `B` in their place. A NUL ends each.
+ */
+const someFiles = `
+flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
+for f do shift; if [ -r "$f" ]; then set -- "$@" "$f"; fi; done
+if [ $# -eq 0 ]; then exit 0; fi
+LC_ALL=C.UTF-8; export LC_ALL
+counts=$(grep -c -h -a "-$flags" -e "$pattern" -- "$@" 2>/dev/null)
+n=0; for c in $counts; do n=$((n + 1)); done
+if [ $n -ne $# ]; then
+  counts=
+  for f do counts="$counts $(grep -c -h -a "-$flags" -e "$pattern" -- "$f" 2>/dev/null || [ $? -eq 1 ] || echo 0)"; done
+fi
+for c in $counts; do
+  f=$1; shift
+  if [ "$c" = 0 ]; then continue; fi
+  printf 'F%s\\000' "$f"
+  if [ "$(tr -dc '\\000' <"$f" | wc -c)" -ne 0 ]; then printf 'B\\000'; continue; fi
+  grep -n -a -m "$most" "-$flags" -e "$pattern" -- "$f" 2>/dev/null |
+    LC_ALL=C cut -b "-$bytes" | tr '\\n' '\\000'
+done
+`
+
+/** In the order of the paths' bytes, so that reading can stop when there is enough. */
+const script = `${probes}
+f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
+echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" >/dev/null
+if [ $? -gt 1 ]; then exit ${exits.badPattern}; fi
+if [ ! -d "$f" ]; then
+  must_be_file "$f"
+  exec sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes" "$f"
+fi
+cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
+find -H . -type f "$@" -print0 2>/dev/null | sort -z | xargs -0 -n 128 sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes"
+exit 0`
+
+type Match = z.output<typeof grepFilesEndpoint.reply>['matches'][number]
+
+/** Finds lines in files. */
+export const grepFiles: Call<'grepFiles'> = async (args, worker, signal) => {
+  const { word } = locate(args)
+  const include = args.include === undefined ? undefined : readInclude(args.include)
+  const most = limits.listed.matches
+  const enough = new AbortController()
+  const matches: Match[] = []
+  const skipped: string[] = []
+  const prefix = prefixOf(args)
+  let file: Shown | undefined
+  const onRecord = (record: Buffer) => {
+    const rest = record.subarray(1)
+    if (record[0] === letterF) file = isIncluded(include, rest) ? nameOf(rest, prefix) : undefined
+    else if (!file) return
+    else if (Math.max(matches.length, skipped.length) >= most) enough.abort()
+    else if (record[0] === letterB) skipped.push(file.path)
+    else matches.push({ ...file, ...readLine(record) })
+  }
+  const end = await runFileScript(
+    worker,
+    args,
+    {
+      text: script,
+      args: [
+        word,
+        someFiles,
+        (args.fixed ? 'F' : 'E') + (args.ignoreCase ? 'i' : ''),
+        args.pattern,
+        String(most + 1),
+        String(limits.grepLineBytes + numberBytes),
+        ...(include?.find ?? []),
+      ],
+      onStdout: splitRecords(Buffer.of(0), onRecord),
+      enough: enough.signal,
+      timeoutMs,
+    },
+    signal,
+  )
+  return { matches, skipped_binary: skipped, truncated: end === 'cut' }
+}
+
+const letterF = 'F'.charCodeAt(0)
+const letterB = 'B'.charCodeAt(0)
+
+/** @param record `line:text`, the text maybe cut */
+function readLine(record: Buffer): Pick<Match, 'line' | 'text'> {
+  const colon = record.indexOf(':')
+  const text = record.subarray(colon + 1)
+  const shown = text.length > limits.grepLineBytes ? text.subarray(0, limits.grepLineBytes) : text
+  const whole = shown.length < text.length ? wholeCharacters(shown, 'end') : shown
+  return { line: Number(record.toString('latin1', 0, colon)), text: whole.toString('utf8') }
+}
+
+/** Below a folder, names begin with `./`; the path of a single file is what was asked for. */
+const nameOf = (found: Buffer, prefix: Buffer): Shown =>
+  show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
+
+const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
+
+interface Include {
+  pattern: Pattern
+  /** Whether it is about the last part of the path alone. */
+  byName: boolean
+  /** For `find`, which lets through at least what is included. */
+  find: string[]
+}
+
+/** As in `grep --include`, a pattern without a slash is about the name; a file that is named itself is included. */
+function readInclude(text: string): Include {
+  const pattern = readPattern(text, 'include')
+  const byName = !text.includes('/')
+  const tests = byName
+    ? pattern.alternatives.flatMap(([part]) => ['-o', '-name', part === 'any depth' ? '*' : findPart(part!)])
+    : findPatterns(pattern).flatMap((path) => ['-o', '-path', path])
+  return { pattern, byName, find: ['(', ...tests.slice(1), ')'] }
+}
+
+function isIncluded(include: Include | undefined, found: Buffer): boolean {
+  if (!include || !isBelow(found)) return true
+  const path = found.subarray(2).toString('utf8')
+  return matchesPattern(include.pattern, include.byName ? basename(path) : path, { dots: true })
+}

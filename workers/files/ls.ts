@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import { basename } from 'node:path'
+import type { FileEntry } from '../../shared/contract/files.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Call } from '../calls/call.ts'
+import { exits, probes, runFileScript } from './file-script.ts'
+import { locate, readName } from './location.ts'
+import { FirstInOrder, splitRecords } from './records.ts'
+
+/** Longer lists are cut, not refused. */
+const timeoutMs = 30_000
+
+/** Prints of each entry what `stat` makes of the format; no name can hold the marks that are in it. */
+const script = `${probes}
+f=$1 format=$2
+if [ -d "$f" ]; then
+  cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
+  find . -mindepth 1 -maxdepth 1 -exec stat -c "$format" {} + 2>/dev/null
+  exit 0
+fi
+if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
+stat -c "$format" "$f"`
+
+/** Lists a directory; of anything else, the entry itself. */
+export const listFiles: Call<'listFiles'> = async (args, worker, signal) => {
+  const { word, shown } = locate(args)
+  const mark = randomBytes(16).toString('hex')
+  const entries = new FirstInOrder<FileEntry>(limits.listed.entries)
+  const onRecord = (record: Buffer) => {
+    const entry = readEntry(record, Buffer.from(mark))
+    if (entry) entries.push(entry.name, entry.value)
+  }
+  const end = await runFileScript(
+    worker,
+    args,
+    {
+      text: script,
+      args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
+      onStdout: splitRecords(Buffer.from(`${mark}${mark}\n`), onRecord),
+      // Nothing aborts it: only its time can cut it.
+      enough: new AbortController().signal,
+      timeoutMs,
+    },
+    signal,
+  )
+  const listed = entries.values()
+  return { ...shown, entries: listed, truncated: entries.truncated || end === 'cut' }
+}
+
+const types: Record<number, FileEntry['type']> = {
+  1: 'fifo',
+  2: 'character',
+  4: 'directory',
+  6: 'block',
+  8: 'file',
+  10: 'symlink',
+  12: 'socket',
+}
+
+/** @param record `mode in hex, size, seconds, date time zone` MARK name MARK name, and where it leads */
+function readEntry(record: Buffer, mark: Buffer): { name: Buffer; value: FileEntry } | undefined {
+  const nameAt = record.indexOf(mark)
+  const leadsAt = record.indexOf(mark, nameAt + mark.length)
+  if (nameAt === -1 || leadsAt === -1) return undefined
+  const [hex = '', size, seconds, date, time] = record.toString('latin1', 0, nameAt).split(' ')
+  const path = record.subarray(nameAt + mark.length, leadsAt)
+  const name = Buffer.from(basename(path.toString('latin1')), 'latin1')
+  const mode = Number.parseInt(hex, 16)
+  const type = types[mode >> 12]
+  if (!type) return undefined
+  const { text, base64 } = readName(name)
+  const target = type === 'symlink' ? targetOf(record.subarray(leadsAt + mark.length), path) : undefined
+  return {
+    name,
+    value: {
+      name: text,
+      ...(base64 === undefined ? {} : { name_base64: base64 }),
+      type,
+      size: Number(size),
+      mode: (mode & 0o7777).toString(8).padStart(3, '0'),
+      modified_at: readTime(Number(seconds), `${date}T${time}`),
+      ...(target === undefined ? {} : { target: target.toString('utf8') }),
+    },
+  }
+}
+
+/** `name -> target`, each between quotes where the image's `stat` is busybox's. */
+function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
+  const plain = Buffer.concat([path, Buffer.from(' -> ')])
+  if (shown.subarray(0, plain.length).equals(plain)) return shown.subarray(plain.length)
+  const quoted = Buffer.concat([Buffer.from("'"), path, Buffer.from("' -> '")])
+  if (shown.subarray(0, quoted.length).equals(quoted)) return shown.subarray(quoted.length, -1)
+  return undefined
+}
+
+/** With milliseconds where `stat` tells them. */
+function readTime(seconds: number, dateTime: string): string {
+  const [whole = '', fraction = ''] = dateTime.split('.')
+  const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
+  const isSame = Math.floor(precise.getTime() / 1000) === seconds
+  return (isSame ? precise : new Date(seconds * 1000)).toISOString()
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto'
+import type { Readable, Writable } from 'node:stream'
+import type { StreamCall } from '../calls/call.ts'
+import { locate } from './location.ts'
+import { writeWhole } from './write.ts'
+
+/** No transfer takes longer than its sandbox lives. */
+const timeoutMs = 24 * 60 * 60 * 1000
+
+/** Takes a file as it comes, at the pace at which the sandbox writes it down. */
+export const writeRaw: StreamCall<'writeRaw'> = async (args, worker, { request, response, signal }) => {
+  const location = locate(args)
+  const { mode, overwrite, ifMatch } = args
+  const sent = { size: 0, sha256: '' }
+  const content = (stdin: Writable) => feed(request, stdin, sent)
+  await writeWhole(worker, args, { location, mode, overwrite, ifMatch, content, timeoutMs }, signal)
+  response.writeHead(201, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ ...location.shown, ...sent }))
+}
+
+/**
+ * Behind the bytes goes their sum, without which the script puts nothing in place. When it takes no more,
+ * the rest of the body is read all the same: it stands before the next request on its connection.
+ */
+function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
+  const hash = createHash('sha256')
+  body.on('data', (chunk: Buffer) => {
+    if (stdin.destroyed) return
+    hash.update(chunk)
+    sent.size += chunk.length
+    if (!stdin.write(chunk)) body.pause()
+  })
+  body.on('end', () => {
+    sent.sha256 = hash.digest('hex')
+    if (!stdin.destroyed) stdin.end(sent.sha256)
+  })
+  body.on('error', () => stdin.destroy())
+  for (const event of ['drain', 'close']) stdin.on(event, () => body.resume())
+}

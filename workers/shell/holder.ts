@@ -1,0 +1,49 @@
+/**
+ * Which sandboxes this worker holds, and slots for those: the API sends a sandbox's commands to the
+ * first worker in the order of shared/directory.ts, and that same worker opens slots for it.
+ */
+import { announceEveryMs, inOrderFor, listWorkers, type WorkerEntry } from '../../shared/directory.ts'
+import { findSandbox } from '../../shared/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import { podName } from '../drivers/driver.ts'
+
+export interface Holder {
+  /** As the workers were a second ago: a hint, which at worst costs one command a few milliseconds. */
+  holds(sandboxId: string): boolean
+}
+
+/** Follows who is there until the signal aborts. */
+export function followWorkers(
+  { id, redis }: Pick<WorkerContext, 'id' | 'redis'>,
+  signal: AbortSignal,
+): Holder {
+  let workers: WorkerEntry[] = []
+  const look = async () => {
+    // Redis may be away: what was known is the best guess.
+    workers = await listWorkers(redis).catch(() => workers)
+    if (!signal.aborted) timer = setTimeout(look, announceEveryMs)
+  }
+  let timer: NodeJS.Timeout | undefined
+  signal.addEventListener('abort', () => clearTimeout(timer))
+  void look()
+  return { holds: (sandboxId) => inOrderFor(sandboxId, workers)[0]?.id === id }
+}
+
+/** Opens the first slot of a sandbox as soon as somebody tells that it is ready, and drops those of an ended one. */
+export function prepareSlots(worker: WorkerContext): void {
+  const { changes, db, driver, holder, slots, log } = worker
+  if (!driver.startsSlowly) return
+  const look = async (sandboxId: string) => {
+    if (!slots.has(sandboxId) && !holder.holds(sandboxId)) return
+    try {
+      const sandbox = await findSandbox(db, sandboxId)
+      if (!sandbox || sandbox.destroyed_at) return slots.drop(sandboxId)
+      if (sandbox.ready_at && holder.holds(sandboxId)) {
+        slots.prepare(sandboxId, { name: podName(sandboxId), uid: sandbox.pod_uid ?? undefined })
+      }
+    } catch (error) {
+      log.debug({ err: error, sandbox_id: sandboxId }, 'no slot is opened ahead of time')
+    }
+  }
+  changes.onAny((sandboxId) => void look(sandboxId))
+}

@@ -1,0 +1,241 @@
+/**
+ * Slots that are opened ahead of time, so that a command finds one: for a sandbox that has just
+ * become ready, and for one in use. Nothing relies on them: who finds none opens one, with the
+ * same result. ARCHITECTURE.md ("Slots") tells why they are kept where they are.
+ */
+import type { Logger } from '../../shared/log.ts'
+import type { Metrics } from '../../shared/metrics.ts'
+import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
+import { openSlot, type Slot } from './slot.ts'
+
+/** A sandbox keeps one slot more than commands were started in this time, within bounds. */
+const burstMs = 3_000
+const mostOfSandbox = 3
+/** Opening one costs the node some 30 ms of work: more at once would slow down whoever waits. */
+const atOnce = 4
+/** An opening that takes longer than this is not waited for: a second one is likely to be quicker. */
+const usualMs = 150
+
+export interface SlotPool {
+  /**
+   * A slot for one command: one that waits, else one that is just being opened, else a new one.
+   * @throws what {@link openSlot} throws
+   */
+  take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }>
+  /** Opens one in the background. */
+  prepare(sandboxId: string, pod: PodName): void
+  /** Keeps a slot that was opened for another purpose and not used. */
+  adopt(sandboxId: string, pod: PodName, slot: Slot): void
+  has(sandboxId: string): boolean
+  /** The sandbox has ended. */
+  drop(sandboxId: string): void
+  close(): void
+}
+
+interface Opening {
+  since: number
+  slot: Promise<Slot>
+  /** Somebody waits for it: it is not kept. */
+  isTaken: boolean
+}
+
+/** What is kept of one sandbox. */
+interface Shelf {
+  sandboxId: string
+  pod: PodName
+  idle: Set<Slot>
+  /** Oldest first. */
+  openings: Set<Opening>
+  /** When commands were started lately, oldest first. */
+  takes: number[]
+  timer: NodeJS.Timeout
+}
+
+export interface SlotPoolOptions {
+  driver: Driver
+  log: Logger
+  metrics: Pick<Metrics, 'slots'>
+  /** Milliseconds after the last use of a sandbox until its slots are closed. */
+  idleMs?: number
+  /** Slots that wait, all in all: the oldest make room. */
+  most?: number
+}
+
+export function makeSlotPool(options: SlotPoolOptions): SlotPool {
+  const { driver, log, metrics, idleMs = 60_000, most = 500 } = options
+  const shelves = new Map<string, Shelf>()
+  /** Of all sandboxes, oldest first, each with where it lies. */
+  const waiting = new Map<Slot, Shelf>()
+  /** Shelves that want a slot, first come first served. */
+  const wanting = new Set<Shelf>()
+  let openings = 0
+  let isClosed = false
+
+  const shelfOf = (sandboxId: string, pod: PodName): Shelf => {
+    const known = shelves.get(sandboxId)
+    if (known && known.pod.uid === pod.uid) return known
+    if (known) clear(known)
+    const made: Shelf = {
+      sandboxId,
+      pod,
+      idle: new Set(),
+      openings: new Set(),
+      takes: [],
+      timer: setTimeout(() => clear(made), idleMs).unref(),
+    }
+    shelves.set(sandboxId, made)
+    return made
+  }
+
+  const isCurrent = (shelf: Shelf) => shelves.get(shelf.sandboxId) === shelf
+
+  function clear(shelf: Shelf) {
+    clearTimeout(shelf.timer)
+    if (isCurrent(shelf)) shelves.delete(shelf.sandboxId)
+    wanting.delete(shelf)
+    for (const slot of shelf.idle) discard(slot)
+  }
+
+  function discard(slot: Slot) {
+    forget(slot)
+    slot.close()
+  }
+
+  function forget(slot: Slot) {
+    waiting.get(slot)?.idle.delete(slot)
+    waiting.delete(slot)
+  }
+
+  function keep(shelf: Shelf, slot: Slot) {
+    if (isClosed || !isCurrent(shelf)) return slot.close()
+    shelf.idle.add(slot)
+    waiting.set(slot, shelf)
+    // Its user may end it, a node may die, a connection may break: then nobody is to be given it.
+    void slot.closed.then(() => forget(slot))
+    const [oldest] = waiting.keys()
+    if (waiting.size > most && oldest) discard(oldest)
+  }
+
+  const target = (shelf: Shelf, now: number) => {
+    while (shelf.takes.length > 0 && now - shelf.takes[0]! > burstMs) shelf.takes.shift()
+    return Math.min(1 + shelf.takes.length, mostOfSandbox)
+  }
+
+  const isShort = (shelf: Shelf) => {
+    const coming = [...shelf.openings].filter(({ isTaken }) => !isTaken).length
+    return shelf.idle.size + coming < target(shelf, performance.now())
+  }
+
+  function fill(shelf: Shelf) {
+    if (isClosed || !isCurrent(shelf) || !isShort(shelf)) return
+    wanting.add(shelf)
+    openWanted()
+  }
+
+  function openWanted() {
+    for (const shelf of wanting) {
+      if (openings >= atOnce) return
+      wanting.delete(shelf)
+      if (!isCurrent(shelf) || !isShort(shelf)) continue
+      void openFor(shelf)
+      // Once more, when all the others had their turn.
+      if (isShort(shelf)) wanting.add(shelf)
+    }
+  }
+
+  async function openFor(shelf: Shelf) {
+    const opening: Opening = { since: performance.now(), slot: open(shelf.pod), isTaken: false }
+    shelf.openings.add(opening)
+    try {
+      const slot = await opening.slot
+      shelf.openings.delete(opening)
+      if (!opening.isTaken) keep(shelf, slot)
+      fill(shelf)
+    } catch (error) {
+      shelf.openings.delete(opening)
+      giveUp(shelf, error)
+    }
+  }
+
+  /** Not tried again before the next use, which will tell its client what is wrong. */
+  function giveUp(shelf: Shelf, error: unknown) {
+    log.debug({ err: error, sandbox_id: shelf.sandboxId }, 'a slot was not opened ahead of time')
+    if (error instanceof PodGone || shelf.idle.size === 0) clear(shelf)
+  }
+
+  /** Whoever waits for one opens at once, and what is done ahead of time waits for that. */
+  async function open(pod: PodName): Promise<Slot> {
+    openings += 1
+    try {
+      return await openSlot(driver, pod)
+    } finally {
+      openings -= 1
+      openWanted()
+    }
+  }
+
+  /** The one that is being opened, unless that takes so long that a new one is likely to be there first. */
+  async function openOrJoin(shelf: Shelf): Promise<Slot> {
+    const opening = [...shelf.openings].find(
+      ({ isTaken, since }) => !isTaken && performance.now() - since < usualMs,
+    )
+    if (!opening) return await open(shelf.pod)
+    opening.isTaken = true
+    const usual = await within(usualMs - (performance.now() - opening.since), opening.slot)
+    if (usual) return usual
+    const own = open(shelf.pod)
+    const first = await Promise.any([opening.slot, own]).catch(() => own)
+    for (const other of [opening.slot, own]) {
+      void other.then((slot) => slot !== first && keep(shelf, slot)).catch(() => {})
+    }
+    return first
+  }
+
+  return {
+    async take(sandboxId, pod) {
+      // Where starting is quick, nothing is kept, and nothing counted.
+      if (!driver.startsSlowly) return { slot: await openSlot(driver, pod), warm: false }
+      const shelf = shelfOf(sandboxId, pod)
+      shelf.timer.refresh()
+      shelf.takes.push(performance.now())
+      const [slot] = shelf.idle
+      metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
+      try {
+        if (!slot) return { slot: await openOrJoin(shelf), warm: false }
+        forget(slot)
+        return { slot, warm: true }
+      } finally {
+        fill(shelf)
+      }
+    },
+    prepare(sandboxId, pod) {
+      if (!driver.startsSlowly) return
+      const shelf = shelfOf(sandboxId, pod)
+      shelf.timer.refresh()
+      fill(shelf)
+    },
+    adopt(sandboxId, pod, slot) {
+      keep(shelfOf(sandboxId, pod), slot)
+    },
+    has: (sandboxId) => shelves.has(sandboxId),
+    drop(sandboxId) {
+      const shelf = shelves.get(sandboxId)
+      if (shelf) clear(shelf)
+    },
+    close() {
+      isClosed = true
+      for (const shelf of shelves.values()) clear(shelf)
+    },
+  }
+}
+
+/** @returns undefined when the work has failed or is late: whoever needs it tries in another way */
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, ms, undefined)
+  try {
+    return await Promise.race([work.catch(() => undefined), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
