@@ -9,6 +9,8 @@ export class Exec extends Migration {
         sandbox_id text not null references sandbox on delete cascade,
         -- The worker that runs it: when that is gone, a running command is lost.
         worker_id text not null,
+        -- In the sandbox: what leads the command's process group, for whoever ends it when its worker is gone.
+        pid int,
         idempotency_key text,
         request_hash bytea,
         -- As one line, cut, under SECRETS_KEY.
@@ -28,6 +30,6 @@ export class Exec extends Migration {
         unique (sandbox_id, idempotency_key)
       )`)
     this.addSql(`create index exec_by_sandbox on exec (sandbox_id, id desc)`)
-    this.addSql(`create index exec_running on exec (sandbox_id) where status = 'running'`)
+    this.addSql(`create index exec_running on exec (worker_id) where status = 'running'`)
   }
 }

@@ -5,6 +5,7 @@
 import pLimit from 'p-limit'
 import { limits } from '../shared/contract/limits.ts'
 import { findSandbox, type SandboxRow } from '../shared/sandboxes.ts'
+import { makeOrphanSweep } from './commands/orphans.ts'
 import type { WorkerContext } from './context.ts'
 import type { PodState } from './drivers/driver.ts'
 import { endAndDelete } from './end-and-delete.ts'
@@ -35,9 +36,10 @@ export type Action =
 /** Runs until the signal aborts; a pass that fails is logged and the next one tries again. */
 export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): Promise<void> {
   const mender = makeMender(worker)
+  const endOrphans = makeOrphanSweep(worker)
   while (!signal.aborted) {
     try {
-      await sweep(worker, mender)
+      await sweep(worker, mender, endOrphans)
     } catch (error) {
       worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
     }
@@ -46,7 +48,7 @@ export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): 
 }
 
 /** One pass. Does nothing when another worker is at it. */
-async function sweep(worker: WorkerContext, mender: Mender): Promise<void> {
+async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Promise<void>): Promise<void> {
   await worker.db.transaction(async (queries) => {
     const [row] = await queries.query<{ locked: boolean }>('select pg_try_advisory_xact_lock(?) as locked', [
       lock,
@@ -57,6 +59,7 @@ async function sweep(worker: WorkerContext, mender: Mender): Promise<void> {
     const rows = await findUnreaped(worker.db)
     const pods = await listPods(worker)
     await mender.mend(decide(rows, pods, await readClock(worker.db), worker.settings.sandbox.startSeconds))
+    await endOrphans()
     await forgetIdempotencyKeys(worker)
     await forgetRefusals(worker)
     await removeDeletedAccounts(worker)

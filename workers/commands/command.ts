@@ -49,6 +49,8 @@ export class Command {
   }
   private readonly started = performance.now()
   private readonly settle = Promise.withResolvers<void>()
+  private readonly begun = Promise.withResolvers<void>()
+  private readonly record: (command: Command) => Promise<void>
   private ending: Ending | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
@@ -58,8 +60,10 @@ export class Command {
   /** Set once it is being ended by us: what its own status says then is not its doing. */
   private cause: Ending | undefined
 
-  constructor(facts: CommandFacts) {
+  /** @param record writes its end down: whoever is told of it finds it in the list as well */
+  constructor(facts: CommandFacts, record: (command: Command) => Promise<void>) {
     this.facts = facts
+    this.record = record
     this.ended = this.settle.promise
   }
 
@@ -79,6 +83,7 @@ export class Command {
   begin(body: Body, stdin: Writable): void {
     this.body = body
     this.stdin.open(stdin)
+    this.begun.resolve()
     // Whatever was decided while it was being started.
     if (this.cause) void body.end()
   }
@@ -109,7 +114,7 @@ export class Command {
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
-    this.settle.resolve()
+    void this.record(this).finally(() => this.settle.resolve())
   }
 
   /** Ends it for a reason of ours. */
@@ -122,6 +127,8 @@ export class Command {
 
   /** @throws {Problem} `exec_finished` */
   async signal(name: string): Promise<void> {
+    // One that has only just been asked for is signalled as soon as it is there.
+    await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
     // The polite one is followed by force; whatever it ends with then is its own.
     if (name === 'TERM' || name === 'KILL') this.log.release()

@@ -20,20 +20,22 @@ export interface KnownCommand {
 export async function recordStart(
   { db, sealer, id: workerId }: { db: Queries; sealer: Sealer; id: string },
   { execId, sandboxId, idempotencyKey, request }: StartExec,
+  pid: number | null,
 ): Promise<KnownCommand | undefined> {
   const hash = idempotencyKey ? hashOfRequest(request) : null
   const isBackground = (request.background || request.tty) ?? false
   // A lost row of the last moments before a crash of Postgres costs nothing but its history.
   const inserted = await db.query(
     `with quick as (select set_config('synchronous_commit', 'off', true))
-     insert into exec (id, sandbox_id, worker_id, idempotency_key, request_hash, sealed_command, background, tty, started_at)
-     select ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from quick
+     insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
+     select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from quick
      on conflict (sandbox_id, idempotency_key) do nothing
      returning id`,
     [
       execId,
       sandboxId,
       workerId,
+      pid,
       idempotencyKey ?? null,
       hash,
       sealer.seal(oneLine(request.command), commandPlace(execId)),
@@ -54,6 +56,11 @@ export async function recordStart(
   }
 }
 
+/** A terminal's process is known only once it runs. */
+export async function recordPid(db: Queries, execId: string, pid: number): Promise<void> {
+  await db.query('update exec set pid = ? where id = ?', [pid, execId])
+}
+
 /** It did not run after all: its Idempotency-Key stands for nothing. */
 export async function forgetStart(db: Queries, execId: string): Promise<void> {
   await db.query('delete from exec where id = ?', [execId])
@@ -61,8 +68,10 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
 
 export async function recordEnd(db: Queries, result: ExecResult): Promise<void> {
   await db.query(
-    `update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
+    `with quick as (select set_config('synchronous_commit', 'off', true))
+     update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
             truncated = ?, duration_ms = ?
+       from quick
       where id = ? and status = 'running'`,
     [
       result.status,

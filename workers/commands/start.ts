@@ -31,43 +31,47 @@ export class ExecElsewhere extends Error {
  */
 export async function startCommand(worker: WorkerContext, args: StartExec): Promise<Command> {
   const { sandbox, leftMs } = await enter(worker, args)
-  // What is slow and needs nothing of each other begins at once.
-  const slotting = args.request.tty ? undefined : openSlotIn(worker, sandbox)
-  slotting?.catch(() => {})
   const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
-  const known = await recordStart(worker, args)
+  const slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
+  const known = await recordStart(worker, args, slot?.pid ?? null).catch((error) => {
+    slot?.close()
+    throw error
+  })
   if (known) {
-    slotting?.then((slot) => slot.close()).catch(() => {})
+    slot?.close()
     return findKnown(worker, args, known)
   }
 
-  const { request, execId, sandboxId, accountId, mode } = args
-  const command = new Command({
-    id: execId,
-    sandboxId,
-    accountId,
-    request,
-    isForeground: mode !== 'background',
-    startedAt: new Date(),
-  })
+  const { request, execId, sandboxId, accountId, requestId, mode } = args
+  const command = new Command(
+    {
+      id: execId,
+      sandboxId,
+      accountId,
+      request,
+      isForeground: mode !== 'background',
+      startedAt: new Date(),
+    },
+    (ended) => tellEnd(worker, requestId, ended),
+  )
   worker.commands.add(command)
   try {
     const secrets = await opening
     if (!request.reveal) command.redactWith(() => makeRedactor(secrets))
     const shellCommand = shellCommandOf(worker, sandbox, args, secrets)
-    const { ended } = slotting
-      ? runInSlot(worker, sandbox, command, await slotting, shellCommand)
+    const { ended } = slot
+      ? runInSlot(worker, sandbox, command, slot, shellCommand)
       : await runInTerminal(worker, sandbox, command, shellCommand)
     void ended.then(async (end) => command.finish(await describeEnd(worker, sandboxId, end)))
   } catch (error) {
     // Nothing has run; whoever attached meanwhile is told that it never did, and may try again.
+    slot?.close()
     command.finish(unknownEnd('lost', 'it could not be started'))
     worker.commands.remove(command)
     await forgetStart(worker.db, execId)
     throw error
   }
-  void command.ended.then(() => tellEnd(worker, args.requestId, command))
   const timeoutMs = Math.min(request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs), leftMs)
   const timer = setTimeout(() => void command.stop(unknownEnd('timed_out', null)), timeoutMs)
   void command.ended.then(() => clearTimeout(timer))
@@ -169,7 +173,10 @@ function signalOf(code: number): string | null {
   return found?.[0] ?? null
 }
 
-function tellEnd(worker: WorkerContext, requestId: string, command: Command) {
+/** How long a client waits for the end of its command to be written down. */
+const recordMs = 1_000
+
+async function tellEnd(worker: WorkerContext, requestId: string, command: Command): Promise<void> {
   const result = command.result()
   worker.metrics.execs.observe({ status: result.status }, result.duration_ms / 1000)
   worker.log.info(
@@ -183,7 +190,8 @@ function tellEnd(worker: WorkerContext, requestId: string, command: Command) {
     },
     'a command ended',
   )
-  recordEnd(worker.db, result).catch((error) => {
+  const recorded = recordEnd(worker.db, result).catch((error) => {
     worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command could not be written down')
   })
+  await Promise.race([recorded, new Promise((resolve) => setTimeout(resolve, recordMs).unref())])
 }

@@ -7,6 +7,7 @@ import type { Command as ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
+import { recordPid } from './rows.ts'
 import { bodyOf, takeOutput } from './start.ts'
 
 const defaultSize = { rows: 24, columns: 80 }
@@ -24,6 +25,7 @@ export async function runInTerminal(
       openSlotIn(worker, sandbox),
     ),
   )
+  await recordPid(worker.db, command.id, terminal.pid)
   const ended = followOutput(worker, command, terminal)
   command.begin(
     { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },

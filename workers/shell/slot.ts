@@ -79,9 +79,11 @@ async function runIn(
       await within(secondMarkMs, stderr)
       return { kind: 'exited', code: Number(status) }
     }
-    // The shell itself was ended: what the runtime says of it is all there is to know.
+    // A signal ended the shell itself: what the runtime says of it is all there is to know. Without
+    // one it would have printed its mark, so some of its output did not come.
     const [end] = await Promise.all([process.ended, within(secondMarkMs, stderr)])
-    return end
+    if (end.kind === 'lost' || end.code > 128) return end
+    return { kind: 'lost', why: 'its output ended before it did' }
   } finally {
     process.close()
   }
