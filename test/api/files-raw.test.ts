@@ -129,11 +129,12 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
       for await (const chunk of response.body!) back.update(chunk)
       expect(back.digest('hex')).toBe(sha256)
     }
-    // V8 lets some 64 MiB of buffers that nobody needs lie around before it looks at them.
+    // Young objects and buffers that nobody needs lie around until V8 looks at them: flat means that
+    // what is added stays below what was moved, by far.
     await move(96)
     const peak = watchMemory([...world.apis, ...world.workers].map(({ pid }) => pid))
     await move(200)
-    for (const grown of peak.stop()) expect(grown).toBeLessThan(32 * megabyte)
+    for (const grown of peak.stop()) expect(grown).toBeLessThan(64 * megabyte)
     await sh('rm big')
   }, 120_000)
 })

@@ -11,49 +11,14 @@ const env = (url: string) => ({
   SANDLOT_SESSION: 'sbx_a',
 })
 
-test('exec refuses stdin that is not UTF-8, with 125, and sends nothing', async () => {
-  using home = new Home()
-  await using peer = await silent()
-  const { code, stderr } = await home.run(['exec', 'cat'], {
-    env: env(peer.url),
-    input: Buffer.from([0xff, 0xfe]),
-  })
-  expect(stderr).toContain('not UTF-8')
-  expect(code).toBe(125)
-  expect(peer.asked).toEqual([])
-})
-
 test('stdin that no request can carry is refused without being read to its end', async () => {
   using home = new Home()
   await using peer = await silent()
   const input = Buffer.alloc(limits.bodyBytes + 1, 'a')
-  const exec = await home.run(['exec', 'cat'], { env: env(peer.url), input })
-  expect(exec.stderr).toContain(String(limits.bodyBytes))
-  expect(exec.code).toBe(125)
-  expect(await home.run(['files', 'create', 'a'], { env: env(peer.url), input })).toMatchObject({ code: 2 })
-  // Fits by itself, but not with the JSON around it.
-  const full = await home.run(['exec', 'cat'], { env: env(peer.url), input: input.subarray(1) })
-  expect(full.code).toBe(125)
+  const { code, stderr } = await home.run(['files', 'create', 'a'], { env: env(peer.url), input })
+  expect(stderr).toContain(String(limits.bodyBytes))
+  expect(code).toBe(2)
   expect(peer.asked).toEqual([])
-})
-
-test('exec waits for the end of a piped stdin, and says so when it takes long', async () => {
-  using home = new Home()
-  await using peer = await silent()
-  let sentBefore = -1
-  await home.run(['exec', 'cat'], {
-    env: env(peer.url),
-    openInput: true,
-    onStart: ({ stdin, stderr }) => {
-      stderr?.once('data', (text) => {
-        expect(String(text)).toContain('--no-stdin')
-        sentBefore = peer.asked.length
-        stdin?.end('late')
-      })
-    },
-  })
-  expect(sentBefore).toBe(0)
-  expect(peer.asked).toHaveLength(1)
 })
 
 test('exec --no-stdin does not wait for a pipe that stays open', async () => {

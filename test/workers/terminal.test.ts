@@ -123,7 +123,10 @@ describeInSandboxes('terminals', (open) => {
     terminal.stdin.write('\x1a')
     await screen.shows('Stopped')
     await terminal.resize({ rows: 50, columns: 132 })
-    terminal.stdin.write('kill -KILL %1; wait; stty size\r')
+    // A new size is sent and not answered: it is there soon.
+    terminal.stdin.write(
+      'kill -KILL %1; wait; until [ "$(stty size)" = "50 132" ]; do sleep 0.1; done; stty size\r',
+    )
     await screen.shows('50 132\r\n')
     terminal.stdin.write('exit 3\r')
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 3 })

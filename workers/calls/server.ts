@@ -65,7 +65,7 @@ function makeHandlers(): Map<string, Handler> {
   const handlers = new Map<string, Handler>()
   for (const [name, call] of Object.entries(calls)) {
     handlers.set(callPath(name as CallName), (worker, request, response) =>
-      guard(worker, name, response, async (signal) => {
+      guard(worker, name, request, response, async (signal) => {
         const result = await (call as Call<CallName>)((await json(request)) as never, worker, signal)
         response.setHeader('content-type', 'application/json')
         response.end(JSON.stringify(result))
@@ -74,7 +74,7 @@ function makeHandlers(): Map<string, Handler> {
   }
   for (const [name, { upload, answer }] of Object.entries(streams)) {
     handlers.set(streamPath(name as StreamName), (worker, request, response) =>
-      guard(worker, name, response, async (signal) => {
+      guard(worker, name, request, response, async (signal) => {
         const args = upload ? argsOf(request) : await json(request)
         const wire = { request, response, signal }
         await (answer as StreamCall<StreamName>)(args as never, worker, wire)
@@ -89,6 +89,7 @@ function makeHandlers(): Map<string, Handler> {
 async function guard(
   worker: WorkerContext,
   name: string,
+  request: IncomingMessage,
   response: ServerResponse,
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
@@ -100,6 +101,10 @@ async function guard(
     if (hungUp.signal.aborted) return
     if (isFault(error)) worker.log.error({ err: error, call: name }, 'a call failed')
     if (response.headersSent) return void response.destroy()
+    // What is left of the body is read away, and the connection carries no other request: one that
+    // waited behind bytes that nobody reads would never be seen.
+    if (!request.complete) response.setHeader('connection', 'close')
+    request.resume()
     refuse(response, error)
   }
 }
