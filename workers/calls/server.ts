@@ -101,9 +101,8 @@ async function guard(
     if (hungUp.signal.aborted) return
     if (isFault(error)) worker.log.error({ err: error, call: name }, 'a call failed')
     if (response.headersSent) return void response.destroy()
-    // What is left of the body is read away, and the connection carries no other request: one that
-    // waited behind bytes that nobody reads would never be seen.
-    if (!request.complete) response.setHeader('connection', 'close')
+    // What is left of the body is read away: a request that waited behind bytes that nobody reads
+    // would never be seen. Closing instead would often lose the answer.
     request.resume()
     refuse(response, error)
   }
