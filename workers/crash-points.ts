@@ -12,6 +12,6 @@ export const crashPoints = [
   'delete: the pod is deleted, the row does not say so',
   'expire: before the row is ended',
   'expire: the row is ended, the pod lives',
-  'sweep: the row is ended, the pod lives',
+  'sweep or watch: the row is ended, the pod lives',
 ] as const
 export type CrashPoint = (typeof crashPoints)[number]

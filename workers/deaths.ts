@@ -8,7 +8,9 @@ export function watchDeaths(worker: WorkerContext): void {
     try {
       const sandbox = await findSandbox(worker.db, pod.sandboxId)
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
-      await endAndDelete(worker, sandbox.id, pod.death.reason, pod.death.detail, () => {})
+      await endAndDelete(worker, sandbox.id, pod.death.reason, pod.death.detail, () =>
+        worker.reach('sweep or watch: the row is ended, the pod lives'),
+      )
     } catch (error) {
       worker.log.warn({ err: error, sandbox_id: pod.sandboxId }, 'a dead pod is left to the sweep')
     }

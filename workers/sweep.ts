@@ -178,7 +178,7 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   // A start may have succeeded in this very moment.
   if (reason === 'start_failed' && (await findSandbox(worker.db, sandboxId))?.ready_at) return
   await endAndDelete(worker, sandboxId, reason, detail, () =>
-    worker.reach('sweep: the row is ended, the pod lives'),
+    worker.reach('sweep or watch: the row is ended, the pod lives'),
   )
 }
 
