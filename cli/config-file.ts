@@ -3,23 +3,12 @@
  * in it stays, comments included. A file that does not parse is left untouched.
  */
 // Synchronous: node:fs is there already, while node:fs/promises costs a starting client 8 ms.
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
 import { CliError } from './errors.ts'
+import { replaceFile } from './replace-file.ts'
 
 interface Config {
   /** Empty when there is no file. */
@@ -43,7 +32,7 @@ export function saveConfig(file: string, changes: Record<string, string>): void 
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    replaceFile(targetOf(file), text)
+    replaceFile(targetOf(file), text, 0o600)
   } catch (error) {
     throw new CliError('settings_broken', `The settings file cannot be written: ${(error as Error).message}`)
   }
@@ -70,24 +59,6 @@ function targetOf(file: string): string {
     return realpathSync(file)
   } catch {
     return file
-  }
-}
-
-function replaceFile(file: string, text: string): void {
-  // A mode given at creation does nothing to a file that exists: so a new one, always.
-  const temporary = `${file}.${crypto.randomUUID()}`
-  try {
-    const descriptor = openSync(temporary, 'wx', 0o600)
-    try {
-      writeFileSync(descriptor, text)
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
-    renameSync(temporary, file)
-  } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
   }
 }
 

@@ -1,23 +1,18 @@
 /** The settings file of another program: read, backed up, and replaced whole by rename, its mode kept. */
 import {
-  closeSync,
   copyFileSync,
-  fchmodSync,
-  fsyncSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readFileSync,
   readlinkSync,
   realpathSync,
-  renameSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TextDecoder } from 'node:util'
 import { CliError } from '../errors.ts'
+import { replaceFile } from '../replace-file.ts'
 import type { Scope } from './targets.ts'
 
 /** @returns undefined when there is none @throws {CliError} `settings_broken` */
@@ -63,24 +58,5 @@ function followLink(file: string): string {
     // It leads to a file that is still to come, or is none.
     const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(file) : file
     return resolve(dirname(file), target)
-  }
-}
-
-function replaceFile(file: string, text: string, mode: number): void {
-  const temporary = `${file}.${crypto.randomUUID()}`
-  try {
-    const descriptor = openSync(temporary, 'wx', 0o600)
-    try {
-      writeFileSync(descriptor, text)
-      // A mode given at creation is cut by the umask.
-      fchmodSync(descriptor, mode)
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
-    renameSync(temporary, file)
-  } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
   }
 }

@@ -59,12 +59,7 @@ function serve(command: Command, socket: WebSocket) {
   void sendOutput(command, socket)
 }
 
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
-}
-
-const take = (command: Command, bytes: Buffer, eof: boolean) =>
-  command.stdin.take(once(bytes), undefined, eof)
+const take = (command: Command, bytes: Buffer, eof: boolean) => command.stdin.takeBytes(bytes, undefined, eof)
 
 async function obey(command: Command, text: string): Promise<void> {
   const message = Message.parse(JSON.parse(text))

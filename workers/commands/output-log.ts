@@ -4,6 +4,7 @@
  * connection goes on at the byte. Bounded: the oldest is dropped, and a reader that is too late is told.
  */
 import { limits } from '../../shared/contract/limits.ts'
+import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
@@ -51,7 +52,7 @@ export class OutputLog {
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
     const bytes = before.length === 0 ? chunk : Buffer.concat([before, chunk])
-    const whole = wholeCharacters(bytes)
+    const whole = wholeLength(bytes)
     this.unfinished[stream] = Buffer.from(bytes.subarray(whole))
     this.store(stream, bytes.subarray(0, whole))
     while (this.waits && this.mostUnread() >= limits.unreadBytes) await this.change()
@@ -161,7 +162,7 @@ export class OutputLog {
     if (!chunk) return this.ended ? { kind: 'end', after: { ...this.total } } : undefined
     const offset = sum(place) - sum(chunk.at)
     const available = chunk.buffer.subarray(offset, Math.min(chunk.length, offset + mostBytes))
-    const length = offset + available.length < chunk.length ? wholeCharacters(available) : available.length
+    const length = offset + available.length < chunk.length ? wholeLength(available) : available.length
     const after = { ...chunk.at }
     after[chunk.stream] += offset + length
     // Written bytes never change, so they are handed out without a copy.
@@ -210,15 +211,4 @@ export class Reader {
     this.gone = true
     this.log.forget(this)
   }
-}
-
-/** How many bytes of these are whole characters, as far as they are UTF-8; the rest may be at most 3. */
-export function wholeCharacters(bytes: Buffer): number {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back]!
-    if ((byte & 0xc0) === 0x80) continue
-    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
-    return needed > back ? bytes.length - back : bytes.length
-  }
-  return bytes.length
 }

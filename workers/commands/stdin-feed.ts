@@ -2,7 +2,7 @@
  * A command's stdin, fed by requests that each say where their bytes belong: one that is repeated
  * after a lost connection writes nothing twice, and one that leaves a hole is refused.
  */
-import type { Readable, Writable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { Problem } from '../../shared/problem.ts'
 import { write } from './events.ts'
 
@@ -26,6 +26,11 @@ export class StdinFeed {
     const mine = this.turn.then(() => this.takeNow(bytes, at ?? this.offset, eof))
     this.turn = mine.catch(() => {})
     await mine
+  }
+
+  /** The same for bytes that are all there. */
+  takeBytes(bytes: Buffer, at: number | undefined, eof: boolean): Promise<void> {
+    return this.take(Readable.from([bytes]), at, eof)
   }
 
   private async takeNow(bytes: AsyncIterable<Buffer>, at: number, eof: boolean): Promise<void> {

@@ -74,9 +74,16 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
     while (start < 3 && isContinuation(bytes[start])) start++
     return bytes.subarray(start)
   }
-  let last = bytes.length - 1
-  while (last > bytes.length - 4 && isContinuation(bytes[last])) last--
-  const lead = bytes[last] ?? 0
-  const needed = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1
-  return bytes.length - last < needed ? bytes.subarray(0, last) : bytes
+  return bytes.subarray(0, wholeLength(bytes))
+}
+
+/** How many bytes of these are whole characters, as far as they are UTF-8; the rest may be at most 3. */
+export function wholeLength(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back]!
+    if ((byte & 0xc0) === 0x80) continue
+    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return needed > back ? bytes.length - back : bytes.length
+  }
+  return bytes.length
 }
