@@ -2,6 +2,8 @@
 import type { Route } from '../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 
+export const execIdHint = '`sandlot exec ls` lists the commands of a session.'
+
 export interface Problem {
   type?: string
   status: number
@@ -61,6 +63,8 @@ function hintFor(problem: Problem, route: Route, seconds: number | undefined): s
       if (route.path.startsWith('/v1/sandboxes/')) return '`sandlot session ls` lists the active sessions.'
       if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the keys.'
       return undefined
+    case 'exec_not_found':
+      return execIdHint
     case 'sandbox_destroyed':
       return '`sandlot session create` makes another one.'
     case 'sandbox_starting':

@@ -55,6 +55,7 @@ function createProgram(run: Run): Command {
     .showHelpAfterError('`--help` shows how.')
     .addHelpText('after', footer)
     .hook('preAction', (_, command) => {
+      run.command = command.name()
       run.json = optionsOf<CommonOptions>(command).json === true
     })
   addCommonOptions(program)

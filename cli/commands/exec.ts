@@ -5,8 +5,10 @@ import { addSessionOption, collect, type Define, handleWith, type Invocation } f
 import { CliError, exitCodes } from '../errors.ts'
 import { type Ended, exitCodeOf, sayEnd } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
+import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { runStreaming, sendInput } from '../exec/stream.ts'
+import { runSubcommand } from '../exec/subcommands.ts'
 import { decodeUtf8, hasPipedInput } from '../input.ts'
 import { readDuration, readPairs } from '../parse.ts'
 import { selectSession } from '../session.ts'
@@ -28,7 +30,11 @@ const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define: Define = (command, exitWith) => {
   addSessionOption(command)
-    .usage('[options] [--] COMMAND [ARG…]\n       sandlot exec [options] -c SCRIPT')
+    .usage(
+      `[options] [--] COMMAND [ARG…]
+       sandlot exec [options] -c SCRIPT
+       sandlot exec ls | logs [-f] EXEC_ID | kill [--signal TERM] EXEC_ID`,
+    )
     .argument('[command...]')
     .passThroughOptions()
     .option('-c, --shell <script>', 'run a script with /bin/sh -c instead of a command')
@@ -49,10 +55,19 @@ export const define: Define = (command, exitWith) => {
 Options after the command are the command's. Output comes as it is printed and stdin goes as it comes, any
 bytes. A connection that breaks is taken up again where it broke. Ctrl-C interrupts the command, twice leaves it.
 
+\`exec ls\` lists the commands of the session, \`exec logs\` prints what one has printed, \`exec kill\` signals one;
+\`exec ls --help\` and so on say more. The words alone decide: \`ls\` is meant with nothing but its own options
+behind it, \`logs\` and \`kill\` with an id (exec_…) there or nothing but options, each with none but --session,
+--json, --url and --api-key before it. Any other line runs the program of that name, as \`exec ls -la\` and
+\`exec kill -9 42\` do, and behind -- it always is one: \`exec -- ls\`. Scripts should write the --.
+
 Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, wrong usage
 included; 126 and 127 it could not be run; 128+n it was ended by signal n; 130 interrupted.`,
     )
-  handleWith<Options>(command, async (invocation) => exitWith(await execute(invocation)))
+  handleWith<Options>(command, async (invocation) => {
+    if (await runSubcommand(command, exitWith)) return
+    exitWith(await execute(invocation))
+  })
 }
 
 /** @returns the exit code */
@@ -65,7 +80,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   await settings.baseUrl()
   await settings.apiKey()
   const remote = createRemote(api, await selectSession(settings, api))
-  if (wantsTerminal) return finish(invocation, await useTerminal(remote, request, options.attach))
+  if (wantsTerminal) return finish(invocation, await useTerminal(invocation, remote, request))
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
   if (options.background) return await leaveRunning(invocation, remote, request!, input)
 
@@ -73,7 +88,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const feeding = stdin === undefined ? input : undefined
   const body = { ...request!, ...defined({ stdin }) }
   if (!output.json) {
-    const streaming = { remote, request: body, input: feeding, write, note: output.note }
+    const streaming = { remote, request: body, input: feeding, write: print, note: output.note }
     return finish(invocation, await runStreaming(streaming))
   }
   const result = feeding ? await collectResult(remote, body, feeding, output.note) : await remote.run(body)
@@ -102,15 +117,17 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
+/** @param request what to start; without one the command that is named already runs */
 async function useTerminal(
+  { options, output }: Invocation<Options>,
   remote: Remote,
   request: ExecRequest | undefined,
-  running: string | undefined,
 ): Promise<Ended> {
-  const { attachTerminal, terminalSize } = await import('../exec/terminal.ts')
-  if (!request) return await attachTerminal(remote, running!)
+  const { attachTerminal } = await import('../exec/terminal.ts')
+  const { terminalSize } = await import('../exec/attachment.ts')
+  if (!request) return await attachTerminal(remote, options.attach!, output.note)
   const { id } = await remote.launch({ ...request, tty: true, ...terminalSize() })
-  return await attachTerminal(remote, id)
+  return await attachTerminal(remote, id, output.note)
 }
 
 async function leaveRunning(
@@ -142,14 +159,6 @@ async function collectResult(
   const { id } = await runStreaming({ remote, request, input, write: undefined, note })
   return await remote.get(id)
 }
-
-/** A reader that is slow slows the command. */
-const write = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
-  new Promise((resolve) => {
-    const out = process[stream]
-    if (out.write(bytes)) resolve()
-    else out.once('drain', () => resolve())
-  })
 
 function finish({ output }: Invocation<Options>, ended: Ended): number {
   if (output.json) output.result(ended, '')

@@ -1,7 +1,7 @@
 /** How a command ended, as an exit code and in words. */
 import { constants } from 'node:os'
 import type { Reply } from '../api.ts'
-import { exitCodes } from '../errors.ts'
+import { CliError, exitCodes } from '../errors.ts'
 
 export type Ended = Omit<Reply<'execCommand'>, 'stdout' | 'stderr'>
 
@@ -13,6 +13,19 @@ export function sayEnd({ status, duration_ms, reason }: Ended, note: (text: stri
   }
   if (status === 'killed') note(`sandlot: the command was killed${why}.`)
 }
+
+/** As a few words, for a list or a line. */
+export function describeEnd({ status, exit_code, signal, reason }: Ended): string {
+  if (status === 'running') return 'still running'
+  if (status === 'exited') return `exited ${exit_code}`
+  if (status === 'signaled') return `signaled ${signal}`
+  const words = status.replace('_', ' ')
+  return reason === null || reason === undefined ? words : `${words}: ${reason}`
+}
+
+/** Whether the sandbox went while we looked away: the command's result is still told. */
+export const isGone = (error: unknown): boolean =>
+  error instanceof CliError && error.code === 'sandbox_destroyed'
 
 export function exitCodeOf({ status, exit_code, signal }: Ended): number {
   if (status === 'timed_out') return exitCodes.execTimedOut

@@ -35,5 +35,19 @@ function parse(block: string): ExecEvent | undefined {
   return { id, event, data: JSON.parse(data) } as ExecEvent
 }
 
+/** How many bytes of each stream come up to here. */
+export interface Place {
+  stdout: number
+  stderr: number
+}
+
+/** Where an event ends: its id says so. */
+export function placeOf({ id }: { id: string }): Place {
+  const [stdout = 0, stderr = 0] = id.split('-').map(Number)
+  return { stdout, stderr }
+}
+
+export const idOf = ({ stdout, stderr }: Place): string => `${stdout}-${stderr}`
+
 export const bytesOf = (data: { text: string } | { base64: string }): Buffer =>
   'text' in data ? Buffer.from(data.text) : Buffer.from(data.base64, 'base64')

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Opened } from '../http.ts'
 import type { Ended } from './ending.ts'
 import { bytesOf, type ExecEvent, readEvents } from './events.ts'
+import type { Missing } from './print.ts'
 import { pauseAfter } from './retry.ts'
 
 export interface Follower {
@@ -11,19 +12,27 @@ export interface Follower {
   /** Resolves when more can be taken. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
   /** Output that the service did not keep for us. */
-  onGap(bytes: number): void
+  onGap(missing: Missing): void
+}
+
+/** Opens the stream of events again, from behind one. */
+export type Reopen = (lastEventId: string | undefined) => Promise<Opened>
+
+/** @throws {CliError} as {@link readAll} */
+export async function follow(first: Opened, reopen: Reopen, follower: Follower): Promise<Ended> {
+  for await (const event of readAll(first, reopen)) {
+    if (event.event === 'exit') return event.data
+    await hand(event, follower)
+  }
+  throw new Error('The events ended without an exit.')
 }
 
 /**
+ * Every event to the exit, whatever happens to the connection.
  * @param first the stream that is open already
- * @param reopen opens it again, from behind an event
  * @throws {CliError} when it breaks again and again
  */
-export async function follow(
-  first: Opened,
-  reopen: (lastEventId: string | undefined) => Promise<Opened>,
-  follower: Follower,
-): Promise<Ended> {
+export async function* readAll(first: Opened, reopen: Reopen): AsyncGenerator<ExecEvent> {
   let opened: Opened | undefined = first
   let lastId: string | undefined
   for (let tries = 0; ; tries++) {
@@ -32,8 +41,8 @@ export async function follow(
       for await (const event of untilBroken(opened)) {
         lastId = event.id
         tries = 0
-        if (event.event === 'exit') return event.data
-        await hand(event, follower)
+        yield event
+        if (event.event === 'exit') return
       }
     } catch (error) {
       const pause = pauseAfter(error, tries)
@@ -59,5 +68,5 @@ async function hand(event: Exclude<ExecEvent, { event: 'exit' }>, follower: Foll
   if (event.event === 'stdout' || event.event === 'stderr') {
     await follower.write(event.event, bytesOf(event.data))
   }
-  if (event.event === 'gap') follower.onGap(event.data.stdout_bytes + event.data.stderr_bytes)
+  if (event.event === 'gap') follower.onGap(event.data)
 }

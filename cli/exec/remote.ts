@@ -1,10 +1,13 @@
 /** The commands of one session, as the ways of `sandlot exec` call them. */
 import { randomUUID } from 'node:crypto'
-import type { ExecRequest } from '../../shared/contract/exec.ts'
+import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Api, Reply } from '../api.ts'
+import { CliError } from '../errors.ts'
 import type { Opened } from '../http.ts'
+import type { Place } from './events.ts'
 
+export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
 /** The wait for a sandbox that starts, and the way there and back. */
@@ -52,13 +55,38 @@ export function createRemote(api: Api, id: string) {
         },
         timeoutMs: startMs,
       }),
+    /** How many bytes of each stream there are so far. */
+    async printedSoFar(execId: string): Promise<Place> {
+      const [stdout, stderr] = await Promise.all(
+        (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),
+      )
+      return { stdout: stdout!, stderr: stderr! }
+    },
     get: (execId: string): Promise<Reply<'getExec'>> => api.call('getExec', { params: one(execId) }),
     feed: (execId: string, offset: number, bytes: AsyncIterable<Uint8Array>) =>
       api.call('writeExecStdin', { params: one(execId), query: { offset }, bytes, timeoutMs: feedMs }),
     endStdin: (execId: string, offset: number) =>
       api.call('writeExecStdin', { params: one(execId), query: { offset, eof: 'true' }, timeoutMs: feedMs }),
-    signal: (execId: string, signal: 'INT' | 'TERM' | 'HUP') =>
+    signal: (execId: string, signal: Signal) =>
       api.call('stopExec', { params: one(execId), query: { signal } }),
     attach: (execId: string) => api.addressOf('attachExec', { params: one(execId) }),
+  }
+}
+
+/** Where a stream ends, from where its last byte stands. */
+async function lengthOf(
+  api: Api,
+  params: { id: string; exec_id: string },
+  stream: 'stdout' | 'stderr',
+): Promise<number> {
+  try {
+    const headers = { range: 'bytes=-1' }
+    const { response } = await api.open('readExecOutput', { params, query: { stream }, headers })
+    response.destroy()
+    return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
+  } catch (error) {
+    // None of it is kept: the refusal says where it would go on.
+    if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
+    throw error
   }
 }

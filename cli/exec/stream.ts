@@ -2,10 +2,11 @@
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../errors.ts'
 import type { Opened } from '../http.ts'
-import type { Ended } from './ending.ts'
+import { type Ended, isGone } from './ending.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'
 import type { Input } from './input.ts'
+import { sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
 
 export interface Streaming {
@@ -31,8 +32,8 @@ export async function runStreaming({ remote, request, input, write, note }: Stre
       taking.begin()
     },
     write: write ?? (async () => {}),
-    onGap(bytes) {
-      if (write) note(`sandlot: ${bytes} bytes of output came too late to be kept, and are missing here.`)
+    onGap(missing) {
+      if (write) sayMissing(missing, note)
     },
   }
   try {
@@ -68,9 +69,6 @@ export async function sendInput(remote: Remote, id: string, input: Input, note: 
     note(`sandlot: stdin was not sent to its end: ${error instanceof Error ? error.message : error}`)
   }
 }
-
-/** Its sandbox went while the connection was away: the result is still told. */
-const isGone = (error: unknown): boolean => error instanceof CliError && error.code === 'sandbox_destroyed'
 
 /** From its start on, signals are the command's. */
 function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text: string) => void) {

@@ -1,129 +1,77 @@
-/** `sandlot exec -it`: this terminal on a command's, over a WebSocket, until the command ends. */
-import { text } from 'node:stream/consumers'
-import type { RawData, WebSocket } from 'ws'
+/** `sandlot exec -it`: this terminal on a command's until it ends, over as many connections as it takes. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../errors.ts'
-import type { Ended } from './ending.ts'
+import { connect, useTerminal } from './attachment.ts'
+import { type Ended, isGone } from './ending.ts'
+import { follow } from './follow.ts'
+import { print, sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
+import { pauseAfter, pausesMs } from './retry.ts'
+import { Shown } from './shown.ts'
 
-/** Proxies end connections that are idle, and a dead one is told by its silence. */
-const pingMs = 15_000
-/** Typed or pasted and not yet sent. */
-const unsentBytes = 1024 * 1024
-
-/** @returns rows and columns of the terminal that we are on */
-export const terminalSize = () => {
-  const { rows, columns } = process.stdout
-  return { rows: rows || 24, columns: columns || 80 }
-}
-
-/** @throws {CliError} when it cannot be attached to, or the connection breaks */
-export async function attachTerminal(remote: Remote, execId: string): Promise<Ended> {
-  const socket = await connect(remote, execId)
-  const restore = takeTerminal(socket)
-  try {
-    return await untilExit(socket, execId)
-  } finally {
-    restore()
-    socket.terminate()
-  }
-}
-
-async function connect(remote: Remote, execId: string): Promise<WebSocket> {
-  const { url, headers, refuse } = await remote.attach(execId)
-  const { WebSocket } = await import('ws')
-  const { Agent } = await import('node:http')
-  // To this machine never through a proxy, as for every request.
-  const agent = url.protocol === 'https:' ? {} : { agent: new Agent() }
-  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), {
-    headers,
-    perMessageDeflate: false,
-    ...agent,
-  })
-  await new Promise<void>((resolve, reject) => {
-    socket.on('open', () => {
-      // The first output may come along with the answer, before anybody listens.
-      socket.pause()
-      resolve()
-    })
-    socket.on('error', (error) => reject(new CliError('network', `Attaching failed: ${error.message}`)))
-    socket.on('unexpected-response', async (_, response) => {
-      try {
-        const { statusCode: status = 0, headers } = response
-        refuse({ status, headers, text: await text(response) })
-        throw new CliError('unexpected_answer', `The service answered ${status}.`)
-      } catch (error) {
-        reject(error)
+/**
+ * A connection that breaks is made again, and shows nothing twice; of a command that has ended
+ * meanwhile the rest is shown. Between two connections the terminal is the user's own.
+ * @throws {CliError} when it cannot be attached to, again and again
+ */
+export async function attachTerminal(
+  remote: Remote,
+  execId: string,
+  note: (text: string) => void,
+): Promise<Ended> {
+  const shown = new Shown()
+  let isBroken = false
+  for (let tries = 0; ; tries++) {
+    try {
+      if (isBroken) {
+        const { status } = await remote.get(execId)
+        if (status !== 'running') return await showRest(remote, execId, shown, note)
       }
-    })
+      const socket = await connect(remote, execId)
+      socket.on('message', () => {
+        tries = 0
+      })
+      if (isBroken) note('sandlot: attached again.')
+      return await useTerminal(socket, shown)
+    } catch (error) {
+      const pause = pauseFor(error, tries)
+      if (pause === undefined) throw withWayBack(error, execId)
+      if (pause > 0 && tries === 0) note(`sandlot: ${(error as CliError).message} ${wayBack(execId)}`)
+      isBroken = true
+      await sleep(pause)
+    }
+  }
+}
+
+const wayBack = (execId: string) =>
+  `Attaching again; Ctrl-C leaves, and \`sandlot exec --attach ${execId}\` goes back to it.`
+
+function pauseFor(error: unknown, tries: number): number | undefined {
+  const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
+  // How it ended is asked for at once; one that still runs after that is on its way to be lost.
+  if (isOver) return tries === 0 ? 0 : pausesMs[tries]
+  return pauseAfter(error, tries)
+}
+
+async function showRest(
+  remote: Remote,
+  execId: string,
+  shown: Shown,
+  note: (text: string) => void,
+): Promise<Ended> {
+  const open = (lastEventId = shown.eventId) => remote.follow(execId, lastEventId)
+  const onGap = (missing: Parameters<typeof sayMissing>[0]) => sayMissing(missing, note)
+  try {
+    return await follow(await open(), open, { onStart() {}, write: print, onGap })
+  } catch (error) {
+    if (!isGone(error)) throw error
+    return await remote.get(execId)
+  }
+}
+
+function withWayBack(error: unknown, execId: string): unknown {
+  if (!(error instanceof CliError) || error.code !== 'network') return error
+  return new CliError('network', error.message, {
+    hint: `The command goes on as ${execId}; \`sandlot exec --attach ${execId}\` goes back to it.`,
   })
-  return socket
-}
-
-/** @returns what gives the terminal back as it was; called on every way out */
-function takeTerminal(socket: WebSocket): () => void {
-  const { stdin, stdout } = process
-  const say = (message: object) => socket.send(JSON.stringify(message))
-  const onKeys = (keys: Buffer) => {
-    socket.send(keys, () => stdin.isPaused() && stdin.resume())
-    if (socket.bufferedAmount > unsentBytes) stdin.pause()
-  }
-  const onEnd = () => say({ type: 'eof' })
-  const onResize = () => say({ type: 'resize', ...terminalSize() })
-  const onHangUp = () => {
-    say({ type: 'signal', signal: 'HUP' })
-    restore()
-    process.exit(129)
-  }
-  const restore = () => {
-    stdin.off('data', onKeys).off('end', onEnd)
-    stdout.off('resize', onResize)
-    process.off('exit', restore).off('SIGHUP', onHangUp).off('SIGTERM', onHangUp)
-    if (stdin.isTTY) stdin.setRawMode(false)
-    stdin.pause()
-  }
-  process.on('exit', restore).on('SIGHUP', onHangUp).on('SIGTERM', onHangUp)
-  stdin.setRawMode(true)
-  stdin.on('data', onKeys).on('end', onEnd)
-  stdin.resume()
-  stdout.on('resize', onResize)
-  // It may have changed since the command was started.
-  onResize()
-  return restore
-}
-
-function untilExit(socket: WebSocket, execId: string): Promise<Ended> {
-  const broke = () =>
-    new CliError('network', 'The connection broke.', {
-      hint: `The command goes on as ${execId}; \`sandlot exec --attach ${execId}\` goes back to it.`,
-    })
-  return new Promise((resolve, reject) => {
-    let isAlive = true
-    const pings = setInterval(() => {
-      if (!isAlive) socket.terminate()
-      isAlive = false
-      socket.ping()
-    }, pingMs)
-    socket.on('pong', () => {
-      isAlive = true
-    })
-    socket.on('message', (data: RawData, isBinary) => {
-      isAlive = true
-      if (isBinary) return show(socket, data as Buffer)
-      const { type, ...rest } = JSON.parse(String(data))
-      if (type === 'exit') resolve(rest as Ended)
-    })
-    socket.on('close', () => {
-      clearInterval(pings)
-      reject(broke())
-    })
-    socket.resume()
-  })
-}
-
-/** The first byte says which stream it is. A terminal that is slow slows the command. */
-function show(socket: WebSocket, frame: Buffer): void {
-  const out = frame[0] === 2 ? process.stderr : process.stdout
-  if (out.write(frame.subarray(1))) return
-  socket.pause()
-  out.once('drain', () => socket.resume())
 }

@@ -5,12 +5,17 @@ export interface CuttableLine extends AsyncDisposable {
   url: string
   /** Resets every connection that is open. @returns how many there were */
   cut(): number
+  /** Cuts, and lets nothing through until `mend`. */
+  hold(): void
+  mend(): void
 }
 
 export async function openLine(to: string): Promise<CuttableLine> {
   const { hostname, port } = new URL(to)
   const open = new Set<Socket>()
+  let isHeld = false
   const server = createServer((near) => {
+    if (isHeld) return void near.resetAndDestroy()
     const far = connect(Number(port), hostname)
     open.add(near)
     for (const [from, other] of [
@@ -32,6 +37,13 @@ export async function openLine(to: string): Promise<CuttableLine> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     cut,
+    hold() {
+      isHeld = true
+      cut()
+    },
+    mend() {
+      isHeld = false
+    },
     async [Symbol.asyncDispose]() {
       cut()
       await new Promise((resolve) => server.close(resolve))

@@ -1,6 +1,9 @@
 /** A pseudo-terminal, by util-linux' `script`: what a person would see, and keys to type into it. */
 import { spawn } from 'node:child_process'
 
+/** Less than a test has, so that it can say what was on the screen. */
+const patienceMs = 30_000
+
 export interface Terminal {
   /** All that was shown so far. */
   screen(): string
@@ -33,17 +36,17 @@ export function openTerminal(command: string[], env: Record<string, string>): Te
     screen: () => screen,
     shows: (text) =>
       new Promise((resolve, reject) => {
+        const fail = (why: string) => reject(new Error(`${why} without showing ${text}:\n${screen}`))
+        const timer = setTimeout(fail, patienceMs, `${patienceMs / 1000} s went by`)
         look = () => {
           const at = screen.indexOf(text, seen)
           if (at < 0) return
           seen = at + text.length
+          clearTimeout(timer)
           resolve()
         }
         look()
-        void ended.then(
-          () => reject(new Error(`The program ended without showing ${text}:\n${screen}`)),
-          reject,
-        )
+        void ended.then(() => fail('The program ended'), reject).finally(() => clearTimeout(timer))
       }),
     type: (keys) => child.stdin.write(keys),
     ended,

@@ -1,0 +1,67 @@
+/** `sandlot exec kill EXEC_ID`: a signal for a command's process group. */
+import { constants } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { describeEnd, type Ended } from '../../exec/ending.ts'
+import { readExecId } from '../../exec/exec-id.ts'
+import { createRemote, type Remote, type Signal } from '../../exec/remote.ts'
+import { selectSession } from '../../session.ts'
+
+interface Options {
+  signal: string
+}
+
+/** How long its end is waited for: the service lets KILL follow TERM. Others may be meant to end nothing. */
+const patienceMs = { ending: 10_000, other: 1_000 }
+/** Between two looks at it; twice as long each time. */
+const pauseMs = 25
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .usage('[options] EXEC_ID')
+    .argument('[exec-id]')
+    .option('--signal <name>', 'such as INT, SIGHUP or 9', 'TERM')
+    .addHelpText(
+      'after',
+      `
+Signals the whole process group; TERM is followed by KILL after 2 s. Prints how the command ended, or that it
+is still running. Exits 3 when there is no such command, 5 when it has ended already.
+\`sandlot exec -- kill\` runs the program kill.`,
+    )
+  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    const execId = readExecId(args, 'kill')
+    const signal = readSignal(options.signal)
+    const remote = createRemote(api, await selectSession(settings, api))
+    const ended = await stop(remote, execId, signal)
+    output.result(ended, `${execId} ${describeEnd(ended)}\n`)
+  })
+}
+
+/** Which of them there are, the service knows. */
+function readSignal(text: string): Signal {
+  const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
+  return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal
+}
+
+/** @throws {CliError} `exec_finished`, which says how it ended */
+async function stop(remote: Remote, execId: string, signal: Signal): Promise<Ended> {
+  try {
+    const told = await remote.signal(execId, signal)
+    if (told.status !== 'running') return told
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== 'exec_finished') throw error
+    const { message, details } = error
+    const ended = await remote.get(execId).catch(() => undefined)
+    const words = ended ? `${execId} has ended already: ${describeEnd(ended)}.` : message
+    throw new CliError(error.code, words, { details })
+  }
+  const mostMs = signal === 'TERM' || signal === 'KILL' ? patienceMs.ending : patienceMs.other
+  const until = performance.now() + mostMs
+  for (let pause = pauseMs; ; pause *= 2) {
+    const ended = await remote.get(execId)
+    const leftMs = until - performance.now()
+    if (ended.status !== 'running' || leftMs <= 0) return ended
+    await sleep(Math.min(pause, leftMs))
+  }
+}

@@ -1,0 +1,75 @@
+/** `sandlot exec logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
+import { addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
+import { exitCodes } from '../../errors.ts'
+import { type Ended, isGone, sayEnd } from '../../exec/ending.ts'
+import { bytesOf, type Place, placeOf } from '../../exec/events.ts'
+import { readExecId } from '../../exec/exec-id.ts'
+import { readAll } from '../../exec/follow.ts'
+import { print, sayMissing } from '../../exec/print.ts'
+import { createRemote, type Remote } from '../../exec/remote.ts'
+import { selectSession } from '../../session.ts'
+
+interface Options {
+  follow?: boolean
+}
+
+export const define: Define = (command) => {
+  addSessionOption(command)
+    .usage('[options] EXEC_ID')
+    .argument('[exec-id]')
+    .option('-f, --follow', 'go on until the command ends')
+    .addHelpText(
+      'after',
+      `
+Exits 0 when the output was printed, however the command ended. What is no longer kept is counted on stderr.
+With --json, the result so far as one object; with -f too, the result at its end.`,
+    )
+  handleWith<Options>(command, async (invocation) => {
+    const { args, options, settings, api, output } = invocation
+    const execId = readExecId(args, 'logs')
+    const remote = createRemote(api, await selectSession(settings, api))
+    const result = await remote.get(execId)
+    if (output.json && !options.follow) return output.result(result, '')
+    const ended = await printOutput(invocation, remote, result)
+    if (output.json) return output.result(await remote.get(execId), '')
+    if (ended) sayEnd(ended, output.note)
+  })
+}
+
+/** @returns how it ended, if it has */
+async function printOutput(
+  { options, output }: Invocation<Options>,
+  remote: Remote,
+  { id, status }: Pick<Ended, 'id' | 'status'>,
+): Promise<Ended | undefined> {
+  // A reader that has seen enough (`| head`) ends us, which is no failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCodes.done)
+  })
+  let place: Place = { stdout: 0, stderr: 0 }
+  try {
+    const end = status === 'running' && !options.follow ? await remote.printedSoFar(id) : undefined
+    for await (const event of readAll(await remote.follow(id), (lastId) => remote.follow(id, lastId))) {
+      if (event.event === 'exit') return event.data
+      if (!output.json && event.event === 'gap') sayMissing(event.data, output.note)
+      if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
+        await print(event.event, bytesOf(event.data))
+      place = placeOf(event)
+      if (end && isBehind(place, end)) return undefined
+    }
+  } catch (error) {
+    if (!isGone(error)) throw error
+    const ended = await remote.get(id)
+    sayMissing(
+      {
+        stdout_bytes: ended.stdout_bytes - place.stdout,
+        stderr_bytes: ended.stderr_bytes - place.stderr,
+      },
+      output.note,
+    )
+    return ended
+  }
+}
+
+const isBehind = (place: Place, end: Place): boolean =>
+  place.stdout >= end.stdout && place.stderr >= end.stderr

@@ -1,0 +1,130 @@
+/** One connection of this terminal to a command's, over a WebSocket, until the command ends or it breaks. */
+import { text } from 'node:stream/consumers'
+import type { RawData, WebSocket } from 'ws'
+import { CliError } from '../errors.ts'
+import type { Ended } from './ending.ts'
+import type { Remote } from './remote.ts'
+import type { Shown } from './shown.ts'
+
+/** Proxies end connections that are idle, and a dead one is told by its silence. */
+const pingMs = 15_000
+/** Typed or pasted and not yet sent. */
+const unsentBytes = 1024 * 1024
+
+/** @returns rows and columns of the terminal that we are on */
+export const terminalSize = () => {
+  const { rows, columns } = process.stdout
+  return { rows: rows || 24, columns: columns || 80 }
+}
+
+/** @throws {CliError} `network` when the connection breaks; the terminal is as it was before */
+export async function useTerminal(socket: WebSocket, shown: Shown): Promise<Ended> {
+  const restore = takeTerminal(socket)
+  try {
+    return await untilExit(socket, shown)
+  } finally {
+    restore()
+    socket.terminate()
+  }
+}
+
+/** @throws {CliError} `network`, or what the service refuses with */
+export async function connect(remote: Remote, execId: string): Promise<WebSocket> {
+  const { url, headers, refuse } = await remote.attach(execId)
+  const { WebSocket } = await import('ws')
+  const { Agent } = await import('node:http')
+  // To this machine never through a proxy, as for every request.
+  const agent = url.protocol === 'https:' ? {} : { agent: new Agent() }
+  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), {
+    headers,
+    perMessageDeflate: false,
+    ...agent,
+  })
+  await new Promise<void>((resolve, reject) => {
+    socket.on('open', () => {
+      // The first output may come along with the answer, before anybody listens.
+      socket.pause()
+      resolve()
+    })
+    socket.on('error', (error) => reject(new CliError('network', `Attaching failed: ${error.message}.`)))
+    socket.on('unexpected-response', async (_, response) => {
+      try {
+        const { statusCode: status = 0, headers } = response
+        refuse({ status, headers, text: await text(response) })
+        throw new CliError('unexpected_answer', `The service answered ${status}.`)
+      } catch (error) {
+        reject(error)
+      }
+    })
+  })
+  return socket
+}
+
+/** @returns what gives the terminal back as it was; called on every way out */
+function takeTerminal(socket: WebSocket): () => void {
+  const { stdin, stdout } = process
+  const say = (message: object) => socket.send(JSON.stringify(message))
+  const onKeys = (keys: Buffer) => {
+    socket.send(keys, () => stdin.isPaused() && stdin.resume())
+    if (socket.bufferedAmount > unsentBytes) stdin.pause()
+  }
+  const onEnd = () => say({ type: 'eof' })
+  const onResize = () => say({ type: 'resize', ...terminalSize() })
+  const leave = (code: number) => () => {
+    say({ type: 'signal', signal: 'HUP' })
+    restore()
+    process.exit(code)
+  }
+  const [onHangUp, onTerminate] = [leave(129), leave(143)]
+  const restore = () => {
+    stdin.off('data', onKeys).off('end', onEnd)
+    stdout.off('resize', onResize)
+    process.off('exit', restore).off('SIGHUP', onHangUp).off('SIGTERM', onTerminate)
+    if (stdin.isTTY) stdin.setRawMode(false)
+    stdin.pause()
+  }
+  process.on('exit', restore).on('SIGHUP', onHangUp).on('SIGTERM', onTerminate)
+  stdin.setRawMode(true)
+  stdin.on('data', onKeys).on('end', onEnd)
+  stdin.resume()
+  stdout.on('resize', onResize)
+  // It may have changed since the command was started.
+  onResize()
+  return restore
+}
+
+function untilExit(socket: WebSocket, shown: Shown): Promise<Ended> {
+  shown.beginAgain()
+  return new Promise((resolve, reject) => {
+    let isAlive = true
+    const pings = setInterval(() => {
+      if (!isAlive) socket.terminate()
+      isAlive = false
+      socket.ping()
+    }, pingMs)
+    socket.on('pong', () => {
+      isAlive = true
+    })
+    socket.on('message', (data: RawData, isBinary) => {
+      isAlive = true
+      if (isBinary) return show(socket, data as Buffer, shown)
+      const { type, ...rest } = JSON.parse(String(data))
+      if (type === 'gap') shown.skip(rest)
+      if (type === 'exit') resolve(rest as Ended)
+    })
+    socket.on('close', () => {
+      clearInterval(pings)
+      reject(new CliError('network', 'The connection broke.'))
+    })
+    socket.resume()
+  })
+}
+
+/** The first byte says which stream it is. A terminal that is slow slows the command. */
+function show(socket: WebSocket, frame: Buffer, shown: Shown): void {
+  const stream = frame[0] === 2 ? 'stderr' : 'stdout'
+  const out = process[stream]
+  if (out.write(shown.unseen(stream, frame.subarray(1)))) return
+  socket.pause()
+  out.once('drain', () => socket.resume())
+}

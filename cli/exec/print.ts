@@ -1,0 +1,23 @@
+/** A command's output on our own stdout and stderr. */
+
+/** Resolves when more can be taken: a reader that is slow slows the command. */
+export const print = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
+  new Promise((resolve) => {
+    // Told of a write that fails as well: one that nobody reads must not be waited for.
+    if (process[stream].write(bytes, () => resolve())) resolve()
+  })
+
+/** Counts of bytes, as events and results have them. */
+export interface Missing {
+  stdout_bytes: number
+  stderr_bytes: number
+}
+
+/** Tells of output that the service no longer had, where it would have stood. */
+export function sayMissing({ stdout_bytes, stderr_bytes }: Missing, note: (text: string) => void): void {
+  const parts = [
+    ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),
+    ...(stderr_bytes > 0 ? [`${stderr_bytes} bytes of stderr`] : []),
+  ]
+  if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
+}

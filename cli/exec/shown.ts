@@ -1,0 +1,37 @@
+/** What a terminal has shown of a command: each connection tells all that is kept, from the start. */
+import { idOf, type Place } from './events.ts'
+import type { Missing } from './print.ts'
+
+export class Shown {
+  private readonly seen: Place = { stdout: 0, stderr: 0 }
+  /** How far the present connection has told. */
+  private told: Place = { stdout: 0, stderr: 0 }
+
+  /** Where events go on. */
+  get eventId(): string {
+    return idOf(this.seen)
+  }
+
+  /** A new connection. */
+  beginAgain(): void {
+    this.told = { stdout: 0, stderr: 0 }
+  }
+
+  /** @returns the end of the bytes that was not shown before */
+  unseen(stream: keyof Place, bytes: Buffer): Buffer {
+    const before = this.seen[stream] - this.told[stream]
+    this.advance(stream, bytes.length)
+    return bytes.subarray(Math.max(0, before))
+  }
+
+  /** These bytes are no longer kept. */
+  skip({ stdout_bytes, stderr_bytes }: Missing): void {
+    this.advance('stdout', stdout_bytes)
+    this.advance('stderr', stderr_bytes)
+  }
+
+  private advance(stream: keyof Place, bytes: number): void {
+    this.told[stream] += bytes
+    this.seen[stream] = Math.max(this.seen[stream], this.told[stream])
+  }
+}

@@ -1,0 +1,183 @@
+/** `sandlot exec ls`, `logs` and `kill`: commands that were started before. */
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ExecResult } from '../../shared/contract/exec.ts'
+import { newExecId } from '../../shared/ids.ts'
+import type { Account } from '../world/account.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { clientPath, Home, type RunOptions } from './client.ts'
+import { openLine } from './line.ts'
+import { openTerminal } from './terminal.ts'
+
+let world: World
+let home: Home
+let alice: Account
+let id: string
+beforeAll(async () => {
+  world = await startWorld()
+  home = new Home()
+  alice = await world.account()
+  home.writeConfig(`base_url = "${world.url()}"\napi_key = "${alice.key}"\n`)
+  id = (await alice.call('createSandbox')).body.id
+})
+afterAll(async () => {
+  home[Symbol.dispose]()
+  await world[Symbol.asyncDispose]()
+})
+
+const exec = (args: string[], options: RunOptions = {}) => home.run(['exec', '-s', id, ...args], options)
+const startIn = async (id: string, command: string) => {
+  const body = { command, background: true }
+  return (await alice.call('execCommand', { params: { id }, body })).body.id
+}
+const start = (command: string) => startIn(id, command)
+/** The result of a command, once it is as described. */
+const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId = id) =>
+  world.eventually(async () => {
+    const { body } = await alice.call('getExec', { params: { id: sandboxId, exec_id } })
+    return isSo(body) && body
+  }, 10_000)
+const isOver = ({ status }: ExecResult) => status !== 'running'
+const saysUp = ({ stdout }: ExecResult) => stdout === 'up\n'
+
+test('ls lists the commands of a session, newest first, by pages', async () => {
+  const { body } = await alice.call('createSandbox')
+  const commands = ['exit 3', 'kill -9 $$', 'exec sleep 60']
+  const ids: string[] = []
+  for (const [index, command] of commands.entries()) {
+    ids.unshift(await startIn(body.id, command))
+    if (index < 2) await until(ids[0]!, isOver, body.id)
+  }
+  const ls = (...args: string[]) => home.run(['exec', '-s', body.id, 'ls', ...args])
+
+  const { code, stdout } = await ls()
+  expect(code).toBe(0)
+  const rows = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'))
+  expect(rows.map(([id, status, end, , , command]) => [id, status, end, command])).toEqual([
+    [ids[0], 'running', '', 'exec sleep 60'],
+    [ids[1], 'signaled', 'SIGKILL', 'kill -9 $$'],
+    [ids[2], 'exited', '3', 'exit 3'],
+  ])
+  for (const [, , , startedAt, seconds] of rows) {
+    expect(Date.parse(startedAt!)).toBeGreaterThan(0)
+    expect(seconds).toMatch(/^\d+\.\d{3}$/)
+  }
+  const first = (await ls('--json', '--limit', '2')).json()
+  expect(first.data.map(({ id }: ExecResult) => id)).toEqual(ids.slice(0, 2))
+  expect((await ls('--cursor', first.next_cursor)).stdout).toBe(`${rows[2]!.join('\t')}\n`)
+
+  const command = [process.execPath, clientPath, 'exec', '-s', body.id, 'ls']
+  const terminal = openTerminal(command, home.environment())
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen()).toMatch(/^ID +STATUS +EXIT +STARTED +SECONDS +COMMAND\r\n/)
+  expect(terminal.screen()).toContain('sandlot exec -- ls')
+  await alice.call('destroySandbox', { params: { id: body.id } })
+})
+
+test('logs gives both streams byte for byte, of a command that has ended and of one that runs', async () => {
+  const print = 'printf "\\377\\000\\303\\251 out\\r\\n"; printf "\\376 err" >&2'
+  const [ended, running, silent] = await Promise.all([
+    start(print),
+    start(`${print}; exec sleep 60`),
+    start('exec sleep 60'),
+  ])
+  await until(ended, isOver)
+  await until(running, ({ stdout_bytes, stderr_bytes }) => stdout_bytes + stderr_bytes === 15)
+  for (const id of [ended, running]) {
+    const { code, bytes, stderr } = await exec(['logs', id])
+    expect(bytes).toEqual(Buffer.from('\xff\0\xc3\xa9 out\r\n', 'latin1'))
+    expect(stderr).toBe('\ufffd err')
+    expect(code).toBe(0)
+  }
+  expect(await exec(['logs', silent])).toMatchObject({ code: 0, stdout: '', stderr: '' })
+  for (const exec_id of [running, silent]) await alice.call('stopExec', { params: { id, exec_id } })
+})
+
+test('logs counts what is no longer kept', async () => {
+  const id = await start('yes | head -c 12000000; echo the end')
+  await until(id, isOver)
+  const { code, stdout, stderr } = await exec(['logs', id])
+  const missing = Number(/^sandlot: (\d+) bytes of stdout are no longer kept, .*\n$/.exec(stderr)?.[1])
+  expect(missing).toBeGreaterThan(3_000_000)
+  expect(missing + stdout.length).toBe(12_000_008)
+  expect(stdout.endsWith('y\nthe end\n')).toBe(true)
+  expect(code).toBe(0)
+})
+
+test('logs -f follows through connections that break, and exits 0 whatever the command did', async () => {
+  await using line = await openLine(world.url())
+  const id = await start('for turn in 1 2 3 4; do seq 100000; sleep 0.3; done; exit 7')
+  const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`)
+  let cuts = 0
+  let shown = 0
+  const followed = await exec(['logs', '-f', id], {
+    env: { SANDLOT_URL: line.url },
+    onStart: (child) =>
+      child.stdout!.on('data', (chunk) => {
+        if (Math.floor((shown + chunk.length) / 5e5) > Math.floor(shown / 5e5)) cuts += line.cut()
+        shown += chunk.length
+      }),
+  })
+  expect(followed).toMatchObject({ code: 0, stderr: '' })
+  expect(cuts).toBeGreaterThan(1)
+  const sum = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
+  expect(sum(followed.bytes)).toBe(sum(numbers.join('').repeat(4)))
+  const result = await exec(['logs', '-f', '--json', id])
+  expect(result.code).toBe(0)
+  expect(result.json()).toMatchObject({ id, status: 'exited', exit_code: 7 })
+})
+
+test('logs ends when its reader does, and the command goes on', async () => {
+  const exec_id = await start('while :; do echo y; done')
+  const { code, stderr } = await exec(['logs', '-f', exec_id], {
+    onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
+  })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect((await exec(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
+})
+
+test('kill prints how the command ended; of one that goes on, that it does', async () => {
+  const [polite, deaf] = await Promise.all([
+    start('trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.05; done'),
+    start('trap "" HUP; echo up; while :; do sleep 0.05; done'),
+  ])
+  await Promise.all([until(polite, saysUp), until(deaf, saysUp)])
+  const [ended, still] = await Promise.all([
+    exec(['kill', '--signal', 'USR1', polite]),
+    exec(['kill', '--signal', 'HUP', deaf]),
+  ])
+  expect(ended).toMatchObject({ code: 0, stdout: `${polite} exited 9\n`, stderr: '' })
+  expect(still).toMatchObject({ code: 0, stdout: `${deaf} still running\n`, stderr: '' })
+  const killed = await exec(['kill', '--json', '--signal', '9', deaf])
+  expect(killed.code).toBe(0)
+  expect(killed.json()).toMatchObject({ id: deaf, status: 'signaled', signal: 'SIGKILL', stdout: 'up\n' })
+
+  const again = await exec(['kill', '--json', deaf])
+  expect(again.code).toBe(5)
+  expect(again.json().error).toMatchObject({ code: 'exec_finished', exit_code: 5 })
+  expect(again.stderr).toContain('has ended already: signaled SIGKILL')
+})
+
+test('what is not there is exit code 3, with where to look; a signal that is none is 2', async () => {
+  for (const name of ['logs', 'kill']) {
+    const { code, stderr } = await exec([name, newExecId()])
+    expect(code).toBe(3)
+    expect(stderr).toContain('`sandlot exec ls`')
+  }
+  const { code, stderr } = await exec(['kill', '--signal', 'NONE', newExecId()])
+  expect(code).toBe(2)
+  expect(stderr).toContain('signal')
+})
+
+test('of a command whose session is gone, what is known is told', async () => {
+  const { body } = await alice.call('createSandbox')
+  const ended = await startIn(body.id, 'echo 1234; exit 3')
+  await until(ended, isOver, body.id)
+  await alice.call('destroySandbox', { params: { id: body.id } })
+  const { code, stdout, stderr } = await home.run(['exec', '-s', body.id, 'logs', ended])
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
+  expect(stderr).toBe('sandlot: 5 bytes of stdout are no longer kept, and are missing here.\n')
+})
