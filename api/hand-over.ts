@@ -15,6 +15,8 @@ export interface HandOver {
   signal: AbortSignal
   /** From handing over to the head of the answer, in milliseconds; later it counts as lost. */
   timeoutMs: number
+  /** Tells when the worker has gone silent, from handing over to the end of the answer. @returns what ends it */
+  watch(onSilence: () => void): () => void
 }
 
 /** The answer's head, its body yet to be read; or why the worker did not take it. */
@@ -35,6 +37,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   const { promise, resolve, reject } = Promise.withResolvers<HandedOver>()
   let handedOver = false
   let silent = false
+  let answer: IncomingMessage | undefined
+  let unwatch = () => {}
   const length = Buffer.isBuffer(body) ? { 'content-length': body.length } : {}
   const request = openRequest(url, {
     agent,
@@ -51,6 +55,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('continue', () => {
     clearTimeout(timer)
     handedOver = true
+    unwatch = target.watch(() => (answer ?? request).destroy(new Error('the worker went silent')))
     timer = giveUpAfter(timeoutMs)
     if (Buffer.isBuffer(body)) request.end(body)
     else body.pipe(request)
@@ -61,6 +66,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     if (!handedOver) {
       return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
     }
+    answer = response
     // One that comes before the end of a client's body leaves the rest of that unread.
     response.on('end', () => letGo(body, request))
     resolve({ response })
@@ -68,6 +74,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('error', reject)
   request.on('close', () => {
     clearTimeout(timer)
+    unwatch()
     letGo(body, request)
     reject(new Error('the connection was closed'))
   })

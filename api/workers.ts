@@ -25,6 +25,7 @@ import { errors } from '../shared/contract/errors.ts'
 import { inOrderFor, listWorkers, type WorkerEntry } from '../shared/directory.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
+import { feelPulse } from './pulse.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 export { CallLost }
@@ -95,6 +96,9 @@ export class ExecElsewhere extends Error {
   }
 }
 
+/** A request, but for the worker that it goes to. */
+type Asked = Omit<HandOver, 'url' | 'agent' | 'watch'>
+
 const directoryMs = 500
 /** For the body of an answer, once its head is there. */
 const bodyMs = 10_000
@@ -102,13 +106,16 @@ const bodyMs = 10_000
 export function connectWorkers({ redis, settings, log }: Context): Workers {
   const directory = cacheFor(directoryMs, () => listWorkers(redis))
   const agent = new Agent({ keepAlive: true })
+  const pulse = feelPulse()
   const authorization = `Bearer ${callToken(settings.secretsKeys[0]!)}`
 
   /** Those to try, in order. The list that is remembered may be of before one died and another came. */
   async function* candidates(sandboxId: string, workerId: string | undefined) {
     const asked = new Set<string>()
     for (const list of [directory, () => listWorkers(redis)]) {
-      const fitting = (await list()).filter(({ id }) => !asked.has(id) && id === (workerId ?? id))
+      const fitting = (await list()).filter(
+        ({ id }) => !asked.has(id) && id === (workerId ?? id) && !pulse.isSilent(id),
+      )
       for (const worker of inOrderFor(sandboxId, fitting)) {
         asked.add(worker.id)
         yield worker
@@ -117,8 +124,9 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   }
 
   /** @returns undefined when it was not handed over */
-  async function offer(worker: WorkerEntry, path: string, target: Omit<HandOver, 'url' | 'agent'>) {
+  async function offer(worker: WorkerEntry, path: string, asked: Asked) {
     const url = new URL(path, worker.url)
+    const target = { ...asked, watch: (onSilence: () => void) => pulse.follow(worker, onSilence) }
     const first: HandedOver = await handOver({ ...target, url, agent })
     // A kept connection may have been closed while nobody looked: that says nothing of the worker.
     const sent = 'stale' in first ? await handOver({ ...target, url, agent: false }) : first
@@ -128,11 +136,11 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
     return undefined
   }
 
-  async function ask(path: string, sandboxId: string, target: Omit<HandOver, 'url' | 'agent'>, id?: string) {
+  async function ask(path: string, sandboxId: string, asked: Asked, id?: string) {
     let isThere = false
     for await (const worker of candidates(sandboxId, id)) {
       isThere = true
-      const response = await offer(worker, path, target)
+      const response = await offer(worker, path, asked)
       if (response) return response
     }
     throw id === undefined || isThere
@@ -178,12 +186,19 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
         const argsText = Buffer.from(JSON.stringify(args)).toString('base64url')
         const own = { authorization, [argsHeader]: argsText }
         const opened = await openTunnel({ url: new URL(attachPath, worker.url), own, headers, signal })
-        if ('socket' in opened) return opened
+        if ('socket' in opened) {
+          const unwatch = pulse.follow(worker, () => opened.socket.destroy())
+          opened.socket.on('close', unwatch)
+          return opened
+        }
         throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)
       }
       throw new WorkerGone()
     },
-    close: () => agent.destroy(),
+    close() {
+      agent.destroy()
+      pulse.close()
+    },
   }
 }
 

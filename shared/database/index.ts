@@ -27,9 +27,33 @@ export function openDatabase(url: string, { connections = 10 } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } })
   return {
     ...queriesOf(() => orm.em.fork()),
-    transaction: (work) => orm.em.fork().transactional((em) => work(queriesOf(() => em))),
+    transaction: (work) => inTransaction(orm, work),
     close: () => orm.close(true),
   }
+}
+
+/**
+ * The ORM's own transactions keep their connection for ever when it breaks before the rollback: ten of
+ * those and the pool is empty. Those of Kysely below it give it back.
+ */
+async function inTransaction<T>(orm: MikroORM, work: (queries: Queries) => Promise<T>): Promise<T> {
+  const connection = orm.em.getConnection()
+  await connection.ensureConnection()
+  let failure: { error: unknown } | undefined
+  const transaction = connection.getClient().transaction()
+  return await transaction
+    .execute(async (context) => {
+      const em = orm.em.fork()
+      em.setTransactionContext(context)
+      return await work(queriesOf(() => em)).catch((error) => {
+        failure = { error }
+        throw error
+      })
+    })
+    .catch((error) => {
+      // Not that the rollback failed as well.
+      throw failure ? failure.error : error
+    })
 }
 
 /** The ORM itself, for the migrations. */
@@ -44,11 +68,13 @@ export function makeOrm(url: string, options: object = {}): MikroORM {
     ...(password ? { password } : {}),
     driverOptions: {
       ...(ssl === undefined ? {} : { ssl }),
-      connectionTimeoutMillis: 2_000,
+      // Also the wait for one of the pool, when all are in use.
+      connectionTimeoutMillis: 5_000,
       query_timeout: 10_000,
       keepAlive: true,
       application_name: 'sandlot',
-      options: '-c timezone=UTC',
+      // Who freezes in a transaction gives its locks back: a sweep, or an account, waits for nobody.
+      options: '-c timezone=UTC -c idle_in_transaction_session_timeout=10000',
     },
     ...options,
   })

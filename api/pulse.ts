@@ -1,0 +1,114 @@
+/**
+ * Whether the workers that have our calls still live. A process that is frozen, or a machine that is cut
+ * off, leaves its connections open: only a question without an answer tells. One question a worker
+ * and second is asked while calls of ours are there, however many.
+ */
+import { Agent, get } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
+import type { WorkerEntry } from '../shared/directory.ts'
+
+export interface Pulse {
+  /**
+   * Watches a worker while a call is there.
+   * @param onSilence called at most once, when it no longer answers
+   * @returns what ends it
+   */
+  follow(worker: WorkerEntry, onSilence: () => void): () => void
+  /** It has not answered, and not since. Nothing new should be sent to it. */
+  isSilent(workerId: string): boolean
+  close(): void
+}
+
+const askEveryMs = 1_000
+/** With the pause before the question, silence is noticed after 3 to 4 s. */
+const answerMs = 3_000
+/** How often one that is silent is asked without a call being there. It is another's to forget it. */
+const lastQuestions = 60
+
+export function feelPulse(): Pulse {
+  const agent = new Agent({ keepAlive: true })
+  const watched = new Map<string, Watch>()
+  return {
+    follow(worker, onSilence) {
+      const watch = watched.get(worker.id) ?? new Watch(worker, agent, () => watched.delete(worker.id))
+      watched.set(worker.id, watch)
+      return watch.add(onSilence)
+    },
+    isSilent: (id) => watched.get(id)?.isSilent ?? false,
+    close() {
+      for (const watch of watched.values()) watch.stop()
+      agent.destroy()
+    },
+  }
+}
+
+/** Asks one worker, until no call is there and it has answered. */
+class Watch {
+  isSilent = false
+  private readonly calls = new Set<() => void>()
+  private readonly url: URL
+  private readonly agent: Agent
+  private readonly onEnd: () => void
+  private timer: NodeJS.Timeout | undefined
+  private questionsLeft = lastQuestions
+
+  constructor({ url }: WorkerEntry, agent: Agent, onEnd: () => void) {
+    this.url = new URL('/healthz', url)
+    this.agent = agent
+    this.onEnd = onEnd
+    this.askLater()
+  }
+
+  add(onSilence: () => void): () => void {
+    const call = () => onSilence()
+    this.calls.add(call)
+    return () => this.calls.delete(call)
+  }
+
+  stop(): void {
+    clearTimeout(this.timer)
+    this.calls.clear()
+    this.onEnd()
+  }
+
+  private askLater(): void {
+    this.timer = setTimeout(() => void this.ask(), askEveryMs)
+    this.timer.unref()
+  }
+
+  private async ask(): Promise<void> {
+    const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
+    if (!isWanted) return this.stop()
+    this.isSilent = !(await answers(this.url, this.agent))
+    if (this.isSilent) this.tellAll()
+    else this.questionsLeft = lastQuestions
+    this.askLater()
+  }
+
+  private tellAll(): void {
+    for (const call of this.calls) call()
+    this.calls.clear()
+  }
+}
+
+/** A connection that is refused, or breaks, is an answer of a kind: the calls on it broke by themselves. */
+function answers(url: URL, agent: Agent): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get(url, { agent }, (response) => {
+      response.resume()
+      done(true)
+    })
+    const done = (answer: boolean) => {
+      clearTimeout(timer)
+      resolve(answer)
+    }
+    const timer = setTimeout(async () => {
+      // When this process itself was busy for so long, the answer may lie there unread.
+      await setImmediate()
+      await setImmediate()
+      done(false)
+      request.destroy()
+    }, answerMs)
+    request.on('error', () => done(true))
+  })
+}
