@@ -1,4 +1,5 @@
 /** How the benchmarks sum up and print what they measured. */
+import { cpus } from 'node:os'
 
 /** @param share 0.5 for the median, 0.9 for the 90th percentile */
 export function percentile(values: readonly number[], share: number): number {
@@ -15,3 +16,7 @@ export function table(head: string[], rows: string[][]): string {
     `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
   return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
+
+/** What the figures were measured on. */
+export const machine = (): string =>
+  `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}`

@@ -1,13 +1,13 @@
 /**
- * `npm run bench`: how long a create and a command take through the whole API, one at a time, on
- * the local driver and, where KUBECONFIG names a cluster, on Kubernetes.
+ * `npm run bench`: how long a create and a command take through the whole API, one right after the
+ * other, on the local driver and, where KUBECONFIG names a cluster, on Kubernetes; there also exec.ts.
  *
  *   KUBECONFIG=… SANDBOX_IMAGE=… npm run bench
  *
  * On a cluster it needs an administrator's KUBECONFIG: it makes a namespace of its own and removes it.
  */
-import { cpus } from 'node:os'
-import { percentile, table } from './figures.ts'
+import { benchExec } from './exec.ts'
+import { machine, percentile, table } from './figures.ts'
 import { makeNamespace } from './namespace.ts'
 import { type Stack, startStack } from './stack.ts'
 
@@ -78,9 +78,8 @@ if (KUBECONFIG) {
     row('exec true, Kubernetes', kubernetes.exec),
   )
 }
-console.log(
-  `\n${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}, Node ${process.version}, over HTTP, one at a time\n`,
-)
+console.log(`\n${machine()}, over HTTP, one right after the other\n`)
 console.log(table(['', 'median', '90th percentile', 'runs'], rows))
-if (!KUBECONFIG) console.log('\nFor Kubernetes too: KUBECONFIG=… SANDBOX_IMAGE=… npm run bench')
+if (KUBECONFIG) process.exit((await benchExec(KUBECONFIG)) ? 0 : 1)
+console.log('\nFor Kubernetes too: KUBECONFIG=… SANDBOX_IMAGE=… npm run bench')
 process.exit(0)

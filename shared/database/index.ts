@@ -26,7 +26,11 @@ const entities = [Account, ApiKey, Sandbox]
 export function openDatabase(url: string, { connections = 10 } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } })
   return {
-    ...queriesOf(() => orm.em.fork()),
+    get em() {
+      return orm.em.fork()
+    },
+    // Past the entity manager, which would make another one of itself for each statement.
+    query: (sql, parameters) => orm.em.getDriver().execute(sql, parameters),
     transaction: (work) => inTransaction(orm, work),
     close: () => orm.close(true),
   }
@@ -45,7 +49,7 @@ async function inTransaction<T>(orm: MikroORM, work: (queries: Queries) => Promi
     .execute(async (context) => {
       const em = orm.em.fork()
       em.setTransactionContext(context)
-      return await work(queriesOf(() => em)).catch((error) => {
+      return await work(queriesOf(em)).catch((error) => {
         failure = { error }
         throw error
       })
@@ -80,11 +84,7 @@ export function makeOrm(url: string, options: object = {}): MikroORM {
   })
 }
 
-function queriesOf(fork: () => EntityManager): Queries {
-  return {
-    get em() {
-      return fork()
-    },
-    query: (sql, parameters = []) => fork().execute(sql, parameters),
-  }
-}
+const queriesOf = (em: EntityManager): Queries => ({
+  em,
+  query: (sql, parameters) => em.execute(sql, parameters),
+})

@@ -1,30 +1,22 @@
 /** A WebSocket to a command: a terminal, or the plain streams. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Account } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import type { World } from '../world/index.ts'
 import { median } from '../world/measure.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('attaching to a command', (driver) => {
-  let world: World
-  let alice: Account
-  let id: string
-
-  beforeAll(async () => {
-    world = await startWorld({ driver })
-    alice = await world.account()
-    id = (await alice.call('createSandbox')).body.id
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+  const { world, alice, params } = shareSandbox({ driver })
 
   const start = async (body: ExecRequest) => {
-    const answer = await alice.call('execCommand', { params: { id }, body })
+    const answer = await alice.call('execCommand', { params, body })
     expect(answer.status).toBe(202)
     return answer.body.id
   }
-  const open = (execId: string, as: Account = alice) => attach(world, as, id, execId)
+  const open = (execId: string, as: Account = alice) => attach(world, as, params.id, execId)
   /** A command with a terminal, ready to be typed to. */
   const shell = async (more: Partial<ExecRequest> = {}) => {
     const line = await open(await start({ command: ['sh'], tty: true, env: { PS1: '> ' }, ...more }))
@@ -109,12 +101,12 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     const execId = await start({ command: ['cat'], background: true })
     const bob = await world.account()
     await expect(open(execId, bob)).rejects.toMatchObject({ status: 404, code: 'not_found' })
-    await expect(open(execId, { ...alice, key: 'nonsense' })).rejects.toMatchObject({ status: 401 })
-    await expect(alice.open('attachExec', { params: { id, exec_id: execId } })).rejects.toMatchObject({
+    await expect(open(execId, alice.with({ key: 'nonsense' }))).rejects.toMatchObject({ status: 401 })
+    await expect(alice.open('attachExec', { params: { ...params, exec_id: execId } })).rejects.toMatchObject({
       status: 400,
       code: 'invalid_request',
     })
-    await alice.call('stopExec', { params: { id, exec_id: execId }, query: { signal: 'KILL' } })
+    await alice.call('stopExec', { params: { ...params, exec_id: execId }, query: { signal: 'KILL' } })
     await world.eventually(
       () =>
         open(execId).then(

@@ -1,29 +1,21 @@
 /** Commands in the background: listed, looked at, fed, read, stopped. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { newExecId } from '../../shared/ids.ts'
-import type { Account } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { bytesOf, type ExecEvent, readEvents } from '../world/events.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('a command in the background', (driver) => {
-  let world: World
-  let alice: Account
-  let id: string
-
-  beforeAll(async () => {
-    world = await startWorld({ driver })
-    alice = await world.account()
-    id = (await alice.call('createSandbox')).body.id
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+  const { world, alice, params: sandbox } = shareSandbox({ driver })
 
   const start = async (body: ExecRequest) => {
-    const answer = await alice.call('execCommand', { params: { id }, body: { background: true, ...body } })
+    const answer = await alice.call('execCommand', { params: sandbox, body: { background: true, ...body } })
     expect(answer.status).toBe(202)
     expect(answer.body).toMatchObject({ status: 'running', exit_code: null })
-    expect(answer.headers.get('location')).toBe(`/v1/sandboxes/${id}/exec/${answer.body.id}`)
-    return { id, exec_id: answer.body.id }
+    expect(answer.headers.get('location')).toBe(`/v1/sandboxes/${sandbox.id}/exec/${answer.body.id}`)
+    return { ...sandbox, exec_id: answer.body.id }
   }
   type Params = Awaited<ReturnType<typeof start>>
   const get = async (params: Params) => (await alice.call('getExec', { params })).body
@@ -82,6 +74,29 @@ describeOnBothDrivers('a command in the background', (driver) => {
     expect((await sent).body).toEqual({ offset: 10, eof: true })
     expect((await ended(params)).stdout).toBe('early late')
   })
+
+  test('carries bytes of any value in and out as they are, also to a reader whose connection breaks time and again', async () => {
+    const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
+    const bytes = Buffer.concat([values, randomBytes(6_000_000), values])
+    const params = await start({ command: ['cat'] })
+    const written = alice.call('writeExecStdin', { params, query: { eof: 'true' }, bytes })
+    const seen: ExecEvent[] = []
+    for (let times = 1; seen.at(-1)?.event !== 'exit'; times++) {
+      const last = seen.at(-1)
+      const headers: Record<string, string> = last ? { 'last-event-id': last.id } : {}
+      const reader = readEvents(await alice.open('streamExec', { params, headers }))
+      for await (const event of reader) {
+        seen.push(event)
+        if (seen.length % (7 * times) === 0) break
+      }
+      await reader.leave()
+    }
+    expect((await written).body).toEqual({ offset: bytes.length, eof: true })
+    expect(bytesOf(seen, 'stdout').equals(bytes)).toBe(true)
+    expect(seen.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0, stdout_bytes: bytes.length })
+    const raw = await alice.open('readExecOutput', { params, query: { stream: 'stdout' } })
+    expect(Buffer.from(await raw.bytes()).equals(bytes)).toBe(true)
+  }, 30_000)
 
   test('gives its output as raw bytes, whole or a range of them', async () => {
     const params = await start({ command: 'printf "0123456789"; printf "\\377" >&2' })
@@ -168,7 +183,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     const bob = await world.account()
     await expect(bob.call('getExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })
     await expect(bob.call('stopExec', { params })).rejects.toMatchObject({ status: 404, code: 'not_found' })
-    const unknown = { id, exec_id: newExecId() }
+    const unknown = { ...sandbox, exec_id: newExecId() }
     for (const name of ['getExec', 'stopExec', 'streamExec', 'readExecOutput', 'attachExec'] as const) {
       const refused = name === 'attachExec' ? 'invalid_request' : 'exec_not_found'
       await expect(alice.open(name, { params: unknown })).rejects.toMatchObject({ code: refused })
@@ -187,7 +202,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
       return result?.status === 'lost' && result
     }, 10_000)
     expect(told).toMatchObject({ exit_code: null, reason: expect.stringMatching(/\S/) })
-    const { data } = (await alice.call('listExecs', { params: { id } })).body
+    const { data } = (await alice.call('listExecs', { params: sandbox })).body
     expect(data.find((item) => item.id === params.exec_id)).toMatchObject({ status: 'lost' })
     const over = { status: 409, code: 'exec_finished' }
     await expect(write(params, 'x')).rejects.toMatchObject(over)

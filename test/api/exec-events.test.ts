@@ -1,32 +1,24 @@
 /** `Accept: text/event-stream`, and coming back for what was missed. */
 import * as fc from 'fast-check'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
 import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('the events of a command', (driver) => {
-  let world: World
-  let alice: Account
-  let id: string
-
-  beforeAll(async () => {
-    world = await startWorld({ driver })
-    alice = await world.account()
-    id = (await alice.call('createSandbox')).body.id
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+  const { world, alice, params, sh, countOf } = shareSandbox({ driver })
 
   const open = async (body: ExecRequest, more: object = {}): Promise<EventReader> => {
     const headers = { accept: 'text/event-stream' }
-    return readEvents(await alice.open('execCommand', { params: { id }, headers, body, ...more }))
+    return readEvents(await alice.open('execCommand', { params, headers, body, ...more }))
   }
-  const sh = async (command: string, more: Partial<ExecRequest> = {}) =>
-    (await alice.call('execCommand', { params: { id }, body: { command, ...more } })).body
-  const comeBack = async (exec_id: string, lastEventId?: string, sandbox = id): Promise<EventReader> => {
+  const comeBack = async (
+    exec_id: string,
+    lastEventId?: string,
+    sandbox = params.id,
+  ): Promise<EventReader> => {
     const headers: Record<string, string> = lastEventId ? { 'last-event-id': lastEventId } : {}
     return readEvents(await alice.open('streamExec', { params: { id: sandbox, exec_id }, headers }))
   }
@@ -116,15 +108,13 @@ describeOnBothDrivers('the events of a command', (driver) => {
   })
 
   test('a client that does not come back takes the whole group with it', async () => {
-    const events = await open({ command: 'echo up; sleep 881 & sleep 882' })
+    const events = await open({ command: 'sleep 881 & echo up; sleep 882' })
     await events.until('stdout')
+    await world.eventually(async () => (await countOf('sleep 88[12]')) >= 2, 5_000)
     await events.leave()
-    await world.eventually(
-      async () => (await sh('grep -l "sleep.88[12]" /proc/[0-9]*/cmdline 2>/dev/null')).stdout === '',
-      5_000,
-    )
-    const params = { id, exec_id: events.seen[0]!.data.id }
-    expect((await alice.call('getExec', { params })).body).toMatchObject({
+    await world.eventually(async () => (await countOf('sleep 88[12]')) === 0, 5_000)
+    const exec = { ...params, exec_id: events.seen[0]!.data.id }
+    expect((await alice.call('getExec', { params: exec })).body).toMatchObject({
       status: 'killed',
       exit_code: null,
     })
@@ -139,12 +129,12 @@ describeOnBothDrivers('the events of a command', (driver) => {
 
   test('a reader who comes too late for some of it is told how much is missing', async () => {
     const { body } = await alice.call('execCommand', {
-      params: { id },
+      params,
       body: { command: 'head -c 20000000 /dev/zero | tr "\\0" x; echo end', background: true },
     })
-    const params = { id, exec_id: body.id }
+    const exec = { ...params, exec_id: body.id }
     await world.eventually(
-      async () => (await alice.call('getExec', { params })).body.status === 'exited',
+      async () => (await alice.call('getExec', { params: exec })).body.status === 'exited',
       20_000,
     )
     const events = await (await comeBack(body.id, '7-0')).rest()
@@ -172,9 +162,9 @@ describeOnBothDrivers('the events of a command', (driver) => {
       })
     }
     expect(performance.now() - startedAt).toBeLessThan(3_000)
-    const params = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
-    await expect(comeBack(params.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
-    expect((await alice.call('getExec', { params })).body).toMatchObject({
+    const exec = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
+    await expect(comeBack(exec.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
+    expect((await alice.call('getExec', { params: exec })).body).toMatchObject({
       status: 'killed',
       reason: 'requested',
     })
@@ -190,7 +180,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.startWorker()
     const execId = events.seen[0]!.data.id
     await world.eventually(async () => {
-      const { body } = await alice.call('getExec', { params: { id, exec_id: execId } })
+      const { body } = await alice.call('getExec', { params: { ...params, exec_id: execId } })
       return body.status === 'lost'
     }, 10_000)
     const late = await (await comeBack(execId, exit.id)).rest()

@@ -1,35 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { inside } from '../world/inside.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('exec', (driver) => {
-  let world: World
-  let alice: Account
-  let id: string
-
-  beforeAll(async () => {
-    world = await startWorld({ driver })
-    alice = await world.account()
-    const { body } = await alice.call('createSandbox', {
-      body: { env: { FROM_CREATE: 'yes', BOTH: 'create' } },
-    })
-    id = body.id
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
-
-  const exec = async (body: ExecRequest): Promise<ExecResult> =>
-    (await alice.call('execCommand', { params: { id }, body })).body
-  const sh = (text: string, more: Partial<ExecRequest> = {}) => exec({ command: text, ...more })
-
-  /** How many processes have a command line that matches; the pattern must not match itself. */
-  const countOf = async (pattern: string, where = id): Promise<number> => {
-    const command = `for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done | grep -c "${pattern}"`
-    const { body } = await alice.call('execCommand', { params: { id: where }, body: { command } })
-    return Number(body.stdout)
-  }
+  const { world, alice, params, exec, sh, countOf } = shareSandbox(
+    { driver },
+    { env: { FROM_CREATE: 'yes', BOTH: 'create' } },
+  )
 
   test('an argv runs as it is, a string runs with a shell', async () => {
     const words = ['printf', '%s|', 'a b', "it's", '$HOME', '*', '"', '', '\\', 'ä\n']
@@ -153,7 +132,7 @@ describeOnBothDrivers('exec', (driver) => {
   test('a client that leaves takes its command with it', async () => {
     const leave = new AbortController()
     const left = alice.call('execCommand', {
-      params: { id },
+      params,
       body: { command: 'touch started; exec sleep 777' },
       signal: leave.signal,
     })
@@ -171,14 +150,14 @@ describeOnBothDrivers('exec', (driver) => {
     })
     // The command is there to be killed.
     await world.eventually(async () => {
-      return (await countOf('sleep 6[0]', other.id)) > 0
+      return (await inside(alice, other).countOf('sleep 6[0]')) > 0
     }, 10_000)
     await alice.call('destroySandbox', { params: { id: other.id } })
     expect((await running).body).toMatchObject({ status: 'killed', exit_code: null, stdout: 'up\n' })
   })
 
   test('a command whose worker is killed is lost, and the next one goes to another worker', async () => {
-    const running = alice.call('execCommand', { params: { id }, body: { command: 'touch here; sleep 60' } })
+    const running = alice.call('execCommand', { params, body: { command: 'touch here; sleep 60' } })
     await world.eventually(async () => (await sh('test -e here')).exit_code === 0, 10_000)
     await Promise.all(world.workers.map((worker) => worker.kill()))
     expect((await running).body).toMatchObject({ status: 'lost', exit_code: null, signal: null })

@@ -1,28 +1,19 @@
 /** Files of any size as bytes, wherever sandboxes run and whatever image they have. */
 import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { Readable } from 'node:stream'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { Problem } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
-import { type Account, pathOf } from '../world/account.ts'
+import { pathOf } from '../world/account.ts'
 import { describeOnEveryImage } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { memoryOf, watchMemory } from '../world/memory.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 const megabyte = 1024 * 1024
 
 describeOnEveryImage('raw files', ({ driver, env }) => {
-  let world: World
-  let alice: Account
-  let params: { id: string }
-
-  beforeAll(async () => {
-    world = await startWorld({ driver, env })
-    alice = await world.account()
-    params = { id: (await alice.call('createSandbox')).body.id }
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+  const { world, alice, params, ...inside } = shareSandbox({ driver, env })
 
   const urlOf = (query: object) => world.url() + pathOf(endpoints.readRawFile, { params, query })
   const authorized = (headers: Record<string, string> = {}) => ({
@@ -40,8 +31,7 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     } as RequestInit)
     return { status: response.status, body: (await response.json()) as Record<string, unknown> }
   }
-  const sh = async (command: string) =>
-    (await alice.call('execCommand', { params, body: { command } })).body.stdout
+  const sh = async (line: string) => (await inside.sh(line)).stdout
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
   test('bytes go in and come out as they are, whole or a range of them', async () => {
@@ -132,26 +122,13 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     // Young objects and buffers that nobody needs lie around until V8 looks at them: flat means that
     // what is added stays below what was moved, by far.
     await move(96)
-    const peak = watchMemory([...world.apis, ...world.workers].map(({ pid }) => pid))
+    const processes = [...world.apis, ...world.workers]
+    const before = processes.map(memoryOf)
+    const memory = watchMemory(processes)
     await move(200)
-    for (const grown of peak.stop()) expect(grown).toBeLessThan(64 * megabyte)
+    for (const [index, most] of memory.stop().entries()) {
+      expect(most - before[index]!).toBeLessThan(64 * megabyte)
+    }
     await sh('rm big')
   }, 120_000)
 })
-
-/** How far the memory of processes rises over what they had at first, in bytes. */
-function watchMemory(pids: number[]) {
-  const resident = (pid: number) =>
-    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
-  const first = pids.map(resident)
-  const most = [...first]
-  const timer = setInterval(() => {
-    for (const [index, pid] of pids.entries()) most[index] = Math.max(most[index]!, resident(pid))
-  }, 20)
-  return {
-    stop() {
-      clearInterval(timer)
-      return most.map((bytes, index) => bytes - first[index]!)
-    },
-  }
-}

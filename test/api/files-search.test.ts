@@ -1,22 +1,13 @@
 /** Changing, listing and searching files, wherever sandboxes run and whatever image they have. */
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account, CallOptions } from '../world/account.ts'
+import type { CallOptions } from '../world/account.ts'
 import { describeOnEveryImage } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 describeOnEveryImage('changing and searching files', ({ driver, env }) => {
-  let world: World
-  let alice: Account
-  let params: { id: string }
-
-  beforeAll(async () => {
-    world = await startWorld({ driver, env })
-    alice = await world.account()
-    params = { id: (await alice.call('createSandbox')).body.id }
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+  const { alice, params, ...inside } = shareSandbox({ driver, env })
 
   const create = (path: string, content: string) =>
     alice.call('createFile', { params, body: { path, content, overwrite: true } })
@@ -28,10 +19,10 @@ describeOnEveryImage('changing and searching files', ({ driver, env }) => {
     (await alice.call('globFiles', { params, ...(query ? { query } : {}) })).body
   const grep = async (query: CallOptions<'grepFiles'>['query']) =>
     (await alice.call('grepFiles', { params, ...(query ? { query } : {}) })).body
-  const sh = async (command: string) => {
-    const { body } = await alice.call('execCommand', { params, body: { command } })
-    expect(body).toMatchObject({ status: 'exited', exit_code: 0, stderr: '' })
-    return body.stdout
+  const sh = async (line: string) => {
+    const result = await inside.sh(line)
+    expect(result).toMatchObject({ status: 'exited', exit_code: 0, stderr: '' })
+    return result.stdout
   }
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 

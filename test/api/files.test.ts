@@ -1,28 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account, CallOptions } from '../world/account.ts'
+import type { CallOptions } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('files', (driver) => {
-  let world: World
-  let alice: Account
-  let id: string
-
-  beforeAll(async () => {
-    world = await startWorld({ driver })
-    alice = await world.account()
-    id = (await alice.call('createSandbox')).body.id
-  }, 120_000)
-  afterAll(() => world[Symbol.asyncDispose](), 120_000)
+  const { alice, params, sh } = shareSandbox({ driver })
 
   const create = async (body: CallOptions<'createFile'>['body']) =>
-    (await alice.call('createFile', { params: { id }, ...(body ? { body } : {}) })).body
+    (await alice.call('createFile', { params, ...(body ? { body } : {}) })).body
   const view = async (query: CallOptions<'viewFile'>['query']) =>
-    (await alice.call('viewFile', { params: { id }, ...(query ? { query } : {}) })).body
-  const sh = async (command: string) =>
-    (await alice.call('execCommand', { params: { id }, body: { command } })).body
+    (await alice.call('viewFile', { params, ...(query ? { query } : {}) })).body
   const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
 
   test('what is created is viewed, with the folders on its way, its size and its hash', async () => {
@@ -51,12 +40,16 @@ describeOnBothDrivers('files', (driver) => {
     })
   })
 
-  test('bytes that are no text go in and come out as base64', async () => {
-    const bytes = Buffer.concat([randomBytes(1000), Buffer.from([0, 255])])
+  test('bytes of any value go in and come out as they are, as base64 and raw', async () => {
+    const values = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
+    const bytes = Buffer.concat([values, randomBytes(700_000), values])
     await create({ path: 'binary', content: bytes.toString('base64'), encoding: 'base64' })
     const seen = await view({ path: 'binary' })
     expect(seen).toMatchObject({ encoding: 'base64', total_lines: null, sha256: sha256(bytes) })
     expect(Buffer.from(seen.content, 'base64').equals(bytes)).toBe(true)
+    const raw = await alice.open('readRawFile', { params, query: { path: 'binary' } })
+    expect(Buffer.from(await raw.bytes()).equals(bytes)).toBe(true)
+    expect((await sh('sha256sum <binary')).stdout).toBe(`${sha256(bytes)}  -\n`)
   })
 
   test('a large file is cut at a whole character, and its size and hash are those of all of it', async () => {

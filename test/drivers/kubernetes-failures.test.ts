@@ -1,8 +1,8 @@
 /** What goes wrong with pods and with the way to the cluster, and what the driver makes of it. */
-import { connect, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
+import { openWire, type Wire } from '../world/wire.ts'
 import { newSandboxId } from './contract.ts'
 import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
 import { collect, eventually, firstLine, run, shell } from './processes.ts'
@@ -115,49 +115,54 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
   })
 
   describe('the way to the cluster', () => {
-    let road: Road
+    let wire: Wire
     let far: Driver
     const farDeaths: DeadPod[] = []
 
     beforeAll(async () => {
-      const server = new URL(world.admin.getCurrentCluster()!.server)
-      road = await openRoad(server.hostname, Number(server.port || 443))
-      const config = JSON.parse(await world.readKubeconfig())
-      config.clusters[0].cluster.server = `https://127.0.0.1:${road.port}`
-      far = world.open({ KUBECONFIG: await world.keep(JSON.stringify(config)) })
+      wire = await openWire(await world.readKubeconfig())
+      far = world.open({ KUBECONFIG: await world.keep(wire.kubeconfig) })
       far.watch((death) => farDeaths.push(death))
     })
-    afterAll(() => road?.close())
+    afterAll(() => wire?.close())
 
     test('is used again by itself after a cut, and deaths meanwhile are told of', async () => {
       const pod = await createReady(far)
-      road.block()
+      wire.cut()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
       await toldOf(pod.uid)
-      road.unblock()
+      wire.mend()
       await eventually(() => farDeaths.some(({ uid }) => uid === pod.uid), 20_000)
       await far.ping()
       await driver.delete(pod)
     })
 
-    test('is given up after two seconds by a ping, when it swallows everything', async () => {
-      road.freeze()
+    test('that swallows everything is given up after two seconds by a ping, and under a process soon after', async () => {
+      const pod = await createReady(far)
+      const process = await far.start(pod, shell('read word; echo "got $word"; exec sleep 600'))
+      // So does what was written a moment ago.
+      process.stdin.write('a word\n')
+      expect(await firstLine(process.stdout)).toBe('got a word')
+      wire.freeze()
       const started = Date.now()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
       expect(Date.now() - started).toBeLessThan(3_000)
-      road.unblock()
+      expect(await process.ended).toEqual({ kind: 'lost', why: 'the connection went silent' })
+      expect(Date.now() - started).toBeLessThan(14_000)
+      wire.mend()
       await far.ping()
+      await driver.delete(pod)
     })
 
     test('that breaks under a process makes it lost, with what came before', async () => {
       const pod = await createReady(far)
       const process = await far.start(pod, shell('echo before; exec sleep 600'))
       expect(await firstLine(process.stdout)).toBe('before')
-      road.block()
+      wire.cut()
       expect(await process.ended).toMatchObject({ kind: 'lost' })
       expect(String(await collect(process.stdout))).toBe('')
-      road.unblock()
+      wire.mend()
       await driver.delete(pod)
     })
 
@@ -172,44 +177,3 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
     })
   })
 })
-
-type Road = Awaited<ReturnType<typeof openRoad>>
-
-/** A TCP proxy that can be cut, or made to swallow what it gets. */
-async function openRoad(host: string, port: number) {
-  const sockets = new Set<Socket>()
-  let mode: 'open' | 'blocked' | 'frozen' = 'open'
-  const server: Server = createServer((near) => {
-    sockets.add(near.on('error', () => {}).on('close', () => sockets.delete(near)))
-    if (mode === 'blocked') return near.destroy()
-    if (mode === 'frozen') return
-    const far = connect(port, host)
-    sockets.add(far.on('error', () => {}).on('close', () => sockets.delete(far)))
-    near.pipe(far).pipe(near)
-    near.on('close', () => far.destroy())
-    far.on('close', () => near.destroy())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const cut = () => {
-    for (const socket of sockets) socket.destroy()
-  }
-  return {
-    port: (server.address() as { port: number }).port,
-    block: () => {
-      mode = 'blocked'
-      cut()
-    },
-    freeze: () => {
-      mode = 'frozen'
-      for (const socket of sockets) socket.unpipe().pause()
-    },
-    unblock: () => {
-      cut()
-      mode = 'open'
-    },
-    close: () => {
-      cut()
-      server.close()
-    },
-  }
-}

@@ -71,8 +71,11 @@ export function readScreen(stream: Readable) {
         const look = () => {
           if (text.includes(part)) stop(() => resolve(text))
         }
-        const fail = () => stop(() => reject(new Error(`the terminal ended and shows: ${text}`)))
+        const failFor = (why: string) => () => stop(() => reject(new Error(`${why} and shows: ${text}`)))
+        const fail = failFor('the terminal ended')
+        const timer = setTimeout(failFor(`after 20 s the terminal has no ${JSON.stringify(part)}`), 20_000)
         const stop = (tell: () => void) => {
+          clearTimeout(timer)
           stream.off('data', look).off('end', fail).off('close', fail)
           tell()
         }

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { inOrderFor, type WorkerEntry } from '../../shared/directory.ts'
 import { openMetrics } from '../../shared/metrics.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
+import type { Command } from '../../workers/shell/script.ts'
 import { openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { makeSlotPool, type SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
@@ -22,11 +23,14 @@ function counting(driver: Driver) {
   return { driver: { ...driver, start }, counter }
 }
 
-async function runTrue(slot: Slot) {
-  const ignore = () => {}
-  const end = await slot.run({ argv: ['true'] }, { onStdout: ignore, onStderr: ignore })
+async function stdoutOf(slot: Slot, command: Command) {
+  const chunks: Buffer[] = []
+  const end = await slot.run(command, { onStdout: (chunk) => void chunks.push(chunk), onStderr: () => {} })
   expect(end).toEqual({ kind: 'exited', code: 0 })
+  return Buffer.concat(chunks).toString()
 }
+
+const runTrue = (slot: Slot) => stdoutOf(slot, { argv: ['true'] })
 
 describeInSandboxes('slots', (open) => {
   let sandboxes: Sandboxes
@@ -67,6 +71,32 @@ describeInSandboxes('slots', (open) => {
     }
   })
 
+  test('a command reaches its slot as it is, as a short line or as many bytes', async () => {
+    const words = [
+      'plain',
+      "it's $HOME; `x` \\",
+      '',
+      '-n',
+      '%s',
+      'two\nlines',
+      'ä €',
+      'x'.repeat(2_048),
+      '\t',
+    ]
+    for (const text of [...words, words.join('')]) {
+      for (const noStdin of [true, false]) {
+        const slot = await openSlot(sandboxes.driver, pod)
+        expect(await stdoutOf(slot, { argv: ['printf', '%s|', text], noStdin })).toBe(`${text}|`)
+      }
+    }
+  })
+
+  test('a command without stdin finds its end at once, and its slot is closed after it', async () => {
+    const slot = await openSlot(sandboxes.driver, pod)
+    expect(await stdoutOf(slot, { argv: ['cat'], noStdin: true })).toBe('')
+    await slot.closed
+  })
+
   test('where starting is quick, nothing is opened ahead of time and nothing kept', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: { ...driver, startsSlowly: false } })
@@ -95,6 +125,28 @@ describeInSandboxes('slots', (open) => {
       await runTrue(second.slot)
       expect([first.warm, second.warm]).toEqual([true, true])
       expect([await count('warm'), await count('cold')]).toEqual([2, 0])
+    })
+
+    test('the next slots are opened only when the command that came alone has had a moment for itself', async () => {
+      const { driver, counter } = counting(slowly())
+      const { pool } = makePool({ driver })
+      pool.prepare('sbx_a', pod)
+      await eventually(async () => (await waiting()) === 1, 10_000)
+      const { slot } = await pool.take('sbx_a', pod)
+      expect(counter.starts).toBe(1)
+      await runTrue(slot)
+      await eventually(() => counter.starts > 1, 10_000)
+    })
+
+    test('a command that soon follows another has the next slots opened at once', async () => {
+      const { driver, counter } = counting(slowly())
+      const { pool } = makePool({ driver })
+      for (let count = 0; count < 2; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
+      const first = await pool.take('sbx_a', pod)
+      const second = await pool.take('sbx_a', pod)
+      expect(counter.starts).toBeGreaterThan(0)
+      first.slot.close()
+      second.slot.close()
     })
 
     test('a slot that was opened to see whether the pod is ready serves the first command', async () => {
@@ -131,6 +183,41 @@ describeInSandboxes('slots', (open) => {
       const { slot } = await pool.take('sbx_a', pod)
       expect(performance.now() - started).toBeLessThan(2_000)
       await runTrue(slot)
+    })
+
+    test('a command whose slot says nothing has another one opened, and the late one is kept', async () => {
+      const { driver } = sandboxes
+      const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
+      const answers = [later, Promise.resolve()]
+      const silent: Driver = {
+        ...slowly(),
+        // Those opened ahead of time say nothing either.
+        async start(...args) {
+          await (answers.shift() ?? new Promise(() => {}))
+          return await driver.start(...args)
+        },
+      }
+      const { pool } = makePool({ driver: silent, silentMs: 200 })
+      const { slot } = await pool.take('sbx_a', pod)
+      await runTrue(slot)
+      await eventually(async () => (await waiting()) === 0, 10_000)
+      goOn()
+      await eventually(async () => (await waiting()) === 1, 10_000)
+    })
+
+    test('a command gives up on a slot after three tries that said nothing', async () => {
+      let starts = 0
+      const mute: Driver = {
+        ...slowly(),
+        async start() {
+          starts += 1
+          await new Promise((resolve) => setTimeout(resolve, 1_000))
+          throw new DriverUnavailable('no word')
+        },
+      }
+      const { pool } = makePool({ driver: mute, silentMs: 100 })
+      await expect(pool.take('sbx_a', pod)).rejects.toThrow('no word')
+      expect(starts).toBe(3)
     })
 
     test('ten commands at once each get a slot of their own, and three are kept for the next', async () => {

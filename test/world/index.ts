@@ -26,6 +26,7 @@ import { eventually } from './eventually.ts'
 import { assertNothingLeft, endAllSandboxes } from './leftovers.ts'
 import { type Process, startProcess } from './process.ts'
 import { ownPostgres, ownRedis, type Plug } from './services.ts'
+import { openWireIn, type Wire } from './wire.ts'
 
 export type { Process }
 
@@ -40,6 +41,8 @@ export interface WorldOptions {
   env?: Record<string, string>
   /** A PostgreSQL of this world alone, to pull the plug of; half a second. */
   ownPostgres?: boolean
+  /** The workers reach the cluster by a wire that can be cut. */
+  wire?: boolean
 }
 
 export interface World extends AsyncDisposable {
@@ -52,6 +55,7 @@ export interface World extends AsyncDisposable {
   /** The servers themselves, to stop, kill, freeze and start again. */
   plugs: { redis: Plug; postgres: Plug | undefined }
   cluster: Cluster | undefined
+  wire: Wire | undefined
   /** A folder that goes with the world. */
   folder: string
   /** Base address of an API process. */
@@ -85,6 +89,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   if (cluster) undo.defer(() => cluster.remove())
   // What the workers should have ended, and the test has failed for.
   else undo.defer(async () => void (await endLocalPods(join(folder, 'sandboxes'))))
+  const wire = options.wire && cluster ? await openWireIn(folder, cluster) : undefined
+  if (wire) undo.defer(() => wire.close())
 
   const database = await makeDatabase(postgresPlug?.url)
   undo.defer(() => dropDatabase(database))
@@ -112,6 +118,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     workers: [],
     plugs: { redis: redisPlug, postgres: postgresPlug },
     cluster,
+    wire,
     folder,
     url: (index = 0) => world.apis[index]!.url,
     account: (account) => signUp(world, account),
@@ -124,6 +131,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       await using _rest = rest
       await redisPlug.start()
       await postgresPlug?.start()
+      wire?.mend()
       if (world.workers.length > 0) await endAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
       if (world.workers.length > 0) await assertNothingLeft(world)
@@ -137,7 +145,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     entry?: string,
   ) {
     const name = `${kind}-${processes.filter((process) => process.kind === kind).length}`
-    const process = startProcess({ kind, name, folder, env: { ...env, ...more }, watchdog, entry })
+    const itsEnv = { ...env, ...wire?.env, ...more }
+    const process = startProcess({ kind, name, folder, env: itsEnv, watchdog, entry })
     processes.push(process)
     into.push(process)
     await process.ready

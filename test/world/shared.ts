@@ -1,17 +1,53 @@
 import { afterAll, afterEach, beforeAll } from 'vitest'
+import type { Account, CallOptions } from './account.ts'
 import { startWorld, type World, type WorldOptions } from './index.ts'
+import { type Inside, inside } from './inside.ts'
 import { describeProcess } from './process.ts'
+
+/** A cluster's namespace takes its time to come and to go. */
+const hookMs = 120_000
 
 /** One world for all tests of a file, which keep out of each other's way by accounts of their own. */
 export function shareWorld(options: WorldOptions = {}): World {
   let world: World | undefined
   beforeAll(async () => {
     world = await startWorld(options)
-  })
+  }, hookMs)
   afterEach(({ task }) => {
     if (task.result?.state !== 'fail' || !world) return
     for (const process of [...world.apis, ...world.workers]) console.error(describeProcess(process))
   })
-  afterAll(() => world?.[Symbol.asyncDispose]())
-  return new Proxy({} as World, { get: (_, name) => Reflect.get(world!, name) })
+  afterAll(() => world?.[Symbol.asyncDispose](), hookMs)
+  return standIn(() => world!)
 }
+
+export interface SharedSandbox extends Inside {
+  world: World
+  alice: Account
+  /** Of the routes of the sandbox. */
+  params: { id: string }
+}
+
+/** One world, and one sandbox of its one account, for all tests of a group. */
+export function shareSandbox(
+  options: WorldOptions = {},
+  body: NonNullable<CallOptions<'createSandbox'>['body']> = {},
+): SharedSandbox {
+  const world = shareWorld(options)
+  let made: Pick<SharedSandbox, 'alice' | 'params'> | undefined
+  beforeAll(async () => {
+    const alice = await world.account()
+    made = { alice, params: { id: (await alice.call('createSandbox', { body })).body.id } }
+  }, hookMs)
+  const alice = standIn(() => made!.alice)
+  const params = {
+    get id() {
+      return made!.params.id
+    },
+  }
+  return { world, alice, params, ...inside(alice, params) }
+}
+
+/** Stands for what is there only once the tests run. */
+const standIn = <T extends object>(get: () => T): T =>
+  new Proxy({} as T, { get: (_, name) => Reflect.get(get(), name) })

@@ -36,7 +36,11 @@ export function findCommand(worker: WorkerContext, { execId, accountId }: OneExe
 /** Resolves at its end, or when nobody waits any more; a foreground command is then ended. */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.arrive()
-  const left = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+  const left = new Promise<void>((resolve) => {
+    // It may have left while the command was being started.
+    if (signal.aborted) resolve()
+    signal.addEventListener('abort', () => resolve())
+  })
   await Promise.race([command.ended, left])
   command.leave()
 }

@@ -43,6 +43,8 @@ export class Command {
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
   readonly ended: Promise<void>
+  /** Its group is ended by us, or about to be: that its shell dies too is no news of its pod. */
+  isBeingEnded = false
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
     stderr: new BoundedOutput(limits.outputBytes),
@@ -50,7 +52,7 @@ export class Command {
   private readonly started = performance.now()
   private readonly settle = Promise.withResolvers<void>()
   private readonly begun = Promise.withResolvers<void>()
-  private readonly record: (command: Command) => Promise<void>
+  private readonly record: (command: Command) => Promise<Ending | undefined>
   private ending: Ending | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
@@ -60,8 +62,11 @@ export class Command {
   /** Set once it is being ended by us: what its own status says then is not its doing. */
   private cause: Ending | undefined
 
-  /** @param record writes its end down: whoever is told of it finds it in the list as well */
-  constructor(facts: CommandFacts, record: (command: Command) => Promise<void>) {
+  /**
+   * @param record writes its end down: whoever is told of it finds it in the list as well. It resolves
+   * with another one that stands there already: what clients were told stays true.
+   */
+  constructor(facts: CommandFacts, record: (command: Command) => Promise<Ending | undefined>) {
     this.facts = facts
     this.record = record
     this.ended = this.settle.promise
@@ -114,13 +119,17 @@ export class Command {
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
-    void this.record(this).finally(() => this.settle.resolve())
+    void this.record(this).then((told) => {
+      this.ending = told ?? this.ending
+      this.settle.resolve()
+    })
   }
 
   /** Ends it for a reason of ours. */
   async stop(cause: Ending): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
+    this.isBeingEnded = true
     this.log.release()
     await this.body?.end()
   }
@@ -131,7 +140,10 @@ export class Command {
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
     // The polite one is followed by force; whatever it ends with then is its own.
-    if (name === 'TERM' || name === 'KILL') this.log.release()
+    if (name === 'TERM' || name === 'KILL') {
+      this.isBeingEnded = true
+      this.log.release()
+    }
     if (name === 'TERM') return await this.body.end()
     await this.body.signal(name)
   }

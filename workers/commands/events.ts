@@ -20,6 +20,8 @@ export async function writeEvents(command: Command, from: Place | undefined, out
     hasLeft = true
   }
   out.on('close', leave)
+  // It may have left while the command was being started.
+  if (out.destroyed) leave()
   const keepAlive = setInterval(() => out.write(':\n\n'), keepAliveMs)
   try {
     if (!from) await write(out, event('start', { id: command.id }, { stdout: 0, stderr: 0 }))

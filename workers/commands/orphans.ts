@@ -1,10 +1,11 @@
 /**
- * Commands whose worker is gone: nobody follows them any more, and nobody would end them before their
- * sandbox ends. Whoever sweeps ends their process groups and writes down that they are lost.
+ * Commands that nobody follows any more: nobody would end them before their sandbox ends. Those of a
+ * worker that is gone are ended by whoever sweeps, which writes down that they are lost; those that
+ * their own worker lost, with the connection to them, by that.
  */
 import { listWorkers } from '../../shared/directory.ts'
 import type { WorkerContext } from '../context.ts'
-import { podName } from '../drivers/driver.ts'
+import { type PodName, podName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
 /** A worker is gone when it was not there for so long: an emptied Redis knows nobody for a second. */
@@ -53,7 +54,8 @@ const findOrphans = ({ db }: WorkerContext, there: string[]): Promise<Orphan[]> 
 async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {
   if (orphan.pid !== null && orphan.destroy_reason === null) {
     const pod = { name: podName(orphan.sandbox_id), uid: orphan.pod_uid ?? undefined }
-    await signalGroup(driver, pod, orphan.pid, 'KILL')
+    // A pod that is out of reach is tried again by the next pass: clients are told that it is lost all the same.
+    if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
   }
   await db.query(`update exec set status = ?, reason = ? where id = ? and status = 'running'`, [
     orphan.destroy_reason ? 'killed' : 'lost',
@@ -62,4 +64,23 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
   ])
   metrics.sweeps.inc({ action: 'end orphan' })
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
+}
+
+const reachEveryMs = 2_000
+const reachTimes = 30
+
+/**
+ * Ends what may still run of a command whose own end is not known, as soon as its pod can be reached: the way
+ * to it was cut, or the pod had no room for one process more.
+ */
+export async function endLeftovers(
+  { driver, log }: Pick<WorkerContext, 'driver' | 'log'>,
+  pod: PodName,
+  pid: number,
+): Promise<void> {
+  for (let tried = 0; tried < reachTimes; tried++) {
+    if (await signalGroup(driver, pod, pid, 'KILL')) return
+    await new Promise((resolve) => setTimeout(resolve, reachEveryMs).unref())
+  }
+  log.warn({ pod: pod.name }, 'what a command may have left running could not be ended')
 }

@@ -29,6 +29,7 @@ interface Chunk {
 }
 
 const chunkBytes = 64 * 1024
+const mostSpare = 16
 const sum = ({ stdout, stderr }: Place): number => stdout + stderr
 
 export class OutputLog {
@@ -36,6 +37,8 @@ export class OutputLog {
   total: Place = { stdout: 0, stderr: 0 }
   keptBytes = 0
   private chunks: Chunk[] = []
+  /** Of chunks that were dropped: a command that prints much leaves less for V8 to collect. */
+  private readonly spare: Buffer[] = []
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
   private readonly unfinished: Record<StreamName, Buffer> = {
@@ -95,6 +98,9 @@ export class OutputLog {
       const oldest = this.chunks.shift()
       if (!oldest) break
       dropped += oldest.length
+      // A reader may hold a part of it, which must not change.
+      const isFree = this.readers.size === 0 && oldest.buffer.length === chunkBytes
+      if (isFree && this.spare.length < mostSpare) this.spare.push(oldest.buffer)
     }
     this.keptBytes -= dropped
   }
@@ -124,7 +130,8 @@ export class OutputLog {
       }
       return last
     }
-    const fresh = { stream, at: { ...this.total }, buffer: Buffer.allocUnsafeSlow(1024), length: 0 }
+    const buffer = this.spare.pop() ?? Buffer.allocUnsafeSlow(1024)
+    const fresh = { stream, at: { ...this.total }, buffer, length: 0 }
     this.chunks.push(fresh)
     return fresh
   }

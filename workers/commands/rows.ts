@@ -6,6 +6,7 @@ import type { Queries } from '../../shared/database/index.ts'
 import { commandPlace, oneLine } from '../../shared/execs.ts'
 import { hashOfRequest } from '../../shared/request-hash.ts'
 import type { Sealer } from '../../shared/seal.ts'
+import type { Ending } from './command.ts'
 
 export interface KnownCommand {
   id: string
@@ -56,7 +57,7 @@ export async function recordStart(
   }
 }
 
-/** A terminal's process is known only once it runs. */
+/** For a process that is known only later: a terminal's, or of a slot that takes another's place. */
 export async function recordPid(db: Queries, execId: string, pid: number): Promise<void> {
   await db.query('update exec set pid = ? where id = ?', [pid, execId])
 }
@@ -66,13 +67,15 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
   await db.query('delete from exec where id = ?', [execId])
 }
 
-export async function recordEnd(db: Queries, result: ExecResult): Promise<void> {
-  await db.query(
+/** @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it */
+export async function recordEnd(db: Queries, result: ExecResult): Promise<Ending | undefined> {
+  const written = await db.query(
     `with quick as (select set_config('synchronous_commit', 'off', true))
      update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
             truncated = ?, duration_ms = ?
        from quick
-      where id = ? and status = 'running'`,
+      where id = ? and status = 'running'
+      returning id`,
     [
       result.status,
       result.exit_code,
@@ -85,4 +88,10 @@ export async function recordEnd(db: Queries, result: ExecResult): Promise<void> 
       result.id,
     ],
   )
+  if (written.length === 1) return undefined
+  const [told] = await db.query<Ending & Record<string, unknown>>(
+    'select status, exit_code, signal, reason from exec where id = ?',
+    [result.id],
+  )
+  return told
 }

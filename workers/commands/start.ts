@@ -11,7 +11,8 @@ import { endGroup, signalGroup } from '../shell/run.ts'
 import type { Command as ShellCommand } from '../shell/script.ts'
 import type { CommandEnd, Slot } from '../shell/slot.ts'
 import { type Body, Command, type Ending, unknownEnd } from './command.ts'
-import { forgetStart, type KnownCommand, recordEnd, recordStart } from './rows.ts'
+import { endLeftovers } from './orphans.ts'
+import { forgetStart, type KnownCommand, recordEnd, recordPid, recordStart } from './rows.ts'
 import { runInTerminal } from './terminal.ts'
 
 /** This Idempotency-Key's command is another worker's: no answer for a client. */
@@ -33,7 +34,7 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
   const { sandbox, leftMs } = await enter(worker, args)
   const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
-  const slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
+  let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
   const known = await recordStart(worker, args, slot?.pid ?? null).catch((error) => {
     slot?.close()
     throw error
@@ -60,10 +61,15 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
     const secrets = await opening
     if (!request.reveal) command.redactWith(() => makeRedactor(secrets))
     const shellCommand = shellCommandOf(worker, sandbox, args, secrets)
-    const { ended } = slot
+    // One that ended since it was taken was given nothing, so this command runs in another one.
+    if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, execId)
+    const { pid, ended } = slot
       ? runInSlot(worker, sandbox, command, slot, shellCommand)
       : await runInTerminal(worker, sandbox, command, shellCommand)
-    void ended.then(async (end) => command.finish(await describeEnd(worker, sandboxId, end)))
+    void ended.then(async (end) => {
+      command.finish(await describeEnd(worker, command, end))
+      if (end.kind === 'lost') await endLeftovers(worker, podOf(sandbox), pid)
+    })
   } catch (error) {
     // Nothing has run; whoever attached meanwhile is told that it never did, and may try again.
     slot?.close()
@@ -90,6 +96,12 @@ function findKnown(worker: WorkerContext, { accountId }: StartExec, known: Known
   return command
 }
 
+async function replaceSlot(worker: WorkerContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
+  const slot = await openSlotIn(worker, sandbox)
+  await recordPid(worker.db, execId, slot.pid)
+  return slot
+}
+
 const shellCommandOf = (
   worker: WorkerContext,
   sandbox: SandboxRow,
@@ -99,6 +111,7 @@ const shellCommandOf = (
   argv: typeof request.command === 'string' ? ['/bin/sh', '-c', request.command] : request.command,
   cwd: request.cwd,
   env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
+  noStdin: !request.stdin && !request.background,
 })
 
 function runInSlot(
@@ -107,7 +120,7 @@ function runInSlot(
   command: Command,
   slot: Slot,
   shellCommand: ShellCommand,
-): { ended: Promise<CommandEnd> } {
+): { pid: number; ended: Promise<CommandEnd> } {
   const { stdin, background } = command.facts.request
   const ended: Promise<CommandEnd> = slot.run(shellCommand, {
     stdin(writable) {
@@ -120,7 +133,7 @@ function runInSlot(
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
   })
-  return { ended }
+  return { pid: slot.pid, ended }
 }
 
 export async function takeOutput(
@@ -144,7 +157,9 @@ export function bodyOf(
 ): Body {
   const pod = podOf(sandbox)
   return {
-    signal: (name) => signalGroup(worker.driver, pod, pid, name),
+    async signal(name) {
+      await signalGroup(worker.driver, pod, pid, name)
+    },
     async end() {
       await endGroup(worker.driver, pod, pid, ended)
       closeable.close()
@@ -152,9 +167,19 @@ export function bodyOf(
   }
 }
 
-async function describeEnd(worker: WorkerContext, sandboxId: string, end: CommandEnd): Promise<Ending> {
+/** How long after its processes a pod's death may be told. */
+const deathMs = 3_000
+
+async function describeEnd(worker: WorkerContext, command: Command, end: CommandEnd): Promise<Ending> {
+  const { sandboxId } = command.facts
   // A sandbox that ends takes its commands with it; whatever status they left is no news of theirs.
-  const sandbox = end.kind === 'lost' || end.code > 128 ? await findSandbox(worker.db, sandboxId) : undefined
+  // Without Postgres, what they left is all there is to know.
+  const look = () => findSandbox(worker.db, sandboxId).catch(() => undefined)
+  let sandbox = end.kind === 'lost' || end.code > 128 ? await look() : undefined
+  if (end.kind === 'exited' && end.withShell && !command.isBeingEnded && !sandbox?.destroyed_at) {
+    await worker.changes.next(sandboxId, deathMs)
+    sandbox = await look()
+  }
   if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
   if (end.kind === 'lost') return unknownEnd('lost', end.why)
   const signal = signalOf(end.code)
@@ -173,7 +198,12 @@ function signalOf(code: number): string | null {
 /** How long a client waits for the end of its command to be written down. */
 const recordMs = 1_000
 
-async function tellEnd(worker: WorkerContext, requestId: string, command: Command): Promise<void> {
+/** @returns another ending, where somebody wrote one down who took this worker for lost */
+async function tellEnd(
+  worker: WorkerContext,
+  requestId: string,
+  command: Command,
+): Promise<Ending | undefined> {
   const result = command.result()
   worker.metrics.execs.observe({ status: result.status }, result.duration_ms / 1000)
   worker.log.info(
@@ -190,5 +220,6 @@ async function tellEnd(worker: WorkerContext, requestId: string, command: Comman
   const recorded = recordEnd(worker.db, result).catch((error) => {
     worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command could not be written down')
   })
-  await Promise.race([recorded, new Promise((resolve) => setTimeout(resolve, recordMs).unref())])
+  const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), recordMs).unref())
+  return (await Promise.race([recorded, late])) ?? undefined
 }

@@ -18,7 +18,7 @@ export async function runInTerminal(
   sandbox: SandboxRow,
   command: Command,
   shellCommand: ShellCommand,
-): Promise<{ ended: Promise<CommandEnd> }> {
+): Promise<{ pid: number; ended: Promise<CommandEnd> }> {
   const { rows = defaultSize.rows, columns = defaultSize.columns } = command.facts.request
   const terminal = await reaching(worker, sandbox, () =>
     openTerminal(worker.driver, podOf(sandbox), shellCommand, { rows, columns }, () =>
@@ -31,7 +31,7 @@ export async function runInTerminal(
     { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
-  return { ended }
+  return { pid: terminal.pid, ended }
 }
 
 async function followOutput(

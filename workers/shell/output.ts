@@ -5,10 +5,11 @@ export class BoundedOutput {
   private readonly half: number
   private readonly head: Buffer[] = []
   private headBytes = 0
-  private tail: Buffer[] = []
+  /** A ring: however much comes, nothing is left for V8 to collect. */
+  private tail: Buffer | undefined
   private tailBytes = 0
 
-  /** @param limit bytes: half of them for the head, half for the tail */
+  /** @param limit bytes, 2 or more: half of them for the head, half for the tail */
   constructor(limit: number) {
     this.half = Math.floor(limit / 2)
   }
@@ -24,19 +25,19 @@ export class BoundedOutput {
   }
 
   get keptBytes(): number {
-    return this.headBytes + this.tailBytes
+    return this.headBytes + Math.min(this.tailBytes, this.half)
   }
 
   /** Keeps the count alone. */
   drop(): void {
     this.head.length = 0
-    this.tail = []
+    this.tail = undefined
     this.headBytes = 0
     this.tailBytes = 0
   }
 
   get truncated(): boolean {
-    return this.bytes > this.headBytes + Math.min(this.tailBytes, this.half)
+    return this.bytes > this.keptBytes
   }
 
   /** Head and tail; where the middle was dropped, a line says how much. */
@@ -50,19 +51,22 @@ export class BoundedOutput {
   }
 
   private pushTail(chunk: Buffer) {
-    this.tail.push(chunk)
-    this.tailBytes += chunk.length
-    // Copied only once in a while: the cost of a byte stays constant, and the chunks' own
-    // memory, of which a slice may hold far more, is let go.
-    if (this.tailBytes > 4 * this.half) {
-      this.tail = [Buffer.from(this.tailBuffer())]
-      this.tailBytes = this.half
+    this.tail ??= Buffer.allocUnsafeSlow(this.half)
+    // Of more than it can hold, the end alone.
+    let from = Math.max(0, chunk.length - this.half)
+    this.tailBytes += from
+    while (from < chunk.length) {
+      const copied = chunk.copy(this.tail, this.tailBytes % this.half, from)
+      from += copied
+      this.tailBytes += copied
     }
   }
 
   private tailBuffer(): Buffer {
-    const all = Buffer.concat(this.tail)
-    return all.subarray(Math.max(0, all.length - this.half))
+    if (!this.tail) return Buffer.alloc(0)
+    if (this.tailBytes <= this.half) return this.tail.subarray(0, this.tailBytes)
+    const oldest = this.tailBytes % this.half
+    return Buffer.concat([this.tail.subarray(oldest), this.tail.subarray(0, oldest)])
   }
 }
 

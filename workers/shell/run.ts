@@ -1,7 +1,7 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
-import type { Driver, PodName } from '../drivers/driver.ts'
+import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { Command } from './script.ts'
-import type { CommandEnd, CommandIo, Slot } from './slot.ts'
+import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, within } from './slot.ts'
 
 /** Between the polite signal and the one that cannot be refused. */
 const graceMs = 2_000
@@ -64,31 +64,34 @@ export async function endGroup(driver: Driver, pod: PodName, pid: number, ended:
   await settles(ended, drainMs)
 }
 
-/** A pod that cannot be reached for this is being ended, or will be at its cap. */
-export async function signalGroup(driver: Driver, pod: PodName, pid: number, signal: string) {
+/**
+ * The shell that signals says that it has, and waits to be let go. Processes that end as soon as they have
+ * started, many at once, make containerd's shim stand still for seconds (containerd#8557).
+ * @returns whether that is done, also where nothing is left to signal; false when the pod cannot be reached
+ */
+export async function signalGroup(
+  driver: Driver,
+  pod: PodName,
+  pid: number,
+  signal: string,
+): Promise<boolean> {
   try {
     // Without `--`: busybox and dash refuse it here.
-    const kill = await driver.start(pod, ['/bin/sh', '-c', `kill -${signal} -${pid}`])
+    const script = `kill -${signal} -${pid} 2>/dev/null; echo; read -r _`
+    const kill = await driver.start(pod, ['/bin/sh', '-c', script])
     for (const stream of [kill.stdin, kill.stdout, kill.stderr]) stream.on('error', () => {})
-    kill.stdout.resume()
-    kill.stderr.resume()
-    await settles(kill.ended, drainMs)
+    const word = await within(answerMs, new LineReader(kill.stdout).next())
     kill.close()
-  } catch {
-    // Nothing to signal any more.
+    return word !== undefined
+  } catch (error) {
+    return error instanceof PodGone
   }
 }
 
 async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<false>((resolve) => {
-    timer = setTimeout(resolve, ms, false)
-  })
   const done = work.then(
     () => true,
     () => true,
   )
-  const result = await Promise.race([done, late])
-  clearTimeout(timer)
-  return result
+  return (await within(ms, done)) ?? false
 }

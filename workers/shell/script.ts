@@ -15,6 +15,8 @@ export interface Command {
   /** Relative to /workspace, or absolute. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
+  /** Nothing will come on its stdin, so it need not be told that either. */
+  noStdin?: boolean
 }
 
 const workspace = '/workspace'
@@ -32,14 +34,29 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Waits in a pod for one script: tells its pid, which leads its process group, reads a length and
- * that many bytes, and evaluates them. What follows on stdin is the command's.
+ * Waits in a pod for one script: tells its pid, which leads its process group, reads a line that is
+ * the script, or a length and that many bytes, and evaluates it. What follows on stdin is the command's.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
   '-c',
-  'echo $$; IFS= read -r n || exit; s=$(dd bs="$n" count=1 iflag=fullblock 2>/dev/null); eval "$s"',
+  'echo $$; IFS= read -r s || exit; ' +
+    'case $s in [0-9]*) s=$(dd bs="$s" count=1 iflag=fullblock 2>/dev/null);; esac; eval "$s"',
 ]
+
+/**
+ * Shells read a line byte by byte, and some change bytes that are no ASCII: so this is for a short script,
+ * which is run without starting `dd`, half of what starting a command takes.
+ */
+const mostOfLine = 2_048
+
+/** What the waiting shell reads. No script begins with a digit. */
+export function messageFor(script: Buffer): Buffer {
+  const isLine = script.length <= mostOfLine && script.every((byte) => byte >= 0x20 && byte < 0x7f)
+  return isLine
+    ? Buffer.concat([script, Buffer.from('\n')])
+    : Buffer.concat([Buffer.from(`${script.length}\n`), script])
+}
 
 /**
  * A script is bytes, and a path may hold any: within this file each character stands for one byte
@@ -72,24 +89,22 @@ export const markStart = '\x1e'
  *   streams open delays neither.
  */
 export function scriptFor(command: Command, mark: string): Buffer {
-  const lines = [
+  const parts = [
     // A signal to the group ends the command; the shell lives on to tell how.
     'trap : TERM INT HUP QUIT USR1 USR2',
     // Its own words about a command that was killed are no output of the command.
     'exec 9>&2 2>/dev/null',
     `echo ${mark}`,
-    '(',
-    ...becomeCommand(command),
-    ') 2>&9 9>&-',
+    `( ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
     `printf '\\036%s\\n' ${mark} >&9`,
     // A process that ends with much of its stdin unread confuses container runtimes: the
     // connection breaks, or its end is never told. Whoever saw the marks closes the connection.
-    'cat >/dev/null',
+    command.noStdin ? 'read -r _' : 'cat >/dev/null',
     'exit "$s"',
   ]
-  return Buffer.from(lines.join('\n'), 'latin1')
+  return Buffer.from(parts.join('; '), 'latin1')
 }
 
 /**

@@ -11,10 +11,22 @@ import { openSlot, type Slot } from './slot.ts'
 /** A sandbox keeps one slot more than commands were started in this time, within bounds. */
 const burstMs = 3_000
 const mostOfSandbox = 3
+/**
+ * Opening the next one slows down the commands in hand, on a small node to half: so it waits until none was
+ * started for a moment, unless those of its sandbox follow each other so closely that it may be late.
+ */
+const quietMs = 40
+const mostDelayMs = 200
+const closelyMs = 500
 /** Opening one costs the node some 30 ms of work: more at once would slow down whoever waits. */
 const atOnce = 4
 /** An opening that takes longer than this is not waited for: a second one is likely to be quicker. */
 const usualMs = 150
+/**
+ * A busy node says nothing for seconds, a connection that died says nothing for ever: so a command whose slot
+ * is silent has another one opened beside it. With 3 s between them that takes less than the API waits.
+ */
+const mostTries = 3
 
 export interface SlotPool {
   /**
@@ -59,16 +71,19 @@ export interface SlotPoolOptions {
   idleMs?: number
   /** Slots that wait, all in all: the oldest make room. */
   most?: number
+  /** Milliseconds without a word after which a command's slot is opened once more. */
+  silentMs?: number
 }
 
 export function makeSlotPool(options: SlotPoolOptions): SlotPool {
-  const { driver, log, metrics, idleMs = 60_000, most = 500 } = options
+  const { driver, log, metrics, idleMs = 60_000, most = 500, silentMs = 3_000 } = options
   const shelves = new Map<string, Shelf>()
   /** Of all sandboxes, oldest first, each with where it lies. */
   const waiting = new Map<Slot, Shelf>()
   /** Shelves that want a slot, first come first served. */
   const wanting = new Set<Shelf>()
   let openings = 0
+  let lastTake = 0
   let isClosed = false
 
   const shelfOf = (sandboxId: string, pod: PodName): Shelf => {
@@ -143,6 +158,20 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     }
   }
 
+  /** After a command was given its slot. */
+  function refill(shelf: Shelf) {
+    lastTake = performance.now()
+    const before = shelf.takes.at(-2)
+    if (before !== undefined && lastTake - before < closelyMs) fill(shelf)
+    else fillWhenQuiet(shelf, lastTake + mostDelayMs)
+  }
+
+  function fillWhenQuiet(shelf: Shelf, latest: number) {
+    const waitMs = Math.min(lastTake + quietMs, latest) - performance.now()
+    if (waitMs <= 0) fill(shelf)
+    else setTimeout(fillWhenQuiet, waitMs, shelf, latest)
+  }
+
   async function openFor(shelf: Shelf) {
     const opening: Opening = { since: performance.now(), slot: open(shelf.pod), isTaken: false }
     shelf.openings.add(opening)
@@ -179,16 +208,32 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     const opening = [...shelf.openings].find(
       ({ isTaken, since }) => !isTaken && performance.now() - since < usualMs,
     )
-    if (!opening) return await open(shelf.pod)
+    if (!opening) return await openPatiently(shelf)
     opening.isTaken = true
     const usual = await within(usualMs - (performance.now() - opening.since), opening.slot)
     if (usual) return usual
-    const own = open(shelf.pod)
-    const first = await Promise.any([opening.slot, own]).catch(() => own)
-    for (const other of [opening.slot, own]) {
-      void other.then((slot) => slot !== first && keep(shelf, slot)).catch(() => {})
+    return await openPatiently(shelf, [opening.slot])
+  }
+
+  /** The first of some tries that answers. @throws why the last one failed */
+  async function openPatiently(shelf: Shelf, tries: Promise<Slot>[] = []): Promise<Slot> {
+    for (let tried = 1; ; tried++) {
+      const began = performance.now()
+      const own = open(shelf.pod)
+      tries.push(own)
+      const first = Promise.any(tries)
+      const slot = await (tried < mostTries ? within(silentMs, first) : first.catch(() => own))
+      if (slot) {
+        keepOthers(shelf, tries, slot)
+        return slot
+      }
+      // That was no silence, it was refused.
+      if (performance.now() - began < silentMs / 2) return await own
     }
-    return first
+  }
+
+  function keepOthers(shelf: Shelf, tries: Promise<Slot>[], used: Slot) {
+    for (const other of tries) void other.then((slot) => slot !== used && keep(shelf, slot)).catch(() => {})
   }
 
   return {
@@ -205,7 +250,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
         forget(slot)
         return { slot, warm: true }
       } finally {
-        fill(shelf)
+        refill(shelf)
       }
     },
     prepare(sandboxId, pod) {

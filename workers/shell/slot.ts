@@ -3,15 +3,17 @@
  * command and needs nothing of it, so it may be done ahead of time; running is one write.
  */
 import { randomBytes } from 'node:crypto'
-import type { Readable, Writable } from 'node:stream'
+import { type Readable, Writable } from 'node:stream'
 import { type Driver, DriverUnavailable, type PodName, type Process } from '../drivers/driver.ts'
 import { MarkFinder } from './mark.ts'
-import { type Command, scriptFor, shellThatWaits } from './script.ts'
+import { type Command, messageFor, scriptFor, shellThatWaits } from './script.ts'
 
 /** A shell that has not answered by now never will: half-open connections swallow writes. */
 export const answerMs = 5_000
 /** How long the second stream's mark may come after the first's. */
 const secondMarkMs = 2_000
+/** Taking a slot down is work for the node, which can wait until whoever asked has the answer. */
+const closeAfterMs = 20
 
 export interface Slot {
   /** Leads the process group of all that the command starts and does not move elsewhere. */
@@ -20,6 +22,8 @@ export interface Slot {
   run(command: Command, io: CommandIo): Promise<CommandEnd>
   /** Resolves when the shell or the connection to it has ended. */
   closed: Promise<void>
+  /** Whether it has. A command that is given to it after that has not run, and can be given to another. */
+  readonly isClosed: boolean
   close(): void
 }
 
@@ -32,7 +36,9 @@ export interface CommandIo {
 }
 
 /** Never a guess: either the status that the shell reported, or that it is not known. */
-export type CommandEnd = { kind: 'exited'; code: number } | { kind: 'lost'; why: string }
+export type CommandEnd =
+  /** `withShell`: a signal ended the shell too, and the runtime reported that; a pod's death looks like it. */
+  { kind: 'exited'; code: number; withShell?: true } | { kind: 'lost'; why: string }
 
 /**
  * @throws {PodGone} the pod does not run
@@ -49,10 +55,17 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
     process.close()
     throw new DriverUnavailable('the shell in the sandbox did not answer')
   }
+  let isClosed = false
+  const closed = process.ended.then(() => {
+    isClosed = true
+  })
   return {
     pid: Number(first),
     run: (command, io) => runIn(process, lines, command, io),
-    closed: process.ended.then(() => {}),
+    closed,
+    get isClosed() {
+      return isClosed
+    },
     close: () => process.close(),
   }
 }
@@ -64,14 +77,13 @@ async function runIn(
   io: CommandIo,
 ): Promise<CommandEnd> {
   const mark = randomBytes(16).toString('hex')
-  const script = scriptFor(command, mark)
-  process.stdin.write(`${script.length}\n`)
-  process.stdin.write(script)
+  process.stdin.write(messageFor(scriptFor(command, mark)))
   try {
     if ((await within(answerMs, lines.next())) !== mark) {
       return { kind: 'lost', why: 'the sandbox did not confirm that the command started' }
     }
-    feed(process, io.stdin)
+    if (!command.noStdin) feed(process.stdin, io.stdin)
+    else if (typeof io.stdin === 'function') io.stdin(nowhere())
     const stdout = readToMark(lines.rest(), process.stdout, mark, io.onStdout)
     const stderr = readToMark(Buffer.alloc(0), process.stderr, mark, io.onStderr)
     const status = await stdout
@@ -82,14 +94,18 @@ async function runIn(
     // A signal ended the shell itself: what the runtime says of it is all there is to know. Without
     // one it would have printed its mark, so some of its output did not come.
     const [end] = await Promise.all([process.ended, within(secondMarkMs, stderr)])
-    if (end.kind === 'lost' || end.code > 128) return end
+    if (end.kind === 'lost') return end
+    if (end.code > 128) return { ...end, withShell: true }
     return { kind: 'lost', why: 'its output ended before it did' }
   } finally {
-    process.close()
+    if (command.noStdin) setTimeout(() => process.close(), closeAfterMs)
+    else process.close()
   }
 }
 
-function feed({ stdin }: Process, input: CommandIo['stdin']) {
+const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() })
+
+function feed(stdin: Writable, input: CommandIo['stdin']) {
   if (typeof input === 'function') return input(stdin)
   if (input !== undefined && input.length > 0) stdin.write(input)
   stdin.end()

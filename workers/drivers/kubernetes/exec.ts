@@ -25,8 +25,14 @@ const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 2
 /** Bytes of one stream that may wait for its reader before the process is made to wait. */
 const BUFFER_BYTES = 256 * 1024
 const FRAME_BYTES = 64 * 1024
-/** Milliseconds between signs of life. What lies between cuts idle connections after some minutes. */
-const PING_MS = 15_000
+/**
+ * Milliseconds between signs of life, for a command whose connection died without a word: one that
+ * leaves a ping unanswered until the next is given up, so after 5 to 10 s. A ping costs some twenty bytes and
+ * microseconds, also where hundreds of idle slots are; more often would take a busy API server for a dead one.
+ */
+const PING_MS = 5_000
+/** Input that fits into what lies on its way (a pipe alone takes 64 KiB), read or not, holds up no answer. */
+const HARMLESS_BYTES = 32 * 1024
 
 /**
  * The kubelet adds the API server's address to every container; a sandbox has no use for it. A
@@ -53,7 +59,9 @@ export interface PodProcess extends Process {
  * turns out not to run ends the process as `lost`, with the cluster's words.
  *
  * A process that ends with more than 128 KiB of its input unread is never reported to have ended by
- * containerd 1.6 (`kubectl exec` hangs alike): whoever learns of its end in another way closes it.
+ * containerd 1.6 (`kubectl exec` hangs alike): whoever learns of its end in another way closes it. Of many
+ * at once that end as soon as they have started, it tells seconds later (containerd#8557), and what they
+ * printed may be lost: whoever must have it lets them end only then.
  * @throws {PodGone} there is no such pod
  * @throws {DriverUnavailable} no connection in {@link REQUEST_MS}, or it was refused
  */
@@ -196,13 +204,13 @@ function attach(socket: WebSocket): PodProcess {
 }
 
 /** A write is done when the bytes have left this process, so a slow reader slows the writer. */
-function input(socket: WebSocket, wrote: () => void): Writable {
+function input(socket: WebSocket, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, FRAME_BYTES)
     const frame = Buffer.allocUnsafe(part.length + 1)
     frame[0] = CHANNEL.stdin
     part.copy(frame, 1)
-    wrote()
+    wrote(part.length)
     socket.send(frame, (error) => {
       if (error || part.length === chunk.length) done(error)
       else send(chunk.subarray(FRAME_BYTES), done)
@@ -219,18 +227,21 @@ function input(socket: WebSocket, wrote: () => void): Writable {
 }
 
 /**
- * Pings, and calls `onSilence` when one stayed unanswered. Input that the process does not read
+ * Pings, and calls `onSilence` when one stayed unanswered. Much input that the process does not read
  * holds up the server's answers too, and so does a paused socket: then silence proves nothing.
  */
 function keepAlive(socket: WebSocket, onSilence: () => void) {
   let isAwaiting = false
   let isInputPending = false
-  const timer = setInterval(() => {
+  let written = 0
+  const look = () => {
     if (socket.readyState !== WebSocket.OPEN) return
     if (isAwaiting && !isInputPending && !socket.isPaused) return onSilence()
     isAwaiting = true
     socket.ping()
-  }, PING_MS)
+  }
+  // Where this process itself stood still, its timers are due before it has read what came meanwhile.
+  const timer = setInterval(() => setImmediate(look), PING_MS)
   timer.unref()
   socket.on('pong', () => {
     isAwaiting = false
@@ -240,8 +251,9 @@ function keepAlive(socket: WebSocket, onSilence: () => void) {
     isAwaiting = false
   })
   return {
-    wrote: () => {
-      isInputPending = true
+    wrote: (bytes: number) => {
+      written += bytes
+      if (written > HARMLESS_BYTES) isInputPending = true
     },
     stop: () => clearInterval(timer),
   }

@@ -1,0 +1,204 @@
+/**
+ * How long `true` takes in a pod, four ways by turns: kubectl, the client library's own exec, Sandlot's
+ * API with a slot and without one; one in flight, then 20, each in a sandbox of its own.
+ *
+ *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] node bench/exec.ts [ROUNDS] [ROUNDS-OF-20]
+ *
+ * Clients pause between commands, as people and agents do: the next slot is opened in the pause. That each
+ * command found what its line says, a slot or none, is read from the workers' metrics; those that did not
+ * are left out, and counted. It needs an administrator's KUBECONFIG, and makes a namespace of its own.
+ */
+import { execFile } from 'node:child_process'
+import { PassThrough } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node'
+import { podName } from '../workers/drivers/driver.ts'
+import { CONTAINER } from '../workers/drivers/kubernetes/manifest.ts'
+import { machine, median, percentile, table } from './figures.ts'
+import { makeNamespace } from './namespace.ts'
+import { type Stack, startStack } from './stack.ts'
+
+const sandboxes = 20
+/** Not counted: caches fill and code is compiled. */
+const warmUp = 2
+/** Opening a slot takes the test node some 55 ms of its two cores, and one that is used gets two new ones. */
+const pauseMs = (inFlight: number) => 250 + 125 * inFlight
+
+/** What the figures are held to: milliseconds, and the share of kubectl's median. */
+const most = { slotMs: 15, ofKubectl: 1 / 5 }
+
+interface Way {
+  name: string
+  /** Runs `true` in a sandbox. @throws when it did not */
+  run(id: string): Promise<unknown>
+  /** What each command must find, and what makes it so. */
+  finds?: 'warm' | 'cold'
+  prepare?(id: string): Promise<void>
+}
+
+interface Times {
+  counted: number[]
+  leftOut: number
+}
+
+const execFileAsync = promisify(execFile)
+
+interface Cluster {
+  kubeconfig: string
+  namespace: string
+}
+
+function throughKubectl({ kubeconfig, namespace }: Cluster): Way {
+  const kubectl = process.env.KUBECTL ?? 'kubectl'
+  const to = ['--kubeconfig', kubeconfig, '--namespace', namespace, 'exec']
+  return {
+    name: 'kubectl exec',
+    run: (id) => execFileAsync(kubectl, [...to, podName(id), '--container', CONTAINER, '--', 'true']),
+  }
+}
+
+/** @returns its version; undefined where there is none */
+async function versionOfKubectl(): Promise<string | undefined> {
+  try {
+    const { stdout } = await execFileAsync(process.env.KUBECTL ?? 'kubectl', ['version', '--client'])
+    return stdout.split('\n')[0]
+  } catch {
+    return undefined
+  }
+}
+
+/** One exec of the client library, from the call to the status. */
+function execInPod({ kubeconfig, namespace }: Cluster) {
+  const config = new KubeConfig()
+  config.loadFromFile(kubeconfig)
+  const exec = new Exec(config)
+  return async (id: string, argv: string[]) => {
+    const { promise, resolve, reject } = Promise.withResolvers<V1Status>()
+    const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
+    exec
+      .exec(namespace, podName(id), CONTAINER, argv, stdout, stderr, null, false, resolve)
+      .then((socket) => socket.on('error', reject), reject)
+    const status = await promise
+    if (status.status !== 'Success') throw new Error(`${argv[0]} ended with ${JSON.stringify(status)}`)
+  }
+}
+
+/** Ends the shells that wait in a sandbox: the next command finds no slot, and none is opened before it. */
+const endSlots = `kill -KILL $(grep -l 'IFS= [r]ead' /proc/[0-9]*/cmdline | cut -d / -f 3) 2>/dev/null; true`
+
+async function throughApi(stack: Stack, id: string): Promise<void> {
+  const result = await stack.request('POST', `/v1/sandboxes/${id}/exec`, { command: ['true'] })
+  if (result.exit_code !== 0) throw new Error(`true ended with ${JSON.stringify(result)}`)
+}
+
+function waysOf(stack: Stack, cluster: Cluster, hasKubectl: boolean): Way[] {
+  const inPod = execInPod(cluster)
+  return [
+    ...(hasKubectl ? [throughKubectl(cluster)] : []),
+    { name: 'exec of @kubernetes/client-node', run: (id) => inPod(id, ['true']) },
+    { name: 'our API, with a slot', run: (id) => throughApi(stack, id), finds: 'warm' },
+    {
+      name: 'our API, cold',
+      run: (id) => throughApi(stack, id),
+      finds: 'cold',
+      prepare: (id) => inPod(id, ['/bin/sh', '-c', endSlots]),
+    },
+  ]
+}
+
+/** One command in each of the sandboxes, all at once. */
+async function runOnce(stack: Stack, way: Way, ids: string[]): Promise<Times> {
+  await sleep(pauseMs(ids.length))
+  if (way.prepare) {
+    await Promise.all(ids.map(way.prepare))
+    await sleep(pauseMs(ids.length))
+  }
+  const before = await stack.countOutcomes('sandlot_slots_total')
+  const times = await Promise.all(ids.map((id) => timed(() => way.run(id))))
+  if (!way.finds) return { counted: times, leftOut: 0 }
+  const after = await stack.countOutcomes('sandlot_slots_total')
+  const found = (after[way.finds] ?? 0) - (before[way.finds] ?? 0)
+  // Which of them it was that found something else is not known.
+  return found === ids.length ? { counted: times, leftOut: 0 } : { counted: [], leftOut: ids.length }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now()
+  await work()
+  return performance.now() - started
+}
+
+async function measure(stack: Stack, ways: Way[], idsOf: (round: number) => string[], rounds: number) {
+  const all = new Map<Way, Times>(ways.map((way) => [way, { counted: [], leftOut: 0 }]))
+  for (let round = -warmUp; round < rounds; round++) {
+    for (const way of ways) {
+      const { counted, leftOut } = await runOnce(stack, way, idsOf(round + warmUp))
+      const times = all.get(way)!
+      if (round < 0) continue
+      times.counted.push(...counted)
+      times.leftOut += leftOut
+    }
+  }
+  return all
+}
+
+const row = (inFlight: number, { name }: Way, { counted, leftOut }: Times) => [
+  String(inFlight),
+  name,
+  ...[0.5, 0.9].map((share) => `${percentile(counted, share).toFixed(1)} ms`),
+  `${counted.length}${leftOut > 0 ? ` (${leftOut} left out)` : ''}`,
+]
+
+/**
+ * Measures and prints.
+ * @param rounds at one in flight, and at 20
+ * @returns whether the figures are what they must be
+ */
+export async function benchExec(kubeconfig: string, rounds = { one: 60, twenty: 8 }): Promise<boolean> {
+  const kubectl = await versionOfKubectl()
+  await using namespace = await makeNamespace(kubeconfig)
+  await using stack = await startStack(namespace.env)
+  const cluster = { kubeconfig: namespace.env.KUBECONFIG!, namespace: namespace.env.SANDBOX_NAMESPACE! }
+  const ids: string[] = []
+  for (let count = 0; count < sandboxes; count++) {
+    ids.push(String((await stack.request('POST', '/v1/sandboxes', {})).id))
+  }
+  const ways = waysOf(stack, cluster, kubectl !== undefined)
+  // In this order, so that the few commands of the second half meet code that is compiled.
+  const twenty = await measure(stack, ways, () => ids, rounds.twenty)
+  const one = await measure(stack, ways, (round) => [ids[round % ids.length]!], rounds.one)
+  await Promise.all(ids.map((id) => stack.request('DELETE', `/v1/sandboxes/${id}`)))
+
+  console.log(`\n\`true\`, ${machine()}, kubectl: ${kubectl ?? 'none found; name one with KUBECTL=…'}`)
+  console.log(`20 in flight: one in each of ${sandboxes} sandboxes, started at once\n`)
+  console.log(
+    table(
+      ['in flight', 'through', 'median', '90th percentile', 'runs'],
+      ways.flatMap((way) => [row(1, way, one.get(way)!), row(20, way, twenty.get(way)!)]).sort(byInFlight),
+    ),
+  )
+  return judge(ways, one)
+}
+
+const byInFlight = ([a]: string[], [b]: string[]) => Number(a) - Number(b)
+
+function judge(ways: Way[], one: Map<Way, Times>): boolean {
+  const medianOf = (way: Way | undefined) => way && median(one.get(way)!.counted)
+  const slotMs = medianOf(ways.find(({ finds }) => finds === 'warm'))!
+  const kubectlMs = medianOf(ways.find(({ name }) => name === 'kubectl exec'))
+  const isMet = (met: boolean) => (met ? 'met' : 'NOT MET')
+  const isQuick = slotMs <= most.slotMs
+  const isQuicker = kubectlMs !== undefined && slotMs <= kubectlMs * most.ofKubectl
+  console.log(`\nAt most ${most.slotMs} ms with a slot at one in flight: ${isMet(isQuick)}.`)
+  const share = kubectlMs === undefined ? 'not measured' : `1/${(kubectlMs / slotMs).toFixed(1)}`
+  console.log(`At most a fifth of kubectl exec: ${isMet(isQuicker)} (${share}).`)
+  return isQuick && isQuicker
+}
+
+if (import.meta.main) {
+  const { KUBECONFIG } = process.env
+  if (!KUBECONFIG) throw new Error('KUBECONFIG names no cluster')
+  const [one = 60, twenty = 8] = process.argv.slice(2).map(Number)
+  process.exit((await benchExec(KUBECONFIG, { one, twenty })) ? 0 : 1)
+}

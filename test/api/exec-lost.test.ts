@@ -1,0 +1,169 @@
+/** Commands on a cluster that lose their client, their connection, their slot or their pod. */
+import { pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import { podName } from '../../workers/drivers/driver.ts'
+import { openDriver } from '../../workers/drivers/open.ts'
+import { run, shell } from '../drivers/processes.ts'
+import { Refusal } from '../world/account.ts'
+import { hasCluster } from '../world/cluster.ts'
+import { readEvents } from '../world/events.ts'
+import { inside } from '../world/inside.ts'
+import { shareSandbox } from '../world/shared.ts'
+
+const events = { accept: 'text/event-stream' }
+
+describe.skipIf(!hasCluster)('a command that loses', () => {
+  const { world, alice, params, sh, countOf } = shareSandbox({
+    driver: 'kubernetes',
+    wire: true,
+    env: { QUOTA_CONCURRENT_SANDBOXES: '5' },
+  })
+
+  /** A command on every kind of stream: what each of them says of its end, and that it runs. */
+  async function runOnEveryStream(mark: string, at = params) {
+    const command = `echo up >>up-${mark}; echo up; exec sleep ${mark}`
+    const json = alice.call('execCommand', { params: at, body: { command } })
+    const own = readEvents(
+      await alice.open('execCommand', { params: at, headers: events, body: { command } }),
+    )
+    await own.until('stdout')
+    const other = readEvents(
+      await alice.open('streamExec', { params: { ...at, exec_id: own.seen[0]!.data.id } }),
+    )
+    await other.until('stdout')
+    const box = inside(alice, at)
+    await world.eventually(async () => (await box.sh(`wc -l <up-${mark}`)).stdout === '2\n', 10_000)
+    return [
+      json.then(({ body }) => body),
+      ...[own, other].map(async (stream) => (await stream.rest()).at(-1)!.data),
+    ]
+  }
+  /** Waits for all of them. @returns how each command ended, and the milliseconds until the last had said so */
+  async function endsOf(streams: Promise<{ status: string; reason: string | null }>[]) {
+    const started = performance.now()
+    const ends = (await Promise.all(streams)).map(({ status, reason }) => ({ status, reason }))
+    return { ends, ms: performance.now() - started }
+  }
+
+  async function deletePod({ id }: { id: string }) {
+    const { api, namespace } = world.cluster!
+    await api.deleteNamespacedPod({ name: podName(id), namespace })
+  }
+  async function killMainProcess(at: { id: string }) {
+    // The command that does it ends with its pod, too.
+    await inside(alice, at).sh(
+      'for p in /proc/[0-9]*; do grep -q "slee[p]" $p/cmdline && grep -q 2147483647 $p/cmdline && kill -KILL "$(basename $p)"; done',
+    )
+  }
+
+  test('its client leaves nothing behind, 200 times over', async () => {
+    // A node allows a pod 256 processes or so, and the runtime takes some for each that it starts.
+    const others = Array.from({ length: 3 }, async () => ({
+      id: (await alice.call('createSandbox')).body.id,
+    }))
+    const sandboxes = [params, ...(await Promise.all(others))]
+    const connections = world.wire!.connections()
+    const body = { command: 'echo up; exec sleep 600' }
+    const leaveEvents = async (at: typeof params) => {
+      const answer = await alice.open('execCommand', { params: at, headers: events, body }).catch(goOnIfBusy)
+      if (!answer) return
+      const stream = readEvents(answer)
+      await stream.until('stdout')
+      await stream.leave()
+    }
+    // Whenever it may be: before the command has its slot, while it starts, when it runs.
+    const leaveJson = async (at: typeof params, ms: number) => {
+      const signal = AbortSignal.timeout(ms)
+      await expect(alice.call('execCommand', { params: at, body, signal })).rejects.toThrow(/abort/)
+    }
+    // A node that is too busy to answer within 5 s: nothing has run, so there is nothing to leave.
+    let busy = 0
+    const goOnIfBusy = (error: unknown) => {
+      if (!(error instanceof Refusal) || error.code !== 'unavailable') throw error
+      busy += 1
+    }
+    const leaving = Array.from({ length: 200 }, (_, index) => index)
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        for (let index = leaving.pop(); index !== undefined; index = leaving.pop()) {
+          const at = sandboxes[index % 4]!
+          await (index % 8 < 4 ? leaveEvents(at) : leaveJson(at, index * 2))
+        }
+      }),
+    )
+    for (const at of sandboxes) {
+      const { countOf } = inside(alice, at)
+      await world.eventually(async () => (await countOf('slee[p] 600')) === 0, 10_000)
+      // What waits for the next commands, and what runs this one.
+      expect(await countOf('IFS[=] read')).toBeLessThanOrEqual(4)
+    }
+    await world.eventually(() => world.wire!.connections() <= connections + sandboxes.length * 4, 10_000)
+    const rows = await world.db.query<{ status: string; reason: string | null }>('select * from exec')
+    expect(rows.filter(({ status }) => status !== 'exited' && status !== 'killed')).toEqual([])
+    // The others left before theirs had begun.
+    expect(rows.filter(({ reason }) => reason === 'its client left').length).toBeGreaterThan(100 - busy)
+    await Promise.all(sandboxes.slice(1).map((at) => alice.call('destroySandbox', { params: at })))
+  }, 60_000)
+
+  test.each([
+    ['to an administrator', 'Deleted', deletePod],
+    ['by itself', 'Error (exit code 137)', killMainProcess],
+  ] as const)('its pod, %s, is told so on every stream within five seconds', async (_, detail, endPod) => {
+    const at = { id: (await alice.call('createSandbox')).body.id }
+    const streams = await runOnEveryStream('601', at)
+    await endPod(at)
+    const { ends, ms } = await endsOf(streams)
+    expect(ms).toBeLessThan(5_000)
+    expect(ends).toEqual(streams.map(() => ({ status: 'killed', reason: 'pod_failed' })))
+    const { body } = await alice.call('getSandbox', { params: at })
+    expect(body).toMatchObject({
+      state: 'destroyed',
+      destroy_reason: 'pod_failed',
+      destroy_detail: detail,
+    })
+  })
+
+  test('its connection to the cluster is lost on every stream within five seconds, and ended', async () => {
+    const streams = await runOnEveryStream('602')
+    expect(await countOf('slee[p] 602')).toBe(2)
+    world.wire!.cut()
+    const { ends, ms } = await endsOf(streams)
+    expect(ms).toBeLessThan(5_000)
+    for (const end of ends) {
+      expect(end).toEqual({ status: 'lost', reason: expect.stringMatching(/\S/) })
+    }
+    world.wire!.mend()
+    await world.eventually(async () => (await countOf('slee[p] 602').catch(() => 1)) === 0, 20_000)
+  })
+
+  test('its slot before it began runs in another one, once', async () => {
+    const [installation] = await world.db.query<{ id: string }>('select id from installation')
+    const log = pino({ level: 'silent' })
+    const driver = await openDriver({ settings: world.settings, installationId: installation!.id, log })
+    const inPod = async (line: string) =>
+      (await run(driver, { name: podName(params.id) }, shell(line))).stdout.trim().split('\n')
+    const waiting = "grep -l '[I]FS= read' /proc/[0-9]*/cmdline | cut -d/ -f3"
+    const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    // The command has its slot when it is written down; that is held up until the slot is gone.
+    const lock = world.db.transaction(async (db) => {
+      await db.query('lock table exec in exclusive mode')
+      locked.resolve()
+      await release.promise
+    })
+    try {
+      await locked.promise
+      const answer = sh('echo x >>runs; cat runs')
+      await world.eventually(async () => (await inPod(waiting)).length >= 3, 10_000)
+      const connections = world.wire!.connections()
+      const pids = await inPod(waiting)
+      await inPod(`kill -KILL ${pids.join(' ')}`)
+      await world.eventually(() => world.wire!.connections() <= connections - pids.length, 10_000)
+      release.resolve()
+      expect(await answer).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'x\n' })
+    } finally {
+      release.resolve()
+      await lock
+      await driver.close()
+    }
+  })
+})

@@ -1,0 +1,76 @@
+/** A worker that stands still under commands: its connections stay open, and it says nothing. */
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { listWorkers } from '../../shared/directory.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { readEvents } from '../world/events.ts'
+import { startWorld, type World } from '../world/index.ts'
+
+/** The issue's 5 s, measured by a client that shares two cores with all the rest. */
+const lostWithinMs = 5_000
+
+describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
+  test('every open answer ends in lost, another worker ends what it left, and it thaws as one of many', async () => {
+    await using world = await startWorld({ driver })
+    const alice = await world.account()
+    const params = { id: (await alice.call('createSandbox')).body.id }
+    const run = (body: object) => alice.call('execCommand', { params, body: body as never })
+    const frozen = world.workers[0]!
+    await world.eventually(async () => (await listWorkers(world.redis)).length === 1, 10_000)
+
+    const headers = { accept: 'text/event-stream' }
+    const body = { command: 'echo begun; exec sleep 4321' }
+    const events = readEvents(await alice.open('execCommand', { params, headers, body }))
+    await events.until('stdout')
+    const result = run({ command: ['sleep', '4321'], timeout_ms: 600_000 })
+    const { body: shell } = await run({ command: ['sh'], tty: true })
+    const path = `/v1/sandboxes/${params.id}/exec/${shell.id}/attach`
+    const authorization = `Bearer ${alice.key}`
+    const terminal = new WebSocket(world.url().replace('http', 'ws') + path, { headers: { authorization } })
+    await once(terminal, 'message')
+    await world.eventually(async () => (await countRunning(world)) === 3, 10_000)
+    const survivor = await world.startWorker()
+
+    const ids: string[] = [events.seen[0]!.data.id]
+    frozen.signal('SIGSTOP')
+    try {
+      const started = performance.now()
+      const [all, answer] = await Promise.all([events.rest(), result, once(terminal, 'close')])
+      expect(performance.now() - started).toBeLessThan(lostWithinMs)
+      const lost = { status: 'lost', exit_code: null, reason: 'the worker that ran it was lost' }
+      expect(all.at(-1)).toMatchObject({ event: 'exit', data: lost })
+      expect(answer).toMatchObject({ status: 200, body: lost })
+      ids.push(answer.body.id)
+      const ofShell = { params: { ...params, exec_id: shell.id } }
+      expect((await alice.call('getExec', ofShell)).body).toMatchObject({ status: 'lost' })
+      // Nothing waits for it any more.
+      expect((await run({ command: ['echo', 'on'] })).body).toMatchObject({
+        status: 'exited',
+        stdout: 'on\n',
+      })
+
+      const look = 'for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done'
+      const countLeft = async () =>
+        Number((await run({ command: `${look} | grep -c 'sleep 432[1]'` })).body.stdout)
+      await world.eventually(async () => (await countLeft()) === 0, 30_000)
+      const isOrphanEnd = ({ msg }: { msg: string }) => msg === 'a command of a lost worker was ended'
+      await world.eventually(() => survivor.lines.filter(isOrphanEnd).length === 3, 10_000)
+    } finally {
+      frozen.signal('SIGCONT')
+    }
+    // What clients were told stays true when it comes back and finds its commands killed.
+    await world.eventually(async () => (await listWorkers(world.redis)).length === 2, 10_000)
+    await world.eventually(async () => {
+      const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)
+      return ids.every((id) => ended.includes(id))
+    }, 10_000)
+    for (const exec_id of ids) {
+      const { body } = await alice.call('getExec', { params: { ...params, exec_id } })
+      expect(body).toMatchObject({ status: 'lost', exit_code: null })
+    }
+  }, 120_000)
+})
+
+const countRunning = async ({ db }: World): Promise<number> =>
+  (await db.query(`select 1 from exec where status = 'running' and pid is not null`)).length

@@ -1,0 +1,25 @@
+/** A sandbox as its owner uses it, for the tests that look inside. */
+import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { Account } from './account.ts'
+
+export interface Inside {
+  /** Runs a command to its end. */
+  exec(body: ExecRequest): Promise<ExecResult>
+  /** The same for a line of the shell. */
+  sh(line: string, more?: Partial<ExecRequest>): Promise<ExecResult>
+  /** How many processes have a command line that matches; the pattern must not match itself: `slee[p] 60`. */
+  countOf(pattern: string): Promise<number>
+}
+
+export function inside(account: Account, params: { id: string }): Inside {
+  const exec = async (body: ExecRequest) => (await account.call('execCommand', { params, body })).body
+  const sh: Inside['sh'] = (line, more = {}) => exec({ command: line, ...more })
+  return {
+    exec,
+    sh,
+    async countOf(pattern) {
+      const lines = 'for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done'
+      return Number((await sh(`${lines} | grep -c "${pattern}"`)).stdout)
+    },
+  }
+}
