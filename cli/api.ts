@@ -1,12 +1,19 @@
 /** The service as typed calls: a route's name and what the contract says goes in and comes out. */
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { endpoints } from '../shared/contract/index.ts'
 import { limits } from '../shared/contract/limits.ts'
 import { type Route, type RouteName, routes } from '../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
-import { type Answer, ConnectionError, type Exchange, exchange, type Opened, openExchange } from './http.ts'
+import {
+  type Answer,
+  ConnectionError,
+  type Exchange,
+  exchange,
+  type Opened,
+  openExchange,
+  readText,
+} from './http.ts'
 import { isProblem, problemToError } from './problem.ts'
 import type { Settings } from './settings.ts'
 import { version } from './version.ts'
@@ -44,7 +51,22 @@ const answerMs = 60_000
 /** Pauses before each further try, when the connection failed and trying again is safe. */
 const retryMs = [100, 400]
 
-export const createApi = (settings: Settings) => ({
+/** A request that was made, to be looked at: without query, credentials and bodies. */
+export interface RequestTrace {
+  method: string
+  path: string
+  /** Of the answer, or why there was none. */
+  status?: number
+  problem?: string
+  /** Until the answer, or of a stream its head, was there. */
+  ms: number
+  requestId?: string
+}
+
+export type Trace = (request: RequestTrace) => void
+
+/** @param trace told of each request, once it is answered or has failed */
+export const createApi = (settings: Settings, trace?: Trace) => ({
   /**
    * Calls a route.
    * @throws {CliError} with the service's code, or one of the client's own when there was no such answer
@@ -55,8 +77,12 @@ export const createApi = (settings: Settings) => ({
     const base = await settings.baseUrl()
     const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
     const outgoing = prepare(base, route, given, headers)
-    const answer = await exchangeAgain(exchange, outgoing, isRepeatable(route, headers))
-    return readAnswer(answer, route, given.params, outgoing.url) as Reply<Name>
+    const answer = await exchangeAgain(
+      tracing(exchange, headOf, trace),
+      outgoing,
+      isRepeatable(route, headers),
+    )
+    return readAnswer(answer, route, given, outgoing.url) as Reply<Name>
   },
 
   /**
@@ -69,11 +95,12 @@ export const createApi = (settings: Settings) => ({
     const base = await settings.baseUrl()
     const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
     const outgoing = prepare(base, route, given, headers)
-    const opened = await exchangeAgain(openExchange, outgoing, isRepeatable(route, headers))
+    const send = tracing(openExchange, ({ response }) => headOf(response), trace)
+    const opened = await exchangeAgain(send, outgoing, isRepeatable(route, headers))
     const { statusCode: status = 0, headers: answered } = opened.response
     if (status >= 200 && status < 300) return opened
-    const answer = { status, headers: answered, text: await text(opened.response) }
-    readAnswer(answer, route, given.params, outgoing.url)
+    const answer = { status, headers: answered, text: await readText(opened.response) }
+    readAnswer(answer, route, given, outgoing.url)
     throw new CliError('unexpected_answer', `${outgoing.url.origin} answered ${status}.`)
   },
 
@@ -87,7 +114,7 @@ export const createApi = (settings: Settings) => ({
       given,
       await headersFor(route, given, settings),
     )
-    const refuse = (answer: Answer) => void readAnswer(answer, route, given.params, url)
+    const refuse = (answer: Answer) => void readAnswer(answer, route, given, url)
     return { url, headers, refuse }
   },
 })
@@ -148,6 +175,41 @@ async function headersFor(
 const isRepeatable = (route: Route, headers: Record<string, string>): boolean =>
   route.method !== 'POST' || headers['idempotency-key'] !== undefined
 
+interface Head {
+  status?: number | undefined
+  statusCode?: number | undefined
+  headers: Answer['headers']
+}
+
+/** What a trace tells of an answer. */
+export const headOf = ({ status, statusCode, headers }: Head) => ({
+  status: status ?? statusCode ?? 0,
+  requestId: String(headers['x-request-id'] ?? ''),
+})
+
+/** `send`, with its time told. */
+function tracing<T>(
+  send: (outgoing: Exchange) => Promise<T>,
+  describe: (answer: T) => ReturnType<typeof headOf>,
+  trace: Trace | undefined,
+): (outgoing: Exchange) => Promise<T> {
+  if (trace === undefined) return send
+  return async (outgoing) => {
+    const { method, url } = outgoing
+    const started = performance.now()
+    const say = (answer: Partial<RequestTrace>) =>
+      trace({ method, path: url.pathname, ms: performance.now() - started, ...answer })
+    try {
+      const answer = await send(outgoing)
+      say(describe(answer))
+      return answer
+    } catch (error) {
+      say({ problem: (error as Error).message })
+      throw error
+    }
+  }
+}
+
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
   outgoing: Exchange,
@@ -167,7 +229,7 @@ async function exchangeAgain<T>(
 function readAnswer(
   { status, headers, text: body }: Answer,
   route: Route,
-  params: Given['params'],
+  given: Given,
   { origin }: URL,
 ): unknown {
   if (status >= 300 && status < 400) throw redirected(status, headers.location, origin)
@@ -175,7 +237,7 @@ function readAnswer(
   const value = parseJson(body)
   if (status >= 200 && status < 300 && value !== undefined) return value
   if (isProblem(value))
-    throw problemToError(value, { route, params, status, retryAfter: headers['retry-after'] })
+    throw problemToError(value, { route, ...given, status, retryAfter: headers['retry-after'] })
   throw new CliError('unexpected_answer', `${origin} answered ${status}, but not as Sandlot does.`, {
     hint: 'Is this the address of the service? `sandlot config show` tells where it comes from.',
     details: { status },

@@ -1,8 +1,11 @@
 /** What command files are made of: the options they share, and the bridge from commander to a handler. */
-import type { Command } from 'commander'
-import { type Api, createApi } from './api.ts'
-import { createOutput, type Output } from './output.ts'
-import { createSettings, type Settings } from './settings.ts'
+import { type Command, Option } from 'commander'
+import { type Api, createApi, type Trace } from './api.ts'
+import { CliError } from './errors.ts'
+import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
+import { createOutput, type Output, type OutputOptions } from './output.ts'
+import { type Ask, createAsk } from './prompt.ts'
+import { type ColorChoice, colorChoices, createSettings, type Settings } from './settings.ts'
 
 /** A command file exports one: it adds arguments, options, help and action to its command. */
 export type Define = (command: Command, exitWith: (code: number) => void) => void
@@ -13,21 +16,56 @@ export interface Invocation<Options> {
   options: Options
   settings: Settings
   api: Api
+  /** For requests past `api`. */
+  trace: Trace | undefined
   output: Output
+  ask: Ask
 }
 
 export interface CommonOptions {
-  json?: boolean
+  /** A text names fields. */
+  json?: true | string
+  quiet?: boolean
+  input?: boolean
+  yes?: boolean
+  debug?: boolean
+  color?: ColorChoice
+  profile?: string
   url?: string
   apiKey?: string
   session?: string
 }
 
+/** `--json` and `--json=FIELDS`. Of an option whose value may be left out, commander would take the next word for it. */
+class JsonOption extends Option {
+  /** Commander asks with each word as it was typed. */
+  is(word: string): boolean {
+    const [, fields] = /^--json=(.*)$/s.exec(word) ?? []
+    if (fields === undefined && word !== '--json') return false
+    this.preset(fields)
+    return true
+  }
+}
+
+/** Take effect before the command's name and after it. */
 export function addCommonOptions(command: Command): void {
-  command
-    .option('--json', 'print one JSON object, errors included')
-    .option('--url <url>', 'base address of the service')
-    .option('--api-key <key>', 'API key; other users of the machine can see it, SANDLOT_API_KEY they cannot')
+  const options = [
+    new JsonOption('--json', 'print one JSON object, errors included; --json=FIELD,FIELD some fields of it'),
+    new Option('-q, --quiet', 'no notes on stderr; of lists the ids alone'),
+    new Option('--no-input', 'ask nothing: fail at once, and say what to give instead'),
+    new Option('-y, --yes', 'agree to what would be asked'),
+    new Option('--debug', 'show each request with its time and id; nothing that is secret'),
+    new Option('--color <when>', 'by default as the terminal, FORCE_COLOR and NO_COLOR say').choices(
+      colorChoices,
+    ),
+    new Option('--profile <name>', 'the settings under this name; SANDLOT_PROFILE does the same'),
+    new Option('--url <url>', 'base address of the service'),
+    new Option(
+      '--api-key <key>',
+      'API key; other users of the machine can see it, SANDLOT_API_KEY they cannot',
+    ),
+  ]
+  for (const option of options) command.addOption(option.helpGroup('Global options:'))
 }
 
 export const addSessionOption = (
@@ -35,30 +73,66 @@ export const addSessionOption = (
   meaning = 'the session; by default the only one that is active',
 ): Command => command.option('-s, --session <id>', meaning)
 
+const examples = new WeakMap<Command, string[]>()
+
+/** Lines as they are typed, below the help of a command. */
+export function addExamples(command: Command, ...lines: string[]): Command {
+  examples.set(command, lines)
+  return command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
+}
+
+export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
+
+export interface Handling<Options> {
+  /** What the result looks like, so that fields are known before anything is done. */
+  json?: JsonShape | ((options: Options) => JsonShape)
+  /** Whether the profile may be one that is not there yet. */
+  makesProfile?: boolean
+}
+
 /** Makes `handle` the action of a command. Options may stand before the command's name too. */
 export function handleWith<Options extends object>(
   command: Command,
   handle: (invocation: Invocation<Options>) => Promise<void>,
+  { json, makesProfile = false }: Handling<Options> = {},
 ): void {
+  const shapeOf = (options: Options) => (typeof json === 'function' ? json(options) : json)
+  command.addHelpText('after', () => {
+    const shape = shapeOf(optionsOf<Options>(command))
+    return shape === undefined ? '' : `\nFields of --json: ${shape.fields.join(', ')}`
+  })
   command.action(async () => {
     const options = optionsOf<Options & CommonOptions>(command)
-    const settings = createSettings(options)
-    await handle({
-      args: command.args,
-      options,
-      settings,
-      api: createApi(settings),
-      output: createOutput(options.json === true),
-    })
+    const shape = shapeOf(options)
+    const output = createOutput(outputOptionsOf(options, shape))
+    const settings = createSettings(options, process.env, { mayBeNew: makesProfile })
+    const trace = options.debug ? output.trace : undefined
+    const api = createApi(settings, trace)
+    try {
+      await handle({ args: command.args, options, settings, api, trace, output, ask: createAsk(options) })
+    } catch (error) {
+      if (!(error instanceof CliError) || error.details.session === undefined) throw error
+      const { suggestSessions } = await import('./suggest.ts')
+      throw await suggestSessions(error, api)
+    }
   })
 }
 
-/** As given to the command itself, else before its name. */
-export const optionsOf = <Options extends object>(command: Command): Options => ({
-  ...command.parent?.parent?.opts(),
-  ...command.parent?.opts(),
-  ...command.opts<Options>(),
-})
+/** @throws {CliError} `usage` for fields that the result does not have */
+function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
+  const fields = typeof json === 'string' ? readFields(json) : undefined
+  if (fields !== undefined && shape !== undefined) mustBeKnown(fields, shape.fields)
+  return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
+}
+
+/** As given to the command itself, else before its name, else by default. */
+export function optionsOf<Options extends object>(command: Command): Options {
+  const line = [command.parent?.parent, command.parent, command].filter((each) => each != null)
+  const given = line.flatMap((each) =>
+    Object.entries(each.opts()).filter(([name]) => each.getOptionValueSource(name) !== 'default'),
+  )
+  return { ...command.opts<Options>(), ...Object.fromEntries(given) }
+}
 
 /** For options that may be given several times. */
 export const collect = (value: string, before: string[] = []): string[] => [...before, value]

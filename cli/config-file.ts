@@ -26,9 +26,23 @@ export function readConfig(file: string): Config {
   })
 }
 
-/** @throws {CliError} `settings_broken`: the file that is there does not parse, or none can be written */
-export function saveConfig(file: string, changes: Record<string, string>): void {
-  const text = change(readConfig(file), changes)
+/** The table of a profile; undefined when there is none. @throws {CliError} `settings_broken` */
+export function readProfile({ values }: Config, name: string, file: string): TomlTable | undefined {
+  const { profiles } = values
+  const profile = isTable(profiles) && Object.hasOwn(profiles, name) ? profiles[name] : undefined
+  if (profile === undefined || isTable(profile)) return profile
+  throw new CliError('settings_broken', `profiles.${name} in ${file} is no table.`)
+}
+
+export const profileNames = ({ values: { profiles } }: Config): string[] =>
+  isTable(profiles) ? Object.keys(profiles) : []
+
+/**
+ * @param profile the one to save to; without, the top of the file
+ * @throws {CliError} `settings_broken`: the file that is there does not parse, or none can be written
+ */
+export function saveConfig(file: string, changes: Record<string, string>, profile?: string): void {
+  const text = change(readConfig(file), changes, profile)
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
@@ -63,24 +77,43 @@ function targetOf(file: string): string {
 }
 
 /** Changes single lines where that does it, so that comments stay; else writes all anew. */
-function change({ text, values }: Config, changes: Record<string, string>): string {
-  const wanted = { ...values, ...changes }
+function change({ text, values }: Config, changes: Record<string, string>, profile?: string): string {
+  const wanted = profile === undefined ? { ...values, ...changes } : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(
-    (before, [key, value]) => changeLine(before, key, value),
+    (before, [key, value]) => changeLine(before, `${key} = ${JSON.stringify(value)}`, key, profile),
     text,
   )
   const result = tryToParse(edited)
   return isDeepStrictEqual(result, parse(stringify(wanted))) ? edited : stringify(wanted)
 }
 
-function changeLine(text: string, key: string, value: string): string {
-  const line = `${key} = ${JSON.stringify(value)}`
-  const lines = text.split('\n')
-  const firstTable = lines.findIndex((each) => /^\s*\[/.test(each))
-  const at = lines.findIndex((each) => new RegExp(`^\\s*["']?${key}["']?\\s*=`).test(each))
-  if (at < 0 || (firstTable >= 0 && at > firstTable)) return `${line}\n${text}`
-  return lines.with(at, line).join('\n')
+function withProfile(values: TomlTable, name: string, changes: Record<string, string>): TomlTable {
+  const profiles = isTable(values.profiles) ? values.profiles : {}
+  const before = isTable(profiles[name]) ? profiles[name] : {}
+  return { ...values, profiles: { ...profiles, [name]: { ...before, ...changes } } }
 }
+
+/** In the profile's table, or before the first table: what stands there belongs to the top. */
+function changeLine(text: string, line: string, key: string, profile: string | undefined): string {
+  const lines = text.split('\n')
+  const isHead = (each: string) => /^\s*\[/.test(each)
+  const head = profile === undefined ? -1 : lines.findIndex((each) => headOf(each) === `profiles.${profile}`)
+  if (profile !== undefined && head < 0) {
+    const before = text.trim() === '' ? '' : `${text.trimEnd()}\n\n`
+    return `${before}[profiles.${profile}]\n${line}\n`
+  }
+  const length = lines.slice(head + 1).findIndex(isHead)
+  const end = length < 0 ? lines.length : head + 1 + length
+  const isKey = new RegExp(`^\\s*["']?${key}["']?\\s*=`)
+  const at = lines.findIndex((each, index) => index > head && index < end && isKey.test(each))
+  return (at < 0 ? lines.toSpliced(head + 1, 0, line) : lines.with(at, line)).join('\n')
+}
+
+/** `profiles.work` of `[profiles.work]`. */
+const headOf = (line: string): string | undefined => /^\s*\[\s*([\w.-]+)\s*\]/.exec(line)?.[1]
+
+const isTable = (value: unknown): value is TomlTable =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 
 function tryToParse(text: string): TomlTable | Error {
   try {

@@ -4,13 +4,21 @@ import type { Api, Reply } from './api.ts'
 import { CliError } from './errors.ts'
 import { decodeUtf8, readInput } from './input.ts'
 import type { Output } from './output.ts'
-import { askHidden, askText, canAsk } from './prompt.ts'
+import type { Ask } from './prompt.ts'
 
 export interface CredentialOptions {
   email?: string
   password?: string
   passwordStdin?: boolean
 }
+
+/** Who asks, and tells. */
+export interface Asking {
+  ask: Ask
+  output: Output
+}
+
+const both = '--email and --password-stdin'
 
 export interface Credentials {
   email: string
@@ -23,36 +31,34 @@ export const addCredentialOptions = (command: Command): Command =>
     .option('--password-stdin', 'read the password from stdin')
 
 /** @throws {CliError} `usage` off a terminal when something is missing */
-export async function readCredentials(options: CredentialOptions, output: Output): Promise<Credentials> {
+export async function readCredentials(
+  options: CredentialOptions,
+  { ask, output }: Asking,
+): Promise<Credentials> {
   if (options.password !== undefined && options.passwordStdin) {
     throw new CliError('usage', '--password and --password-stdin do not go together.')
-  }
-  const fromOptions = options.email !== undefined && (options.passwordStdin || options.password !== undefined)
-  if (!fromOptions && !canAsk()) {
-    throw new CliError('usage', 'There is no terminal to ask at: pass --email and --password-stdin.')
   }
   if (options.password !== undefined) {
     output.note(
       'Warning: --password shows up in the process list and the shell history; --password-stdin does not.',
     )
   }
-  const email = options.email ?? (await askText('Email', '--email'))
-  return { email, password: await readPassword(options, output) }
+  const email = options.email ?? (await ask.text('Email', both))
+  return { email, password: await readPassword(options, { ask, output }) }
 }
 
 /** The session token of one run. */
 export async function logIn(
   options: CredentialOptions,
-  api: Api,
-  output: Output,
+  { api, ...asking }: Asking & { api: Api },
 ): Promise<Reply<'logIn'>['token']> {
-  const body = await readCredentials(options, output)
+  const body = await readCredentials(options, asking)
   return (await api.call('logIn', { body })).token
 }
 
-async function readPassword(options: CredentialOptions, output: Output): Promise<string> {
+async function readPassword(options: CredentialOptions, { ask, output }: Asking): Promise<string> {
   if (options.password !== undefined) return options.password
-  if (!options.passwordStdin) return askHidden('Password', '--password-stdin')
+  if (!options.passwordStdin) return ask.hidden('Password', both)
   if (process.stdin.isTTY)
     throw new CliError('usage', '--password-stdin reads from a pipe, and stdin is a terminal.')
   // One line end is the pipe's, not the password's.

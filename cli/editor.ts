@@ -16,25 +16,39 @@ interface Editing {
   id: string
   path: string
   settings: Settings
-  output: Output
+}
+
+interface Change {
+  before: Buffer
+  after: Buffer
 }
 
 /** Prints what changed as a diff. Refused when the file has changed in the session meanwhile. */
-export async function editByHand({ api, id, path, settings, output }: Editing): Promise<void> {
+export async function editByHand({ output, ...editing }: Editing & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
     throw new CliError('usage', 'An editor needs a terminal. Give --old and --new.')
   }
+  const change = await changeByHand(editing)
+  if (!change) return output.note('Nothing was changed.')
+  await showDiff(editing.path, change)
+}
+
+/**
+ * Hands a file to the user's editor, and writes what comes back.
+ * @returns undefined when nothing was changed
+ * @throws {CliError} also when the file has changed in the session meanwhile
+ */
+export async function changeByHand({ api, id, path, settings }: Editing): Promise<Change | undefined> {
   const before = await download(api, id, path)
-  const folder = mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
+  const folder = makeFolder()
   const file = join(folder, basename(path) || 'file')
-  const old = join(folder, '.before')
   let keep = false
   try {
     writeFileSync(file, before, { mode: 0o600 })
     const code = await run(['/bin/sh', '-c', `${settings.editor()} "$1"`, 'sh', file])
     if (code !== 0) throw new CliError('failed', `The editor ended with ${code}; nothing was written.`)
     const after = readFileSync(file)
-    if (after.equals(before)) return output.note('Nothing was changed.')
+    if (after.equals(before)) return undefined
     try {
       await upload(api, id, path, before, after)
     } catch (error) {
@@ -43,13 +57,26 @@ export async function editByHand({ api, id, path, settings, output }: Editing): 
         ? addStory(error, 'The file was not written.', `What you wrote is in ${file}.`)
         : error
     }
-    writeFileSync(old, before, { mode: 0o600 })
-    // Without a `diff` on this machine, there is none.
-    await run(['diff', '-u', '--label', `${path} before`, '--label', path, old, file]).catch(() => {})
+    return { before, after }
   } finally {
     if (!keep) rmSync(folder, { recursive: true, force: true })
   }
 }
+
+async function showDiff(path: string, { before, after }: Change): Promise<void> {
+  const folder = makeFolder()
+  const [old, fresh] = [join(folder, 'before'), join(folder, 'after')]
+  try {
+    writeFileSync(old, before, { mode: 0o600 })
+    writeFileSync(fresh, after, { mode: 0o600 })
+    // Without a `diff` on this machine, there is none.
+    await run(['diff', '-u', '--label', `${path} before`, '--label', path, old, fresh]).catch(() => {})
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const makeFolder = () => mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
 
 async function download(api: Api, id: string, path: string): Promise<Buffer> {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })

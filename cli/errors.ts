@@ -22,6 +22,7 @@ const ownCodes = {
   address_refused: exitCodes.usage,
   settings_broken: exitCodes.usage,
   no_address: exitCodes.usage,
+  no_profile: exitCodes.usage,
   no_api_key: exitCodes.credentials,
   no_session: exitCodes.missing,
   several_sessions: exitCodes.conflict,
@@ -118,10 +119,21 @@ export function describeError(error: unknown): CliError {
 /** A copy that says what had been done before. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   new CliError(error.code, `${story} ${error.message}`, {
-    hint: [hint, error.hint].filter((text) => text !== undefined).join('\n'),
+    hint: joinHints(hint, error.hint),
     details: error.details,
     exitCode: error.exitCode,
   })
+
+/** A copy with more to say on what to do, and more members for the JSON. */
+export const addHint = (error: CliError, hint: string, details: Record<string, unknown> = {}): CliError =>
+  new CliError(error.code, error.message, {
+    hint: joinHints(hint, error.hint),
+    details: { ...error.details, ...details },
+    exitCode: error.exitCode,
+  })
+
+const joinHints = (...hints: (string | undefined)[]): string =>
+  hints.filter((text) => text !== undefined).join('\n')
 
 function exitCodeFor(code: string, status: number): number {
   if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]

@@ -1,4 +1,10 @@
+#!/usr/bin/env node
 /** `sandlot`, the terminal client. This file starts at once: all else loads when it is needed. */
+import { enableCompileCache } from 'node:module'
+
+// Compiled code is kept beside the code, so that it goes when that goes; where nobody may write, there is
+// none. Node 22.0 knows no such thing.
+enableCompileCache?.(`${import.meta.dirname}/cache`)
 const args = process.argv.slice(2)
 
 if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {

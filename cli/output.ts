@@ -1,35 +1,87 @@
 /** Where things are printed: data on stdout, everything else on stderr. */
+import { styleText } from 'node:util'
+import type { RequestTrace } from './api.ts'
 import type { CliError } from './errors.ts'
+import { type JsonShape, pick } from './json-fields.ts'
+import { printable } from './printable.ts'
+import { noProgress, type Progress, showProgress } from './progress.ts'
+import { type ColorChoice, canAnimate, wantsColor } from './settings.ts'
+import { table } from './table.ts'
+
+export { printable } from './printable.ts'
+export { table }
 
 export type Output = ReturnType<typeof createOutput>
 
-export const createOutput = (json: boolean) => ({
-  json,
-  /** The result of the command: `value` with `--json`, else `text` as it is. */
-  result(value: unknown, text: string | Uint8Array): void {
-    process.stdout.write(json ? toJson(value) : text)
-  },
-  /** Something to know beside the result. */
-  note(text: string): void {
-    process.stderr.write(`${printable(text)}\n`)
-  },
-  /** Something to know that only a person at a terminal cares for. */
-  aside(text: string): void {
-    if (process.stderr.isTTY && !json) process.stderr.write(`${printable(text)}\n`)
-  },
-  /** Tells of a failure: on stderr always, and with `--json` on stdout as the one object of the run. */
-  fail(error: CliError, exitCode: number): void {
-    process.stderr.write(`${printable(errorText(error))}\n`)
-    this.failSilently(error, exitCode)
-  },
-  failSilently(error: CliError, exitCode: number): void {
-    if (json) process.stdout.write(toJson(errorValue(error, exitCode)))
-  },
-})
+export interface OutputOptions {
+  /** One JSON object on stdout instead of text; these fields of it alone when there are any. */
+  json?: boolean
+  fields?: string[] | undefined
+  /** What the command's result looks like, where it says. */
+  shape?: JsonShape | undefined
+  /** No notes, and ids alone. */
+  quiet?: boolean
+  color?: ColorChoice | undefined
+}
 
-function errorText({ message, hint, details }: CliError): string {
-  const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined
-  return [`sandlot: ${message}`, hint, request].filter((line) => line !== undefined).join('\n')
+type Style = Parameters<typeof styleText>[0]
+
+export function createOutput({ json = false, fields, shape, quiet = false, color }: OutputOptions) {
+  let progress = noProgress
+  const paint = (stream: NodeJS.WriteStream, style: Style, text: string) =>
+    wantsColor(stream, color) ? styleText(style, text, { validateStream: false }) : text
+  const say = (text: string) => {
+    progress.clear()
+    process.stderr.write(`${text}\n`)
+  }
+  return {
+    json,
+    quiet,
+    /** The result of the command: `value` with `--json`, else `text` as it is. */
+    result(value: unknown, text: string | Uint8Array): void {
+      progress.clear()
+      const shown = json && fields !== undefined ? pick(value, fields, shape) : value
+      process.stdout.write(json ? toJson(shown) : text)
+    },
+    /** A page of rows: a table, or with --quiet the first column, which names each, alone. */
+    list(value: unknown, head: string[], rows: string[][]): void {
+      const text = quiet ? rows.map(([id]) => `${id}\n`).join('') : table(head, rows, this.head)
+      this.result(value, text)
+    },
+    /** Something to know beside the result. */
+    note(text: string): void {
+      if (!quiet) say(printable(text))
+    },
+    /** Something to know that only a person at a terminal cares for. */
+    aside(text: string): void {
+      if (process.stderr.isTTY && !json && !quiet) say(paint(process.stderr, 'dim', printable(text)))
+    },
+    /** Shown on a terminal until it is disposed of. */
+    progress(text: string): Progress {
+      progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
+      return progress
+    },
+    /** For the head of a table. */
+    head: (text: string) => paint(process.stdout, 'bold', text),
+    /** One line for a request that was made. */
+    trace({ method, path, status, ms, requestId, problem }: RequestTrace): void {
+      const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
+      say(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))
+    },
+    /** Tells of a failure: on stderr always, and with `--json` on stdout as the one object of the run. */
+    fail(error: CliError, exitCode: number): void {
+      const { message, hint, details } = error
+      const lines = [`${paint(process.stderr, 'red', 'sandlot:')} ${printable(message)}`]
+      if (hint !== undefined) lines.push(printable(hint))
+      if (typeof details.request_id === 'string')
+        lines.push(paint(process.stderr, 'dim', printable(`(request ${details.request_id})`)))
+      say(lines.join('\n'))
+      this.failSilently(error, exitCode)
+    },
+    failSilently(error: CliError, exitCode: number): void {
+      if (json) process.stdout.write(toJson(errorValue(error, exitCode)))
+    },
+  }
 }
 
 const errorValue = ({ code, message, hint, details }: CliError, exitCode: number) => ({
@@ -39,29 +91,6 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
 /** One line for programs, several for people. */
 const toJson = (value: unknown): string =>
   `${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`
-
-/** Keeps text that came from elsewhere from steering the terminal. */
-export const printable = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '\ufffd')
-
-/** Columns for a terminal, with a head; for programs, tabs between the fields and no head. */
-export function table(head: string[], rows: string[][]): string {
-  const clean = rows.map((row) => row.map((cell) => printable(cell).replace(/[\t\n]/g, ' ')))
-  if (!process.stdout.isTTY) return clean.map((row) => `${row.join('\t')}\n`).join('')
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...clean.map((row) => row[column]?.length ?? 0)),
-  )
-  return [head, ...clean]
-    .map(
-      (row) =>
-        `${row
-          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('')
-}
 
 /** Lines of `name  value`, the values below each other. */
 export function fields(entries: Record<string, string | undefined>): string {

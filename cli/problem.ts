@@ -1,6 +1,7 @@
 /** From the API's problem details (RFC 9457) to an error that says what to do next. */
 import type { Route } from '../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
+import { showSeconds } from './times.ts'
 
 export const execIdHint = '`sandlot exec ls` lists the commands of a session.'
 
@@ -26,7 +27,9 @@ export const isProblem = (value: unknown): value is Problem =>
 /** What was asked, and the answer's status and headers. */
 interface Exchanged {
   route: Route
-  params: Record<string, unknown> | undefined
+  params?: Record<string, unknown>
+  query?: Record<string, unknown>
+  body?: unknown
   status: number
   retryAfter: string | undefined
 }
@@ -37,8 +40,20 @@ export function problemToError(problem: Problem, exchanged: Exchanged): CliError
   const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
   return new CliError(code, messageFor(problem, exchanged), {
     hint: hintFor(problem, route, seconds),
-    details: { ...members, status, ...(seconds === undefined ? {} : { retry_after: seconds }) },
+    details: {
+      ...members,
+      status,
+      ...(seconds !== undefined && { retry_after: seconds }),
+      ...(code === 'not_found' && sessionIn(exchanged)),
+    },
   })
+}
+
+/** The session that was asked for, as it was typed. */
+function sessionIn({ route, params, query, body }: Exchanged): { session?: unknown } {
+  if (route.path.startsWith('/v1/sandboxes/:id')) return { session: params?.id }
+  const session = query?.sandbox_id ?? (body as { sandbox_id?: unknown } | undefined)?.sandbox_id
+  return session === undefined ? {} : { session }
 }
 
 function messageFor({ code, detail, errors = [] }: Problem, { route, params = {} }: Exchanged): string {
@@ -87,11 +102,4 @@ function namesOf(sandboxes: unknown[] | undefined): string {
     typeof item === 'object' && item !== null && 'id' in item ? String(item.id) : String(item),
   )
   return ids.join(', ') || 'your active sessions'
-}
-
-function showSeconds(seconds: number): string {
-  if (seconds < 120) return `${seconds} s`
-  if (seconds < 7200) return `${Math.ceil(seconds / 60)} min`
-  if (seconds < 172_800) return `${Math.ceil(seconds / 3600)} h`
-  return `${Math.ceil(seconds / 86_400)} days`
 }

@@ -1,29 +1,41 @@
 /** Questions at a terminal, asked on stderr. Off a terminal nothing waits: the answer must be an option. */
 import { CliError } from './errors.ts'
 
-export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
+export type Ask = ReturnType<typeof createAsk>
 
-/** @param instead the option that gives the answer off a terminal */
-export async function askText(message: string, instead: string): Promise<string> {
-  const { input } = await prompts(instead)
-  return ask((context) => input({ message, required: true }, context))
+export interface AskOptions {
+  /** Whether a question may be asked at all. */
+  input?: boolean | undefined
+  /** Whether all that is asked for a yes is agreed to. */
+  yes?: boolean | undefined
 }
 
-/** Without echo, and without a key that would turn it on. */
-export async function askHidden(message: string, instead: string): Promise<string> {
-  const { password } = await prompts(instead)
-  return ask((context) => password({ message, mask: false, toggleMask: false }, context))
-}
-
-/** No by default. */
-export async function askWhether(message: string, instead: string): Promise<boolean> {
-  const { confirm } = await prompts(instead)
-  return ask((context) => confirm({ message, default: false }, context))
-}
-
-async function prompts(instead: string) {
-  if (canAsk()) return import('./prompts.ts')
-  throw new CliError('usage', `There is no terminal to ask at: pass ${instead}.`)
+/** Each question names, as `instead`, the option that gives the answer where it cannot be asked. */
+export function createAsk({ input = true, yes = false }: AskOptions) {
+  const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
+  async function prompts(instead: string) {
+    if (isPossible()) return import('./prompts.ts')
+    const why = input ? 'There is no terminal to ask at' : 'Nothing is asked with --no-input'
+    throw new CliError('usage', `${why}: pass ${instead}.`)
+  }
+  return {
+    isPossible,
+    async text(message: string, instead: string): Promise<string> {
+      const { input } = await prompts(instead)
+      return untilAnswered((context) => input({ message, required: true }, context))
+    },
+    /** Without echo, and without a key that would turn it on. */
+    async hidden(message: string, instead: string): Promise<string> {
+      const { password } = await prompts(instead)
+      return untilAnswered((context) => password({ message, mask: false, toggleMask: false }, context))
+    },
+    /** No by default. */
+    async whether(message: string): Promise<boolean> {
+      if (yes) return true
+      const { confirm } = await prompts('--yes')
+      return untilAnswered((context) => confirm({ message, default: false }, context))
+    },
+  }
 }
 
 interface Context {
@@ -31,7 +43,7 @@ interface Context {
   signal: AbortSignal
 }
 
-async function ask<T>(prompt: (context: Context) => Promise<T>): Promise<T> {
+async function untilAnswered<T>(prompt: (context: Context) => Promise<T>): Promise<T> {
   // Ctrl-D closes the terminal's input and leaves the question pending: nothing is left to wait for.
   const ended = new AbortController()
   const end = () => ended.abort()

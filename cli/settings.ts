@@ -1,6 +1,7 @@
 /**
- * The client's settings, each from a flag, else the environment, else the file. Nothing else
- * in the client reads the environment. The file is read only when a setting is looked for there.
+ * The client's settings, each from the first place that has it: a flag, the profile that --profile names,
+ * the environment, the file (the profile that SANDLOT_PROFILE names, else the top). Nothing else in the
+ * client reads the environment. The file is read only when a setting is looked for there.
  */
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
@@ -13,9 +14,10 @@ export interface Flags {
   url?: string
   apiKey?: string
   session?: string
+  profile?: string
 }
 
-/** A value and where it was found: `--url`, `SANDLOT_URL` or the file's path. */
+/** A value and where it was found: `--url`, `SANDLOT_URL`, or the file's path with the profile's name. */
 export interface Found {
   value: string
   source: string
@@ -27,34 +29,80 @@ const names = {
   session: { flag: '--session', variable: 'SANDLOT_SESSION', key: undefined },
 } as const
 
-export function createSettings(flags: Flags, environment: NodeJS.ProcessEnv = process.env) {
+/** What of the environment counts, and what for. */
+export const variables: Record<string, string> = {
+  SANDLOT_URL: 'the base address of the service',
+  SANDLOT_API_KEY: 'the API key',
+  SANDLOT_SESSION: 'the session that exec and files work in',
+  SANDLOT_PROFILE: 'the profile of the settings file',
+  XDG_CONFIG_HOME: 'the folder that holds sandlot/config.toml; ~/.config without',
+  VISUAL: 'the editor of files edit; without it EDITOR is taken, then vi',
+  FORCE_COLOR: 'colours, also where no terminal is; 0 for none; wins over NO_COLOR',
+  NO_COLOR: 'no colours',
+  NODE_USE_ENV_PROXY: '1 makes requests go through HTTPS_PROXY, but for the hosts in NO_PROXY',
+  NODE_EXTRA_CA_CERTS: 'a file with certificates of more authorities to trust',
+}
+
+/** @param mayBeNew whether the profile need not be there yet: the command will save it */
+export function createSettings(
+  flags: Flags,
+  environment: NodeJS.ProcessEnv = process.env,
+  { mayBeNew = false } = {},
+) {
   const file = configFile(environment)
+  const profile = chooseProfile(flags, environment)
 
   async function find(name: keyof typeof names): Promise<Found | undefined> {
     const { flag, variable, key } = names[name]
     const given = flags[name]
     if (given !== undefined) return { value: given, source: flag }
+    // A profile that was asked for by a flag wins as flags do.
+    const named = flags.profile === undefined ? undefined : await findInFile(key)
+    if (named !== undefined) return named
     const set = environment[variable]
     if (set !== undefined && set !== '') return { value: set, source: variable }
-    if (key === undefined) return undefined
-    const { readConfig } = await import('./config-file.ts')
-    const value = readConfig(file).values[key]
-    if (value === undefined) return undefined
-    if (typeof value !== 'string') throw new CliError('settings_broken', `${key} in ${file} is not a string.`)
-    return { value, source: file }
+    return flags.profile === undefined ? await findInFile(key) : undefined
   }
+
+  /** A profile has its own alone: another's key must not go to its address. */
+  async function findInFile(key: 'base_url' | 'api_key' | undefined): Promise<Found | undefined> {
+    if (key === undefined) return undefined
+    const { readConfig, readProfile, profileNames } = await import('./config-file.ts')
+    const config = readConfig(file)
+    const table = profile === undefined ? config.values : readProfile(config, profile, file)
+    if (table === undefined && !mayBeNew) throw noProfile(profile!, file, profileNames(config))
+    const value = table?.[key]
+    if (value === undefined) return undefined
+    const source = placeOf(file, profile)
+    if (typeof value !== 'string')
+      throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
+    return { value, source }
+  }
+
+  const [inProfile, flag] =
+    profile === undefined ? ['', ''] : [` in the profile ${profile}`, ` --profile ${profile}`]
 
   return {
     /** The path of the file, which need not be there. */
     file,
+    /** The one that is in use, of the file's `[profiles.NAME]`; undefined for the top of the file. */
+    profile,
+    /** Where `save` writes, in words. */
+    place: placeOf(file, profile),
     find,
+
+    /** The names in the file. */
+    async profiles(): Promise<string[]> {
+      const { readConfig, profileNames } = await import('./config-file.ts')
+      return profileNames(readConfig(file))
+    },
 
     /** @throws {CliError} when there is none, or it is refused */
     async baseUrl(): Promise<string> {
       const found = await find('url')
       if (found !== undefined) return readAddress(found.value, found.source)
-      throw new CliError('no_address', 'No base address is set.', {
-        hint: 'Type `sandlot signup --url URL` or `sandlot config set-url URL`, or set SANDLOT_URL.',
+      throw new CliError('no_address', `No base address is set${inProfile}.`, {
+        hint: `Type \`sandlot signup --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
       })
     },
 
@@ -62,15 +110,22 @@ export function createSettings(flags: Flags, environment: NodeJS.ProcessEnv = pr
     async apiKey(): Promise<string> {
       const found = await find('apiKey')
       if (found !== undefined) return readKey(found.value, found.source)
-      throw new CliError('no_api_key', 'No API key is set.', {
-        hint: 'Type `sandlot signup` or `sandlot config set-key API_KEY`, or set SANDLOT_API_KEY.',
+      throw new CliError('no_api_key', `No API key is set${inProfile}.`, {
+        hint: `Type \`sandlot signup${flag}\` or \`sandlot config set-key API_KEY${flag}\`, or set SANDLOT_API_KEY.`,
       })
     },
 
-    /** Saves what is named and keeps the rest of the file. */
+    /** What the file holds where `save` writes. @throws {CliError} `settings_broken` */
+    async saved(): Promise<Record<string, unknown>> {
+      const { readConfig, readProfile } = await import('./config-file.ts')
+      const config = readConfig(file)
+      return (profile === undefined ? config.values : readProfile(config, profile, file)) ?? {}
+    },
+
+    /** Saves what is named, in the profile if there is one, and keeps the rest of the file. */
     async save(changes: { base_url?: string; api_key?: string }): Promise<void> {
       const { saveConfig } = await import('./config-file.ts')
-      saveConfig(file, changes)
+      saveConfig(file, changes, profile)
     },
 
     /** A command line. */
@@ -89,11 +144,69 @@ export function createSettings(flags: Flags, environment: NodeJS.ProcessEnv = pr
     /** For a program that we start. */
     environmentWith: (more: Record<string, string>): NodeJS.ProcessEnv => ({ ...environment, ...more }),
 
+    /** Where Node sends what goes to https:// addresses. */
+    proxy: (): string | undefined =>
+      environment.NODE_USE_ENV_PROXY === '1'
+        ? environment.https_proxy || environment.HTTPS_PROXY || undefined
+        : undefined,
+
     /** Names of set variables that win over what the file says. */
     shadowing: (): string[] =>
-      [names.url.variable, names.apiKey.variable].filter((variable) => (environment[variable] ?? '') !== ''),
+      flags.profile !== undefined
+        ? []
+        : [names.url.variable, names.apiKey.variable].filter(
+            (variable) => (environment[variable] ?? '') !== '',
+          ),
   }
 }
+
+function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | undefined {
+  const name = flags.profile ?? (environment.SANDLOT_PROFILE || undefined)
+  if (name === undefined || /^[\w-]{1,64}$/.test(name)) return name
+  throw new CliError(
+    'usage',
+    `${JSON.stringify(name)} is no name of a profile: letters, digits, - and _ make one.`,
+  )
+}
+
+const placeOf = (file: string, profile: string | undefined): string =>
+  profile === undefined ? file : `${file} [profiles.${profile}]`
+
+function noProfile(name: string, file: string, known: string[]): CliError {
+  const others = known.length === 0 ? 'There is none yet.' : `There are: ${known.join(', ')}.`
+  return new CliError('no_profile', `There is no profile ${name} in ${file}. ${others}`, {
+    hint: `\`sandlot signup --url URL --profile ${name}\` or \`sandlot config set-url URL --profile ${name}\` makes it.`,
+    details: { profiles: known },
+  })
+}
+
+/** How `--color` may be given. */
+export const colorChoices = ['auto', 'always', 'never'] as const
+export type ColorChoice = (typeof colorChoices)[number]
+
+/** The flag, else FORCE_COLOR, else NO_COLOR, else whether it is a terminal. */
+export function wantsColor(
+  stream: NodeJS.WriteStream,
+  choice: ColorChoice = 'auto',
+  environment: NodeJS.ProcessEnv = process.env,
+): boolean {
+  if (choice !== 'auto') return choice === 'always'
+  const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = environment
+  if (force !== '') return force !== '0' && force !== 'false'
+  return no === '' && stream.isTTY === true && terminal !== 'dumb'
+}
+
+/** Whether lines can be drawn over on stderr. */
+export const canAnimate = (environment: NodeJS.ProcessEnv = process.env): boolean =>
+  process.stderr.isTTY === true && environment.TERM !== 'dumb' && (environment.CI ?? '') === ''
+
+/** Whether the terminal knows more than lines of text. */
+export const canDraw = (environment: NodeJS.ProcessEnv = process.env): boolean =>
+  process.stdin.isTTY === true && process.stdout.isTTY === true && environment.TERM !== 'dumb'
+
+/** Whether what is on the screen is read aloud, as Ink is told. */
+export const isReadAloud = (environment: NodeJS.ProcessEnv = process.env): boolean =>
+  environment.INK_SCREEN_READER === 'true'
 
 /** @throws {CliError} without showing the key */
 export function readKey(text: string, source: string): string {

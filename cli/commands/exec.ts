@@ -1,7 +1,14 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Reply } from '../api.ts'
-import { addSessionOption, collect, type Define, handleWith, type Invocation } from '../command.ts'
+import {
+  addExamples,
+  addSessionOption,
+  collect,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../command.ts'
 import { CliError, exitCodes } from '../errors.ts'
 import { type Ended, exitCodeOf, sayEnd } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
@@ -12,6 +19,7 @@ import { runSubcommand } from '../exec/subcommands.ts'
 import { decodeUtf8, hasPipedInput } from '../input.ts'
 import { readDuration, readPairs } from '../parse.ts'
 import { selectSession } from '../session.ts'
+import { execFields } from '../shapes.ts'
 
 interface Options {
   shell?: string
@@ -64,9 +72,19 @@ behind it, \`logs\` and \`kill\` with an id (exec_…) there or nothing but opti
 Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, wrong usage
 included; 126 and 127 it could not be run; 128+n it was ended by signal n; 130 interrupted.`,
     )
-  handleWith<Options>(command, async (invocation) => {
+  addExamples(
+    command,
+    'sandlot exec -- ls -la',
+    "sandlot exec -c 'cd src && make' --timeout 10m",
+    'sandlot exec -it -- bash',
+    'echo 21 | sandlot exec --json=exit_code,stdout -- awk "{ print 2 * \\$1 }"',
+  )
+  const run = async (invocation: Invocation<Options>) => {
     if (await runSubcommand(command, exitWith)) return
     exitWith(await execute(invocation))
+  }
+  handleWith<Options>(command, run, {
+    json: { fields: execFields },
   })
 }
 

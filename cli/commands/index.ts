@@ -1,16 +1,19 @@
 /** Every command: its name, its line in the help, and how to load it. */
 import type { Define } from '../command.ts'
 
-export interface Leaf {
+interface Leaf {
   summary: string
+  /** Left out of the help. */
+  hidden?: true
   load(): Promise<{ define: Define }>
 }
 interface Group {
   summary: string
   commands: Branch
 }
+export type Entry = Leaf | Group
 export interface Branch {
-  [name: string]: Leaf | Group
+  [name: string]: Entry
 }
 
 export const commands: Branch = {
@@ -65,10 +68,12 @@ export const commands: Branch = {
   keys: {
     summary: 'API keys; asks for email and password on every run',
     commands: {
+      create: { summary: 'make another API key and print it', load: () => import('./keys/create.ts') },
       ls: { summary: 'list API keys', load: () => import('./keys/ls.ts') },
       rm: { summary: 'revoke an API key', load: () => import('./keys/rm.ts') },
     },
   },
+  openapi: { summary: 'print the description of the HTTP API', load: () => import('./openapi.ts') },
   mcp: {
     summary: 'the sandboxes as tools for agents (Model Context Protocol)',
     commands: {
@@ -87,5 +92,19 @@ export const commands: Branch = {
       'set-key': { summary: 'save an API key', load: () => import('./config/set-key.ts') },
       show: { summary: 'show each setting and where it comes from', load: () => import('./config/show.ts') },
     },
+  },
+  doctor: {
+    summary: 'check the settings, the way to the service and a session',
+    load: () => import('./doctor.ts'),
+  },
+  completion: {
+    summary: 'print a script that completes sandlot in your shell',
+    load: () => import('./completion.ts'),
+  },
+  man: { summary: 'print the manual, as roff', load: () => import('./man.ts') },
+  __complete: {
+    summary: 'what the completion scripts ask',
+    hidden: true,
+    load: () => import('./complete.ts'),
   },
 }

@@ -1,9 +1,11 @@
 /** `sandlot whoami`: the account, its usage this month and its sandboxes (SPEC 1.3). */
 import type { SandboxUsage } from '../../shared/contract/account.ts'
 import type { Api } from '../api.ts'
-import { type Define, handleWith } from '../command.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { printable, table } from '../output.ts'
+import { accountFields, sandboxUsageFields } from '../shapes.ts'
+import { showTime } from '../times.ts'
 
 interface Options {
   usage?: boolean
@@ -14,19 +16,30 @@ export const define: Define = (command) => {
   command
     .option('--usage', "each sandbox's seconds in the month, and their sum")
     .option('--month <month>', 'with --usage: another month, such as 2026-11 (UTC)')
-  handleWith<Options>(command, async ({ options, api, output }) => {
+  addExamples(
+    command,
+    'sandlot whoami',
+    'sandlot whoami --json=usage,concurrent',
+    'sandlot whoami --usage --month 2026-11',
+  )
+  const json = ({ usage }: Options) => ({ fields: usage ? sandboxUsageFields : accountFields })
+  const handle = async ({ options, api, output }: Invocation<Options>) => {
     if (options.usage) {
       const usage = await readUsage(api, options.month)
       const rows = usage.data.map(({ id, name, created_at, seconds }) => [
         id,
         name ?? '',
-        created_at,
+        showTime(created_at),
         seconds.toFixed(3),
       ])
       const total = (usage.total.milliseconds / 1000).toFixed(3)
       output.result(
         usage,
-        table(['ID', 'NAME', 'CREATED', 'SECONDS'], [...rows, ['total', usage.month, usage.as_of, total]]),
+        table(
+          ['ID', 'NAME', 'CREATED', 'SECONDS'],
+          [...rows, ['total', usage.month, showTime(usage.as_of), total]],
+          output.head,
+        ),
       )
       return
     }
@@ -40,7 +53,8 @@ export const define: Define = (command) => {
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
     ]
     output.result(account, `${lines.map(printable).join('\n')}\n`)
-  })
+  }
+  handleWith<Options>(command, handle, { json })
 }
 
 /** All pages, as of the first. */

@@ -2,6 +2,7 @@
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../errors.ts'
 import type { Opened } from '../http.ts'
+import { leave as leaveClient } from '../leaving.ts'
 import { type Ended, isGone } from './ending.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'
@@ -78,10 +79,10 @@ function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text
     if (id) await remote.signal(id, signal).catch(() => {})
   }
   const leave = async (signal: 'TERM' | 'HUP', code: number) => {
-    const late = setTimeout(() => process.exit(code), 3_000)
+    const late = setTimeout(() => leaveClient(code), 3_000)
     await pass(signal)
     clearTimeout(late)
-    process.exit(code)
+    await leaveClient(code)
   }
   const onInterrupt = () => {
     interrupts++
@@ -109,6 +110,7 @@ function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text
     end() {
       if (!began) return
       process.off('SIGINT', onInterrupt)
+      for (const listener of before) process.on('SIGINT', listener)
       process.off('SIGTERM', onTerminate)
       process.off('SIGHUP', onHangUp)
     },

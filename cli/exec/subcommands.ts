@@ -3,7 +3,7 @@
  * that were typed decide, so a line means the same wherever and whenever it runs.
  */
 import { Command } from 'commander'
-import { addCommonOptions, type Define } from '../command.ts'
+import { addCommonOptions, addSessionOption, type Define } from '../command.ts'
 
 interface Subcommand {
   summary: string
@@ -30,9 +30,6 @@ const subcommands: Record<string, Subcommand> = {
   },
 }
 
-/** Options of `exec` that are not about running something. */
-const common = ['json', 'url', 'apiKey', 'session']
-
 /**
  * Runs the subcommand that the line means.
  * @param exec parsed: its `args` are the words that would be run
@@ -57,8 +54,14 @@ export async function runSubcommand(exec: Command, exitWith: (code: number) => v
 /** Whether `--` stands right before the words. */
 const isLiteral = ({ args, parent }: Command): boolean => parent?.args.at(-args.length - 1) === '--'
 
-const hasOptionsToRun = (exec: Command): boolean =>
-  Object.keys(exec.opts()).some((name) => !common.includes(name))
+/** Whether some option before the words is about running something. */
+function hasOptionsToRun(exec: Command): boolean {
+  const others = new Command()
+  addCommonOptions(addSessionOption(others))
+  const isOther = (name: string) => others.options.some((option) => option.attributeName() === name)
+  const given = Object.keys(exec.opts()).filter((name) => exec.getOptionValueSource(name) !== 'default')
+  return given.some((name) => !isOther(name))
+}
 
 const looksLikeId = (word: string): boolean => word.startsWith('exec_')
 

@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { routes } from '../../shared/contract/routes.ts'
+import { headOf, type Trace } from '../api.ts'
 import { CliError } from '../errors.ts'
 import { explain, open, receive } from '../http.ts'
 import { isProblem, problemToError } from '../problem.ts'
@@ -21,7 +22,8 @@ export interface Connection {
 /** The service says something every 15 s while a tool runs. */
 const silenceMs = 90_000
 
-export function connect(settings: Settings): Connection {
+/** @param trace told of each request */
+export function connect(settings: Settings, trace: Trace = () => {}): Connection {
   // What the answer to initialize said, for all that follows.
   let session: string | undefined
   let protocol: string | undefined
@@ -41,6 +43,8 @@ export function connect(settings: Settings): Connection {
         ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
       }
       let reached = false
+      const started = performance.now()
+      const asked = () => ({ method: 'POST', path: url.pathname, ms: performance.now() - started })
       try {
         const request = await open(url, { method: 'POST', headers, signal })
         request.setTimeout(silenceMs, () => request.destroy(new Error(`silent for ${silenceMs / 1000} s`)))
@@ -48,6 +52,7 @@ export function connect(settings: Settings): Connection {
           reached = true
         })
         const response = await receive(request, body)
+        trace({ ...asked(), ...headOf(response) })
         const given = response.headers['mcp-session-id']
         if (typeof given === 'string') session = given
         for await (const answer of answersIn(response, url)) {
@@ -57,7 +62,9 @@ export function connect(settings: Settings): Connection {
         }
       } catch (error) {
         if (error instanceof CliError || signal.aborted) throw error
-        throw explain(error as NodeJS.ErrnoException, url, reached)
+        const problem = explain(error as NodeJS.ErrnoException, url, reached)
+        trace({ ...asked(), problem: problem.message })
+        throw problem
       }
     },
   }
@@ -79,7 +86,7 @@ async function* answersIn(response: IncomingMessage, url: URL): AsyncGenerator<M
 
 function refusal(status: number, retryAfter: string | undefined, value: unknown, { origin }: URL): CliError {
   if (isProblem(value)) {
-    return problemToError(value, { route: routes.callMcp, params: undefined, status, retryAfter })
+    return problemToError(value, { route: routes.callMcp, status, retryAfter })
   }
   const { error } = (value ?? {}) as Message
   if (error) return new CliError('unexpected_answer', error.message, { details: { status } })

@@ -1,7 +1,9 @@
 /** Tries an entry as its MCP client would: start, initialize, list the tools, run `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
+import type { Checks } from '../checks.ts'
 import { CliError } from '../errors.ts'
+import { version } from '../version.ts'
 import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'
@@ -51,19 +53,24 @@ export function reachPeer(connection: Connection): Peer {
   }
 }
 
-/**
- * @param say told of each step that went well
- * @throws {CliError} names the step that failed, and why
- */
-export async function examine(peer: Peer, say: (step: string) => void): Promise<void> {
+/** Stops at the first check that fails. */
+export async function examine(peer: Peer, { check }: Checks): Promise<void> {
   const ask = asker(peer)
-  const clientInfo = { name: 'sandlot-doctor', version: '1' }
-  const hello = await ask('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo })
+  const isServer = await check('initialize', async () => {
+    const clientInfo = { name: 'sandlot-doctor', version }
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
+    return `it speaks MCP ${(await ask('initialize', params)).protocolVersion}`
+  })
+  if (!isServer) return
   peer.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`)
-  say(`initialize: it speaks MCP ${hello.protocolVersion}`)
-  const { tools } = (await ask('tools/list', {})) as { tools: { name: string }[] }
-  say(`tools/list: ${tools.length} tools`)
+  const hasTools = await check('tools/list', async () => {
+    const { tools } = (await ask('tools/list', {})) as { tools: { name: string }[] }
+    return `${tools.length} tools`
+  })
+  if (hasTools) await check('exec', () => runTrue(ask))
+}
 
+async function runTrue(ask: ReturnType<typeof asker>): Promise<string> {
   const call = async (name: string, args: object) => {
     const result = await ask('tools/call', { name, arguments: args })
     if (!result.isError) return result.structuredContent as Record<string, unknown>
@@ -75,8 +82,8 @@ export async function examine(peer: Peer, say: (step: string) => void): Promise<
   const session_id = data[0]?.id ?? ((await call('session_create', {})).id as string)
   try {
     const { status, exit_code } = await call('exec', { session_id, command: ['true'] })
-    if (exit_code !== 0) throw new CliError('failed', `exec: true did not run: ${status}`)
-    say(`exec: true ran in ${data.length > 0 ? 'the session that is active' : 'a session of its own'}`)
+    if (exit_code !== 0) throw new CliError('failed', `true did not run: ${status}`)
+    return `true ran in ${data.length > 0 ? 'the session that is active' : 'a session of its own'}`
   } finally {
     if (data.length === 0) await call('session_destroy', { session_id })
   }

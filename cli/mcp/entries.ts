@@ -51,11 +51,12 @@ export function findSpots(places: Places, name: string): Spot[] {
 const hasFolder = (file: string, { home, folder }: Places): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** This client, as another program starts it. */
-export const thisServer = (portable: boolean): Server =>
-  portable
-    ? { command: 'sandlot', args: ['mcp', 'serve'] }
-    : { command: process.execPath, args: [realpathSync(process.argv[1]!), 'mcp', 'serve'] }
+/** This client, as another program starts it; with the settings of a profile, if there is one. */
+export function thisServer(portable: boolean, profile: string | undefined): Server {
+  const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
+  if (portable) return { command: 'sandlot', args: serve }
+  return { command: process.execPath, args: [realpathSync(process.argv[1]!), ...serve] }
+}
 
 /** @throws {CliError} `usage` when the target cannot name a server in that way */
 export function entryFor({ title, entry }: Target, server: Server): Entry {

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import type { Settings } from '../settings.ts'
 
 export type Places = ReturnType<Settings['places']>
-export type Scope = 'project' | 'user'
+export const scopes = ['project', 'user'] as const
+export type Scope = (typeof scopes)[number]
 
 /** What a client starts, or where it calls. */
 export type Server = { command: string; args: string[] } | { url: string }

@@ -1,5 +1,7 @@
 /** `sandlot exec ls`, `logs` and `kill`: commands that were started before. */
+
 import { createHash } from 'node:crypto'
+import { stripVTControlCharacters } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ExecResult } from '../../shared/contract/exec.ts'
 import { newExecId } from '../../shared/ids.ts'
@@ -72,7 +74,9 @@ test('ls lists the commands of a session, newest first, by pages', async () => {
   const command = [process.execPath, clientPath, 'exec', '-s', body.id, 'ls']
   const terminal = openTerminal(command, home.environment())
   expect(await terminal.ended).toBe(0)
-  expect(terminal.screen()).toMatch(/^ID +STATUS +EXIT +STARTED +SECONDS +COMMAND\r\n/)
+  expect(stripVTControlCharacters(terminal.screen())).toMatch(
+    /^ID +STATUS +EXIT +STARTED +SECONDS +COMMAND\r\n/,
+  )
   expect(terminal.screen()).toContain('sandlot exec -- ls')
   await alice.call('destroySandbox', { params: { id: body.id } })
 })

@@ -139,7 +139,7 @@ test('doctor runs true through what init wrote, and says what fails', async () =
   const good = await user.run(['mcp', 'doctor', 'cursor'])
   const file = join(user.home.folder, '.cursor', 'mcp.json')
   expect(good).toMatchObject({ code: 0, stdout: `${file}: works\n` })
-  expect(good.stderr).toContain(`tools/list: ${Object.keys(tools).length} tools`)
+  expect(good.stderr).toContain(`ok    tools/list  ${Object.keys(tools).length} tools`)
   expect((await user.run(['whoami'])).stdout).toContain('\n0/2 concurrent sandboxes\n')
 
   await user.run(['mcp', 'init', 'gemini', '--http'])

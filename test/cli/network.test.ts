@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeCertificate } from './certificate.ts'
 import { clientPath, Home, runProcess } from './client.ts'
-import { startPeer } from './peer.ts'
+import { startPeer, startTunnel } from './peer.ts'
 
 const key = 'sandlot_live_secret'
 
@@ -77,6 +77,21 @@ test('what goes to this machine goes through no proxy, also when Node is told to
   await home.run(['whoami'], { env: env(peer.url, proxied) })
   expect(proxy.asked).toEqual([])
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
+})
+
+test('https goes through a proxy when Node is told to use one, and the proxy sees no key', async () => {
+  using home = new Home()
+  const certificate = makeCertificate()
+  const file = join(home.folder, 'ca.pem')
+  writeFileSync(file, certificate.cert)
+  await using peer = await startPeer((_, response) => response.writeHead(500).end(), certificate)
+  await using proxy = await startTunnel()
+  const proxied = { NODE_USE_ENV_PROXY: '1', HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: file }
+  const { json } = await home.run(['whoami', '--json'], { env: env(peer.url, proxied) })
+  expect(json().error.code).toBe('unexpected_answer')
+  expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
+  expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
+  expect(proxy.seen()).not.toContain(key)
 })
 
 test('https works as Node does it: an unknown certificate is refused, NODE_EXTRA_CA_CERTS adds one', async () => {

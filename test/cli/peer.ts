@@ -1,7 +1,7 @@
 /** An HTTP server that behaves as no Sandlot does, for what the real service cannot be made to do. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 /** A peer on a free port that notes what it was asked. */
@@ -23,6 +23,33 @@ export async function startPeer(
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** A proxy for CONNECT that notes where it was asked to go, and all that it was sent. */
+export async function startTunnel() {
+  const asked: string[] = []
+  const sent: Buffer[] = []
+  const open = new Set<Socket>()
+  const server = createServer((_, response) => void response.writeHead(405).end())
+  server.on('connect', ({ method, url = '', headers }: IncomingMessage, near: Socket) => {
+    asked.push(`${method} ${url}`)
+    sent.push(Buffer.from(JSON.stringify(headers)))
+    const { hostname, port } = new URL(`http://${url}`)
+    const far = connect(Number(port), hostname, () => near.write('HTTP/1.1 200 OK\r\n\r\n'))
+    for (const socket of [near, far]) open.add(socket.on('error', () => {}))
+    near.on('data', (chunk: Buffer) => sent.push(chunk))
+    near.pipe(far).pipe(near)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    asked,
+    seen: () => Buffer.concat(sent).toString('latin1'),
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of open) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
     },
   }

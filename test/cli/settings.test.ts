@@ -33,18 +33,24 @@ test('a flag wins over the environment, and the environment over the file', asyn
     api_key: { value: '…flag', source: '--api-key' },
     session: { value: 'sbx_f', source: '--session' },
     file: home.configFile,
+    profile: null,
+    profiles: [],
   })
   expect(await show([], { env })).toEqual({
     base_url: { value: 'https://environment.example', source: 'SANDLOT_URL' },
     api_key: { value: '…envi', source: 'SANDLOT_API_KEY' },
     session: { value: 'sbx_e', source: 'SANDLOT_SESSION' },
     file: home.configFile,
+    profile: null,
+    profiles: [],
   })
   expect(await show([])).toEqual({
     base_url: { value: 'https://file.example', source: home.configFile },
     api_key: { value: '…file', source: home.configFile },
     session: null,
     file: home.configFile,
+    profile: null,
+    profiles: [],
   })
   expect(await show([], { env: { SANDLOT_URL: '' } })).toMatchObject({
     base_url: { source: home.configFile },

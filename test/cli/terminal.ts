@@ -14,7 +14,12 @@ export interface Terminal {
   ended: Promise<number | null>
 }
 
-export function openTerminal(command: string[], env: Record<string, string>): Terminal {
+/** @param onOutput gets all that is shown, as it comes */
+export function openTerminal(
+  command: string[],
+  env: Record<string, string>,
+  onOutput: (chunk: Buffer) => void = () => {},
+): Terminal {
   const line = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
   const child = spawn('script', ['-qfec', line, '/dev/null'], {
     env: { TERM: 'xterm', SHELL: '/bin/sh', ...env },
@@ -23,8 +28,9 @@ export function openTerminal(command: string[], env: Record<string, string>): Te
   let screen = ''
   let seen = 0
   let look = () => {}
-  child.stdout.on('data', (chunk) => {
+  child.stdout.on('data', (chunk: Buffer) => {
     screen += chunk
+    onOutput(chunk)
     look()
   })
   child.stdin.on('error', () => {})

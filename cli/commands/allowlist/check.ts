@@ -1,18 +1,29 @@
 /** `sandlot allowlist check -- CMD…`: whether a command would be allowed. Exit 0 when it would, else 1. */
-import { type Define, handleWith } from '../../command.ts'
-import { exitCodes } from '../../errors.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { CliError, exitCodes } from '../../errors.ts'
 import { printable } from '../../output.ts'
+import { decisionFields } from '../../shapes.ts'
+
+interface Options {
+  shell?: string
+}
 
 export const define: Define = (command, exitWith) => {
   command
-    .argument('<command...>', 'the command and its arguments, behind --')
+    .argument('[command...]', 'the command and its arguments, behind --')
     .passThroughOptions()
+    .option('-c, --shell <script>', 'a script for /bin/sh -c instead of a command')
     .addHelpText('after', '\nPrints the entry that allows it and exits 0, or says why none does and exits 1.')
-  handleWith(command, async ({ args, api, output }) => {
-    const decision = await api.call('checkAllowlist', { body: { command: args } })
+  addExamples(command, 'sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'")
+  const handle = async ({ args, options, api, output }: Invocation<Options>) => {
+    if ((options.shell === undefined) === (args.length === 0)) {
+      throw new CliError('usage', 'Give either a command, or a script with -c.')
+    }
+    const decision = await api.call('checkAllowlist', { body: { command: options.shell ?? args } })
     output.result(decision, decision.entry === null ? '' : `${printable(decision.entry)}\n`)
     if (decision.reason !== null) output.note(decision.reason)
     else if (decision.entry === null) output.aside('There is no allowlist: every command may run.')
     if (!decision.allowed) exitWith(exitCodes.failed)
-  })
+  }
+  handleWith<Options>(command, handle, { json: { fields: decisionFields } })
 }

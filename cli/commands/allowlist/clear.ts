@@ -1,10 +1,16 @@
 /** `sandlot allowlist clear`: every command may run. */
-import { type Define, handleWith } from '../../command.ts'
+import { addExamples, type Define, handleWith } from '../../command.ts'
 
 export const define: Define = (command) => {
-  handleWith(command, async ({ api, output }) => {
-    await api.call('clearAllowlist', {})
-    output.result({ commands: null }, '')
-    output.aside('There is no allowlist now: every command may run.')
-  })
+  addExamples(command, 'sandlot allowlist clear')
+  const json = { fields: ['commands'] }
+  handleWith(
+    command,
+    async ({ api, output }) => {
+      await api.call('clearAllowlist', {})
+      output.result({ commands: null }, '')
+      output.aside('There is no allowlist now: every command may run.')
+    },
+    { json },
+  )
 }

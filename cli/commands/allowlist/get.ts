@@ -1,7 +1,11 @@
 /** `sandlot allowlist get`: the entries, one a line; without an allowlist nothing. */
-import { type Define, handleWith } from '../../command.ts'
+import { addExamples, type Define, handleWith } from '../../command.ts'
+import { allowlistFields } from '../../shapes.ts'
 import { showAllowlist } from './show.ts'
 
 export const define: Define = (command) => {
-  handleWith(command, async ({ api, output }) => showAllowlist(await api.call('getAllowlist', {}), output))
+  addExamples(command, 'sandlot allowlist get', 'sandlot allowlist get > allowed.txt')
+  handleWith(command, async ({ api, output }) => showAllowlist(await api.call('getAllowlist', {}), output), {
+    json: { fields: allowlistFields },
+  })
 }

@@ -1,7 +1,8 @@
 /** `sandlot allowlist set CMD…`: replaces the list. Each argument is one entry, as it is. */
-import { type Define, handleWith } from '../../command.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { decodeUtf8, readInput, readLocalFile } from '../../input.ts'
+import { allowlistFields } from '../../shapes.ts'
 import { showAllowlist } from './show.ts'
 
 interface Options {
@@ -15,8 +16,13 @@ export const define: Define = (command) => {
       '--file <file>',
       'entries from a file, one a line; - is stdin. Lines that begin with # are left out',
     )
-    .addHelpText('after', examples)
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+    .addHelpText('after', notes)
+  addExamples(
+    command,
+    "sandlot allowlist set ls cat 'git status' 'npm run *'",
+    'sandlot allowlist set --file allowed.txt',
+  )
+  const handle = async ({ args, options, settings, api, output }: Invocation<Options>) => {
     if ((options.file === undefined) === (args.length === 0)) {
       throw new CliError('usage', 'Give the entries, or --file with one a line.', {
         hint: '`sandlot allowlist clear` lets every command run.',
@@ -26,12 +32,11 @@ export const define: Define = (command) => {
     await settings.apiKey()
     const commands = options.file === undefined ? args : await readEntries(options.file, output.note)
     showAllowlist(await api.call('setAllowlist', { body: { commands } }), output)
-  })
+  }
+  handleWith<Options>(command, handle, { json: { fields: allowlistFields } })
 }
 
-const examples = `
-  sandlot allowlist set ls cat 'git status' 'npm run *'
-
+const notes = `
 The words of an entry are the command and the arguments that it must begin with; more may follow. A * stands
 for any one argument. It holds for every sandbox of the account as soon as this command has ended.`
 

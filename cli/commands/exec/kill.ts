@@ -1,12 +1,13 @@
 /** `sandlot exec kill EXEC_ID`: a signal for a command's process group. */
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { describeEnd, type Ended } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { createRemote, type Remote, type Signal } from '../../exec/remote.ts'
 import { selectSession } from '../../session.ts'
+import { execEndFields } from '../../shapes.ts'
 
 interface Options {
   signal: string
@@ -29,13 +30,18 @@ Signals the whole process group; TERM is followed by KILL after 2 s. Prints how 
 is still running. Exits 3 when there is no such command, 5 when it has ended already.
 \`sandlot exec -- kill\` runs the program kill.`,
     )
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    const execId = readExecId(args, 'kill')
-    const signal = readSignal(options.signal)
-    const remote = createRemote(api, await selectSession(settings, api))
-    const ended = await stop(remote, execId, signal)
-    output.result(ended, `${execId} ${describeEnd(ended)}\n`)
-  })
+  addExamples(command, 'sandlot exec kill exec_01kx…', 'sandlot exec kill --signal INT exec_01kx…')
+  handleWith<Options>(
+    command,
+    async ({ args, options, settings, api, output }) => {
+      const execId = readExecId(args, 'kill')
+      const signal = readSignal(options.signal)
+      const remote = createRemote(api, await selectSession(settings, api))
+      const ended = await stop(remote, execId, signal)
+      output.result(ended, `${execId} ${describeEnd(ended)}\n`)
+    },
+    { json: { fields: execEndFields } },
+  )
 }
 
 /** Which of them there are, the service knows. */

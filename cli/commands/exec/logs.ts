@@ -1,5 +1,5 @@
 /** `sandlot exec logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
-import { addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
 import { exitCodes } from '../../errors.ts'
 import { type Ended, isGone, sayEnd } from '../../exec/ending.ts'
 import { bytesOf, type Place, placeOf } from '../../exec/events.ts'
@@ -8,6 +8,7 @@ import { readAll } from '../../exec/follow.ts'
 import { print, sayMissing } from '../../exec/print.ts'
 import { createRemote, type Remote } from '../../exec/remote.ts'
 import { selectSession } from '../../session.ts'
+import { execFields } from '../../shapes.ts'
 
 interface Options {
   follow?: boolean
@@ -24,16 +25,21 @@ export const define: Define = (command) => {
 Exits 0 when the output was printed, however the command ended. What is no longer kept is counted on stderr.
 With --json, the result so far as one object; with -f too, the result at its end.`,
     )
-  handleWith<Options>(command, async (invocation) => {
-    const { args, options, settings, api, output } = invocation
-    const execId = readExecId(args, 'logs')
-    const remote = createRemote(api, await selectSession(settings, api))
-    const result = await remote.get(execId)
-    if (output.json && !options.follow) return output.result(result, '')
-    const ended = await printOutput(invocation, remote, result)
-    if (output.json) return output.result(await remote.get(execId), '')
-    if (ended) sayEnd(ended, output.note)
-  })
+  addExamples(command, 'sandlot exec logs exec_01kx…', 'sandlot exec logs -f exec_01kx… | less')
+  handleWith<Options>(
+    command,
+    async (invocation) => {
+      const { args, options, settings, api, output } = invocation
+      const execId = readExecId(args, 'logs')
+      const remote = createRemote(api, await selectSession(settings, api))
+      const result = await remote.get(execId)
+      if (output.json && !options.follow) return output.result(result, '')
+      const ended = await printOutput(invocation, remote, result)
+      if (output.json) return output.result(await remote.get(execId), '')
+      if (ended) sayEnd(ended, output.note)
+    },
+    { json: { fields: execFields } },
+  )
 }
 
 /** @returns how it ended, if it has */

@@ -1,8 +1,9 @@
 /** `sandlot exec ls`: the commands of a session, newest first. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
-import { table } from '../../output.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { readCount } from '../../parse.ts'
 import { selectSession } from '../../session.ts'
+import { execSummaryFields } from '../../shapes.ts'
+import { showTime } from '../../times.ts'
 
 interface Options {
   limit: string
@@ -14,20 +15,25 @@ export const define: Define = (command) => {
     .option('--limit <count>', 'at most so many, up to 100', '100')
     .option('--cursor <cursor>', 'go on where the page before ended')
     .addHelpText('after', '\n`sandlot exec -- ls` runs the program ls.')
-  handleWith<Options>(command, async ({ options, settings, api, output }) => {
-    const limit = readCount(options.limit, '--limit')
-    const id = await selectSession(settings, api)
-    const page = await api.call('listExecs', { params: { id }, query: { limit, cursor: options.cursor } })
-    const rows = page.data.map((exec) => [
-      exec.id,
-      exec.status,
-      exec.signal ?? String(exec.exit_code ?? ''),
-      exec.started_at,
-      (exec.duration_ms / 1000).toFixed(3),
-      exec.command,
-    ])
-    output.result(page, table(['ID', 'STATUS', 'EXIT', 'STARTED', 'SECONDS', 'COMMAND'], rows))
-    if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
-    output.aside('These are commands of the session; `sandlot exec -- ls` runs the program ls.')
-  })
+  addExamples(command, 'sandlot exec ls', 'sandlot exec ls --json=id,status,command')
+  handleWith<Options>(
+    command,
+    async ({ options, settings, api, output }) => {
+      const limit = readCount(options.limit, '--limit')
+      const id = await selectSession(settings, api)
+      const page = await api.call('listExecs', { params: { id }, query: { limit, cursor: options.cursor } })
+      const rows = page.data.map((exec) => [
+        exec.id,
+        exec.status,
+        exec.signal ?? String(exec.exit_code ?? ''),
+        showTime(exec.started_at),
+        (exec.duration_ms / 1000).toFixed(3),
+        exec.command,
+      ])
+      output.list(page, ['ID', 'STATUS', 'EXIT', 'STARTED', 'SECONDS', 'COMMAND'], rows)
+      if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
+      output.aside('These are commands of the session; `sandlot exec -- ls` runs the program ls.')
+    },
+    { json: { fields: execSummaryFields } },
+  )
 }

@@ -1,9 +1,10 @@
 /** `sandlot files create PATH`: writes a file, from an option, a local file or stdin. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../input.ts'
 import { printable } from '../../output.ts'
 import { selectSession } from '../../session.ts'
+import { createdFileFields } from '../../shapes.ts'
 
 interface Options {
   content?: string
@@ -22,23 +23,33 @@ export const define: Define = (command) => {
     .option('--overwrite', 'replace a file that is there')
     .option('--mode <mode>', 'permissions in octal, such as 755')
     .addHelpText('after', '\nWithout --content and --from, the content is what is piped in.')
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    await settings.baseUrl()
-    await settings.apiKey()
-    const content = await readContent(options, output.note)
-    const id = await selectSession(settings, api)
-    const created = await api.call('createFile', {
-      params: { id },
-      body: {
-        path: args[0]!,
-        ...content,
-        ...(options.mode !== undefined && { mode: options.mode }),
-        ...(options.overwrite && { overwrite: true }),
-      },
-    })
-    output.result(created, `${printable(created.path)}\n`)
-    output.aside(`${created.size} bytes written.`)
-  })
+  addExamples(
+    command,
+    "sandlot files create notes.txt --content 'to do'",
+    'sandlot files create src/main.py --from main.py --overwrite',
+    'generate | sandlot files create data.json',
+  )
+  handleWith<Options>(
+    command,
+    async ({ args, options, settings, api, output }) => {
+      await settings.baseUrl()
+      await settings.apiKey()
+      const content = await readContent(options, output.note)
+      const id = await selectSession(settings, api)
+      const created = await api.call('createFile', {
+        params: { id },
+        body: {
+          path: args[0]!,
+          ...content,
+          ...(options.mode !== undefined && { mode: options.mode }),
+          ...(options.overwrite && { overwrite: true }),
+        },
+      })
+      output.result(created, `${printable(created.path)}\n`)
+      output.aside(`${created.size} bytes written.`)
+    },
+    { json: { fields: createdFileFields } },
+  )
 }
 
 async function readContent(options: Options, note: (text: string) => void) {

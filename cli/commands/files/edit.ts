@@ -1,9 +1,10 @@
 /** `sandlot files edit PATH`: replaces exact text, or opens the file in an editor. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { decodeUtf8, readLocalFile } from '../../input.ts'
 import { printable } from '../../output.ts'
 import { selectSession } from '../../session.ts'
+import { editedFileFields } from '../../shapes.ts'
 
 interface Options {
   old?: string
@@ -29,27 +30,42 @@ export const define: Define = (command) => {
       'after',
       '\nWithout any of these the file opens in $VISUAL or $EDITOR, and a diff is printed.',
     )
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    const path = args[0]!
-    const { old, new: other } = await readTexts(options)
-    if (old === undefined || other === undefined) {
-      const { editByHand } = await import('../../editor.ts')
-      return await editByHand({ api, id: await selectSession(settings, api), path, settings, output })
-    }
-    const id = await selectSession(settings, api)
-    const edited = await api.call('editFile', {
-      params: { id },
-      body: {
-        path,
-        old,
-        new: other,
-        ...((options.all || options.replaceAll) && { replace_all: true }),
-        ...(options.ifMatch !== undefined && { if_match: options.ifMatch }),
-      },
-    })
-    output.result(edited, `${printable(edited.path)}\n`)
-    output.aside(`${edited.replacements} replaced.`)
-  })
+  addExamples(
+    command,
+    "sandlot files edit app.conf --old 'debug = false' --new 'debug = true'",
+    'sandlot files edit app.conf',
+  )
+  handleWith<Options>(
+    command,
+    async ({ args, options, settings, api, output, ask }) => {
+      const path = args[0]!
+      const { old, new: other } = await readTexts(options)
+      if (old === undefined || other === undefined) {
+        if (!ask.isPossible()) {
+          throw new CliError(
+            'usage',
+            'No editor opens off a terminal or with --no-input: pass --old and --new.',
+          )
+        }
+        const { editByHand } = await import('../../editor.ts')
+        return await editByHand({ api, id: await selectSession(settings, api), path, settings, output })
+      }
+      const id = await selectSession(settings, api)
+      const edited = await api.call('editFile', {
+        params: { id },
+        body: {
+          path,
+          old,
+          new: other,
+          ...((options.all || options.replaceAll) && { replace_all: true }),
+          ...(options.ifMatch !== undefined && { if_match: options.ifMatch }),
+        },
+      })
+      output.result(edited, `${printable(edited.path)}\n`)
+      output.aside(`${edited.replacements} replaced.`)
+    },
+    { json: { fields: editedFileFields } },
+  )
 }
 
 async function readTexts(options: Options): Promise<{ old?: string; new?: string }> {

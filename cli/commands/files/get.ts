@@ -5,10 +5,11 @@ import { basename, join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from '../../api.ts'
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { ConnectionError } from '../../http.ts'
-import { printable } from '../../output.ts'
+import { type Output, printable } from '../../output.ts'
+import { noProgress, showTransfer } from '../../progress.ts'
 import { selectSession } from '../../session.ts'
 
 /** How often a transfer that broke off begins again. */
@@ -18,24 +19,41 @@ export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<path>', 'relative to /workspace, or absolute')
     .argument('[local]', 'a file or folder of this machine, - for stdout; by default the same name here')
-  handleWith(command, async ({ args, settings, api, output }) => {
+  addExamples(
+    command,
+    'sandlot files get build/report.pdf',
+    'sandlot files get data.tar backups/',
+    'sandlot files get data.tar - | tar t',
+  )
+  const handle = async ({ args, settings, api, output }: Invocation<object>) => {
     const [path = '', given = '.'] = args
     const id = await selectSession(settings, api)
-    if (given === '-') return void (await receive(api, id, path, () => process.stdout))
+    const source = { api, id, path, output }
+    if (given === '-') return void (await receive(source, toStdout))
     const local = isFolder(given) ? join(given, basename(path)) : given
-    const facts = await save(api, id, path, local)
+    const facts = await save(source, local)
     output.result({ path, local, ...facts }, `${printable(local)}\n`)
     output.aside(`${facts.size} bytes.`)
-  })
+  }
+  handleWith(command, handle, { json: { fields: ['path', 'local', 'size', 'sha256'] } })
 }
 
+interface Source {
+  api: Api
+  id: string
+  path: string
+  output: Output
+}
+
+const toStdout = () => process.stdout
+
 /** Whole, or not at all. */
-async function save(api: Api, id: string, path: string, local: string) {
+async function save(source: Source, local: string) {
   const part = `${local}.${process.pid}.part`
   try {
     for (let attempt = 1; ; attempt++) {
       try {
-        const facts = await receive(api, id, path, () => createWriteStream(part))
+        const facts = await receive(source, () => createWriteStream(part))
         renameSync(part, local)
         return facts
       } catch (error) {
@@ -50,9 +68,13 @@ async function save(api: Api, id: string, path: string, local: string) {
 }
 
 /** @throws {ConnectionError} when it did not come whole */
-async function receive(api: Api, id: string, path: string, open: () => Writable) {
+async function receive({ api, id, path, output }: Source, open: () => Writable) {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
   const hash = createHash('sha256')
+  const whole = Number(response.headers['content-length'] ?? 0)
+  // Two writers on one terminal would write over each other.
+  using progress = open === toStdout && process.stdout.isTTY ? noProgress : output.progress(path)
+  const started = performance.now()
   let size = 0
   let broken: unknown
   async function* counted(source: Readable) {
@@ -60,6 +82,7 @@ async function receive(api: Api, id: string, path: string, open: () => Writable)
       for await (const chunk of source as AsyncIterable<Buffer>) {
         hash.update(chunk)
         size += chunk.length
+        progress.say(`${path}  ${showTransfer(size, whole, (performance.now() - started) / 1000)}`)
         yield chunk
       }
     } catch (error) {

@@ -1,8 +1,9 @@
 /** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { exitCodes } from '../../errors.ts'
 import { printable } from '../../output.ts'
 import { selectSession } from '../../session.ts'
+import { matchFields } from '../../shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
 interface Options {
@@ -19,23 +20,32 @@ export const define: Define = (command, exitWith) => {
     .option('-i, --ignore-case', 'capital or small, all the same')
     .option('-F, --fixed', 'the pattern is plain text')
     .addHelpText('after', '\nExit code 1 when nothing matches. Files that are no text are named on stderr.')
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    const id = await selectSession(settings, api)
-    const [pattern, path] = args
-    const query = {
-      pattern: pattern!,
-      ...(path !== undefined && { path }),
-      ...(options.include !== undefined && { include: options.include }),
-      ...(options.ignoreCase && { ignore_case: 'true' as const }),
-      ...(options.fixed && { fixed: 'true' as const }),
-    }
-    const found = await api.call('grepFiles', { params: { id }, query })
-    const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
-      line(nameBytes(path, path_base64), `:${number}:`, process.stdout.isTTY ? printable(text) : text),
-    )
-    output.result(found, Buffer.concat(lines))
-    for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
-    if (found.truncated) output.note(saysCut(`${found.matches.length} lines`))
-    if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
-  })
+  addExamples(
+    command,
+    "sandlot files grep 'TODO|FIXME' src",
+    "sandlot files grep -F 'a.b' --include '*.ts' --json=path,line",
+  )
+  handleWith<Options>(
+    command,
+    async ({ args, options, settings, api, output }) => {
+      const id = await selectSession(settings, api)
+      const [pattern, path] = args
+      const query = {
+        pattern: pattern!,
+        ...(path !== undefined && { path }),
+        ...(options.include !== undefined && { include: options.include }),
+        ...(options.ignoreCase && { ignore_case: 'true' as const }),
+        ...(options.fixed && { fixed: 'true' as const }),
+      }
+      const found = await api.call('grepFiles', { params: { id }, query })
+      const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
+        line(nameBytes(path, path_base64), `:${number}:`, process.stdout.isTTY ? printable(text) : text),
+      )
+      output.result(found, Buffer.concat(lines))
+      for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
+      if (found.truncated) output.note(saysCut(`${found.matches.length} lines`))
+      if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
+    },
+    { json: { fields: matchFields, list: 'matches' } },
+  )
 }

@@ -1,7 +1,8 @@
 /** `sandlot files ls [PATH]`: what is in a folder. */
 import type { FileEntry } from '../../../shared/contract/files.ts'
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { selectSession } from '../../session.ts'
+import { fileEntryFields } from '../../shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
 interface Options {
@@ -12,14 +13,22 @@ export const define: Define = (command) => {
   addSessionOption(command)
     .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
     .option('-l, --long', 'with type and mode, size, time of change, and where links lead')
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    const id = await selectSession(settings, api)
-    const [path] = args
-    const listed = await api.call('listFiles', { params: { id }, query: path === undefined ? {} : { path } })
-    const show = options.long ? longLine(listed.entries) : shortLine
-    output.result(listed, Buffer.concat(listed.entries.map(show)))
-    if (listed.truncated) output.note(saysCut(`${listed.entries.length} entries`))
-  })
+  addExamples(command, 'sandlot files ls', 'sandlot files ls -l /etc', 'sandlot files ls --json=name,size')
+  handleWith<Options>(
+    command,
+    async ({ args, options, settings, api, output }) => {
+      const id = await selectSession(settings, api)
+      const [path] = args
+      const listed = await api.call('listFiles', {
+        params: { id },
+        query: path === undefined ? {} : { path },
+      })
+      const show = options.long ? longLine(listed.entries) : shortLine
+      output.result(listed, Buffer.concat(listed.entries.map(show)))
+      if (listed.truncated) output.note(saysCut(`${listed.entries.length} entries`))
+    },
+    { json: { fields: fileEntryFields, list: 'entries' } },
+  )
 }
 
 const shortLine = ({ name, name_base64 }: FileEntry) => line(nameBytes(name, name_base64))

@@ -1,10 +1,12 @@
 /** `sandlot files put LOCAL PATH`: a file of any size, from this machine. */
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { printable } from '../../output.ts'
+import { type Progress, showTransfer } from '../../progress.ts'
 import { selectSession } from '../../session.ts'
+import { createdFileFields } from '../../shapes.ts'
 
 interface Options {
   mode?: string
@@ -22,11 +24,18 @@ export const define: Define = (command) => {
     .option('--mode <mode>', 'permissions in octal, such as 755')
     .option('--no-overwrite', 'refuse when there is a file already')
     .option('--if-match <sha256>', 'refuse unless this is the file that is there')
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+  addExamples(
+    command,
+    'sandlot files put data.tar data.tar',
+    'sandlot files put run.sh bin/ --mode 755',
+    'tar c src | sandlot files put - src.tar',
+  )
+  const handle = async ({ args, options, settings, api, output }: Invocation<Options>) => {
     const [local = '', target = ''] = args
     const bytes = local === '-' ? onlyOnce(process.stdin) : fileBytes(local)
     const path = target.endsWith('/') && local !== '-' ? `${target}${basename(local)}` : target
     const id = await selectSession(settings, api)
+    using progress = output.progress(path)
     const created = await api.call('writeRawFile', {
       params: { id },
       query: {
@@ -35,13 +44,38 @@ export const define: Define = (command) => {
         ...(!options.overwrite && { overwrite: 'false' as const }),
       },
       ...(options.ifMatch !== undefined && { headers: { 'if-match': `"${options.ifMatch}"` } }),
-      bytes,
+      bytes: counting(bytes, path, sizeOf(local), progress),
       timeoutMs,
     })
     output.result(created, `${printable(created.path)}\n`)
     output.aside(`${created.size} bytes written.`)
-  })
+  }
+  handleWith<Options>(command, handle, { json: { fields: createdFileFields } })
 }
+
+/** Undefined for what is no file, whose end is not known before. */
+function sizeOf(local: string): number | undefined {
+  const stat = local === '-' ? undefined : statSync(local, { throwIfNoEntry: false })
+  return stat?.isFile() ? stat.size : undefined
+}
+
+/** The bytes, and how far they have got. */
+const counting = (
+  bytes: AsyncIterable<Uint8Array>,
+  path: string,
+  whole: number | undefined,
+  progress: Progress,
+): AsyncIterable<Uint8Array> => ({
+  async *[Symbol.asyncIterator]() {
+    const started = performance.now()
+    let size = 0
+    for await (const chunk of bytes) {
+      yield chunk
+      size += chunk.length
+      progress.say(`${path}  ${showTransfer(size, whole, (performance.now() - started) / 1000)}`)
+    }
+  },
+})
 
 /** Read anew for each try. */
 function fileBytes(path: string): AsyncIterable<Uint8Array> {

@@ -1,22 +1,38 @@
 /** `sandlot files view PATH`: a file's bytes on stdout. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { readLines } from '../../parse.ts'
 import { selectSession } from '../../session.ts'
+import { fileViewFields } from '../../shapes.ts'
 
 interface Options {
   lines?: string
+  reveal?: boolean
 }
 
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<path>', 'relative to /workspace, or absolute')
     .option('--lines <first:last>', 'some lines alone, such as 3:7, 3:, :7 or 3')
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    const lines = options.lines === undefined ? {} : readLines(options.lines)
-    const id = await selectSession(settings, api)
-    const file = await api.call('viewFile', { params: { id }, query: { path: args[0]!, ...lines } })
-    output.result(file, Buffer.from(file.content, file.encoding))
-    if (file.truncated)
-      output.note(`sandlot: the file was cut: it has ${file.size} bytes. --lines shows other parts.`)
-  })
+    .option('--reveal', 'secrets as they are, not as [secret NAME]')
+  addExamples(
+    command,
+    'sandlot files view notes.txt',
+    'sandlot files view app.log --lines 100:120',
+    'sandlot files view notes.txt --json=sha256,size',
+  )
+  handleWith<Options>(
+    command,
+    async ({ args, options, settings, api, output }) => {
+      const lines = options.lines === undefined ? {} : readLines(options.lines)
+      const id = await selectSession(settings, api)
+      const file = await api.call('viewFile', {
+        params: { id },
+        query: { path: args[0]!, ...lines, ...(options.reveal && { reveal: 'true' as const }) },
+      })
+      output.result(file, Buffer.from(file.content, file.encoding))
+      if (file.truncated)
+        output.note(`sandlot: the file was cut: it has ${file.size} bytes. --lines shows other parts.`)
+    },
+    { json: { fields: fileViewFields } },
+  )
 }

@@ -1,23 +1,31 @@
 /** `sandlot mcp doctor [TARGET]`: whether what an MCP client's settings name does its work. */
-import { type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError, describeError, exitCodes } from '../../errors.ts'
+import { Argument, Option } from 'commander'
+import { startChecks } from '../../checks.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { CliError, exitCodes } from '../../errors.ts'
 import { connect } from '../../mcp/connection.ts'
 import { examine, type Peer, reachPeer, startPeer } from '../../mcp/doctor.ts'
 import { fileOf, findSpots, findTarget, read, type Spot } from '../../mcp/entries.ts'
-import type { Settings } from '../../settings.ts'
+import { type Scope, scopes, targets } from '../../mcp/targets.ts'
 
 interface Options {
-  scope?: string
+  scope?: Scope
   name: string
 }
 
 export const define: Define = (command, exitWith) => {
   command
-    .argument('[target]', 'a client; by default all those that have the server in their settings')
-    .option('--scope <scope>', 'project or user; by default both')
+    .addArgument(
+      new Argument(
+        '[target]',
+        'a client; by default all those that have the server in their settings',
+      ).choices(Object.keys(targets)),
+    )
+    .addOption(new Option('--scope <scope>', 'by default both').choices(scopes))
     .option('--name <name>', 'what the server is called there', 'sandlot')
+  addExamples(command, 'sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project')
   handleWith<Options>(command, async (invocation) => {
-    const { settings, output } = invocation
+    const { output } = invocation
     const spots = await chooseSpots(invocation)
     if (spots.length === 0) {
       throw new CliError('failed', 'No MCP client here has the server in its settings.', {
@@ -25,7 +33,7 @@ export const define: Define = (command, exitWith) => {
       })
     }
     const results = []
-    for (const { entry, ...spot } of spots) results.push(await examineOne(settings, spot, entry, output.note))
+    for (const { entry, ...spot } of spots) results.push(await examineOne(invocation, spot, entry))
     const text = results.map(({ file, problem }) => `${file}: ${problem ?? 'works'}\n`).join('')
     output.result({ data: results }, text)
     exitWith(results.every(({ problem }) => problem === null) ? exitCodes.done : exitCodes.failed)
@@ -34,9 +42,6 @@ export const define: Define = (command, exitWith) => {
 
 async function chooseSpots({ args, options, settings }: Invocation<Options>) {
   const { scope } = options
-  if (scope !== undefined && scope !== 'project' && scope !== 'user') {
-    throw new CliError('usage', `--scope ${JSON.stringify(scope)} is neither project nor user.`)
-  }
   const [target] = args
   const places = settings.places()
   if (target !== undefined) findTarget(target, scope ?? 'user')
@@ -52,25 +57,31 @@ async function chooseSpots({ args, options, settings }: Invocation<Options>) {
   })
 }
 
-async function examineOne(settings: Settings, spot: Spot, entry: unknown, note: (text: string) => void) {
+async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: unknown) {
+  const { note } = invocation.output
   note(`${spot.target} (${spot.scope}): ${spot.file}`)
-  try {
-    await using peer = await open(settings, entry)
-    await examine(peer, (step) => note(`  ok  ${step}`))
-    return { ...spot, problem: null }
-  } catch (error) {
-    const { message, hint } = describeError(error)
-    return { ...spot, problem: [message, hint].filter((text) => text !== undefined).join(' ') }
+  const checks = startChecks(note)
+  let peer: Peer | undefined
+  await checks.check('start', async () => {
+    peer = await open(invocation, entry)
+    return 'started'
+  })
+  if (peer !== undefined) {
+    await using server = peer
+    await examine(server, checks)
   }
+  const failed = checks.done.find(({ ok }) => !ok)
+  const problem = failed && [failed.detail, failed.next].filter((text) => text !== null).join(' ')
+  return { ...spot, problem: problem ?? null, checks: checks.done }
 }
 
 /** Whichever way the client's shape names it. */
-async function open(settings: Settings, entry: unknown): Promise<Peer> {
+async function open({ settings, trace }: Invocation<Options>, entry: unknown): Promise<Peer> {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = entry as Record<string, unknown>
   const address = url ?? httpUrl ?? serverUrl
   if (typeof address === 'string') {
     const own = await settings.baseUrl()
-    if (address.startsWith(`${own}/`)) return reachPeer(connect(settings))
+    if (address.startsWith(`${own}/`)) return reachPeer(connect(settings, trace))
     throw new CliError('failed', `It points to ${address}, and the saved address is ${own}.`)
   }
   const [program, ...given] = [command, args].flat() as string[]

@@ -1,6 +1,7 @@
 /** `sandlot mcp init [TARGET]`: our server in the settings of an MCP client, and nothing else there touched. */
+import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
-import { type Define, handleWith, type Invocation } from '../../command.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
 import { CliError, exitCodes } from '../../errors.ts'
 import { diff } from '../../mcp/diff.ts'
 import {
@@ -15,12 +16,12 @@ import {
   thisServer,
 } from '../../mcp/entries.ts'
 import { writeSettings } from '../../mcp/settings-file.ts'
-import { type Entry, type Scope, type Server, targets } from '../../mcp/targets.ts'
+import { type Entry, type Scope, type Server, scopes, targets } from '../../mcp/targets.ts'
 import { table } from '../../output.ts'
 import type { Settings } from '../../settings.ts'
 
 interface Options {
-  scope: string
+  scope: Scope
   name: string
   portable?: boolean
   http?: boolean
@@ -32,8 +33,12 @@ interface Options {
 
 export const define: Define = (command, exitWith) => {
   command
-    .argument('[target]', Object.keys(targets).join(', '))
-    .option('--scope <scope>', 'project (this folder) or user', 'user')
+    .addArgument(new Argument('[target]', 'the client').choices(Object.keys(targets)))
+    .addOption(
+      new Option('--scope <scope>', 'its settings in this folder, or those of the user')
+        .choices(scopes)
+        .default('user'),
+    )
     .option('--name <name>', 'what the server is called there', 'sandlot')
     .option('--portable', 'name the bare command, for a file that others share')
     .option('--http', 'point to /v1/mcp of the service instead of the local server')
@@ -48,6 +53,13 @@ Without a target it lists the clients it finds here. Comments, order and all oth
 they are, and its former text is kept beside it, in FILE.sandlot-backup. The API key is never written: the
 local server reads the saved one, and with --http the client takes it from SANDLOT_API_KEY.`,
     )
+  addExamples(
+    command,
+    'sandlot mcp init',
+    'sandlot mcp init claude-code --scope project --portable',
+    'sandlot mcp init cursor --dry-run',
+    'sandlot mcp init codex --profile work',
+  )
   handleWith<Options>(command, async (invocation) => {
     const [target] = invocation.args
     if (target === undefined) return list(invocation)
@@ -56,7 +68,7 @@ local server reads the saved one, and with --http the client takes it from SANDL
 }
 
 async function init({ options, settings, output }: Invocation<Options>, target: string): Promise<number> {
-  const scope = readScope(options.scope)
+  const { scope } = options
   const known = findTarget(target, scope)
   const spot: Spot = {
     target,
@@ -104,11 +116,6 @@ async function init({ options, settings, output }: Invocation<Options>, target: 
   return exitCodes.done
 }
 
-function readScope(text: string): Scope {
-  if (text === 'project' || text === 'user') return text
-  throw new CliError('usage', `--scope ${JSON.stringify(text)} is neither project nor user.`)
-}
-
 /** Names that every client takes. */
 function readName(text: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) return text
@@ -116,7 +123,7 @@ function readName(text: string): string {
 }
 
 async function chooseServer(settings: Settings, { http, portable }: Options): Promise<Server> {
-  if (!http) return thisServer(portable === true)
+  if (!http) return thisServer(portable === true, settings.profile)
   return { url: `${await settings.baseUrl()}${routes.callMcp.path}` }
 }
 
@@ -127,7 +134,7 @@ async function sayWhatIsMissing(
 ): Promise<void> {
   if (options.http) return output.note(`${title} must find the API key in SANDLOT_API_KEY when it starts.`)
   const [url, key] = [await settings.find('url'), await settings.find('apiKey')]
-  if (url?.source === settings.file && key?.source === settings.file) return
+  if (url?.source === settings.place && key?.source === settings.place) return
   output.note(
     `${title} may start the server without your environment, and address or key are not saved: \`sandlot config set-url\` and \`set-key\` save them.`,
   )
@@ -138,7 +145,7 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
   const spots = await Promise.all(
     findSpots(settings.places(), name).map(async (spot) => ({
       ...spot,
-      state: await stateOf(spot, options),
+      state: await stateOf(spot, options, settings.profile),
     })),
   )
   if (spots.length === 0)
@@ -147,9 +154,9 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
   output.result({ data: spots }, rows.length === 0 ? '' : table(['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows))
 }
 
-async function stateOf(spot: Spot, { portable }: Options): Promise<string> {
+async function stateOf(spot: Spot, { portable }: Options, profile: string | undefined): Promise<string> {
   const known = targets[spot.target]!
-  const entry = known.entry(thisServer(portable === true)) as Entry
+  const entry = known.entry(thisServer(portable === true, profile)) as Entry
   try {
     const found = await read(spot)
     return found === undefined ? 'missing' : isCurrent(known, found, entry) ? 'current' : 'different'

@@ -1,5 +1,5 @@
 /** `sandlot mcp serve`: the tools of /v1/mcp for an agent that starts its servers itself. */
-import { type Define, handleWith } from '../../command.ts'
+import { addExamples, type Define, handleWith } from '../../command.ts'
 import { bridge } from '../../mcp/bridge.ts'
 import { connect } from '../../mcp/connection.ts'
 
@@ -10,9 +10,10 @@ export const define: Define = (command) => {
 Speaks the Model Context Protocol on stdin and stdout until stdin ends, with the saved address and API key.
 An MCP client starts it; \`sandlot mcp init\` tells it to.`,
   )
-  handleWith(command, async ({ settings }) => {
+  addExamples(command, 'sandlot mcp serve')
+  handleWith(command, async ({ settings, trace }) => {
     // A client that is gone reads nothing any more: what still runs for it ends with us.
     process.stdout.once('error', () => process.exit())
-    await bridge(connect(settings), process.stdin, (line) => process.stdout.write(line))
+    await bridge(connect(settings, trace), process.stdin, (line) => process.stdout.write(line))
   })
 }

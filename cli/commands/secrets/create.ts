@@ -1,8 +1,8 @@
 /** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
 import { CliError } from '../../errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../input.ts'
-import { askHidden } from '../../prompt.ts'
+import { secretFields } from '../../shapes.ts'
 
 interface Options {
   fromFile?: string
@@ -14,10 +14,17 @@ export const define: Define = (command) => {
     .argument('<name>', 'the environment variable that commands find it in')
     .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
     .addHelpText('after', notes)
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
+  addExamples(
+    command,
+    'sandlot secrets create API_TOKEN',
+    'pass show token | sandlot secrets create API_TOKEN',
+    'sandlot secrets create TLS_KEY --from-file key.pem --session sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
+  )
+  const handle = async (invocation: Invocation<Options>) => {
+    const { args, options, settings, api, output } = invocation
     await settings.baseUrl()
     await settings.apiKey()
-    const value = await readValue(options, output.note)
+    const value = await readValue(invocation)
     const name = args[0]!
     const { session: sandbox_id } = options
     const secret = await api.call('createSecret', {
@@ -25,17 +32,18 @@ export const define: Define = (command) => {
     })
     output.result(secret, `${secret.name}\n`)
     output.aside('Commands that start from now on have it.')
-  })
+  }
+  handleWith<Options>(command, handle, { json: { fields: secretFields } })
 }
 
 const notes = `
 Without --from-file the value is what is piped in, less one new line at its end; else it is asked for, hidden.
 It replaces the value of before.`
 
-async function readValue({ fromFile }: Options, note: (text: string) => void): Promise<string> {
-  if (fromFile === undefined && !hasPipedInput()) return askHidden('Value', '--from-file, or pipe it in')
+async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {
+  if (fromFile === undefined && !hasPipedInput()) return ask.hidden('Value', '--from-file, or pipe it in')
   const isFile = fromFile !== undefined && fromFile !== '-'
-  const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(note))
+  const text = decodeUtf8(isFile ? await readLocalFile(fromFile) : await readInput(output.note))
   if (text === undefined) throw new CliError('usage', 'The value is not UTF-8 text.')
   return fromFile === undefined ? text.replace(/\r?\n$/, '') : text
 }

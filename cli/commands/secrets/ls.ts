@@ -1,7 +1,8 @@
 /** `sandlot secrets ls`: the names of secrets, never their values. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
-import { table } from '../../output.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 import { readCount } from '../../parse.ts'
+import { secretFields } from '../../shapes.ts'
+import { showTime } from '../../times.ts'
 
 interface Options {
   session?: string
@@ -13,12 +14,21 @@ export const define: Define = (command) => {
   addSessionOption(command, 'those of this session alone')
     .option('--limit <count>', 'at most so many, up to 100', '100')
     .option('--cursor <cursor>', 'go on where the page before ended')
-  handleWith<Options>(command, async ({ options, api, output }) => {
-    const limit = readCount(options.limit, '--limit')
-    const { session: sandbox_id, cursor } = options
-    const page = await api.call('listSecrets', { query: { limit, cursor, sandbox_id } })
-    const rows = page.data.map(({ name, sandbox_id, created_at }) => [name, sandbox_id ?? 'all', created_at])
-    output.result(page, table(['NAME', 'SESSION', 'SET AT'], rows))
-    if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
-  })
+  addExamples(command, 'sandlot secrets ls', 'sandlot secrets ls --json=name,created_at')
+  handleWith<Options>(
+    command,
+    async ({ options, api, output }) => {
+      const limit = readCount(options.limit, '--limit')
+      const { session: sandbox_id, cursor } = options
+      const page = await api.call('listSecrets', { query: { limit, cursor, sandbox_id } })
+      const rows = page.data.map(({ name, sandbox_id, created_at }) => [
+        name,
+        sandbox_id ?? 'all',
+        showTime(created_at),
+      ])
+      output.list(page, ['NAME', 'SESSION', 'SET AT'], rows)
+      if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
+    },
+    { json: { fields: secretFields } },
+  )
 }

@@ -1,5 +1,5 @@
 /** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
 
 interface Options {
   session?: string
@@ -10,11 +10,17 @@ export const define: Define = (command) => {
     '<name>',
     'as `sandlot secrets ls` shows it',
   )
-  handleWith<Options>(command, async ({ args, options, api, output }) => {
-    const name = args[0]!
-    const { session: sandbox_id } = options
-    await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
-    output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
-    output.aside('Commands that run already keep it.')
-  })
+  addExamples(command, 'sandlot secrets rm API_TOKEN')
+  const json = { fields: ['name', 'sandbox_id', 'deleted'] }
+  handleWith<Options>(
+    command,
+    async ({ args, options, api, output }) => {
+      const name = args[0]!
+      const { session: sandbox_id } = options
+      await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
+      output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
+      output.aside('Commands that run already keep it.')
+    },
+    { json },
+  )
 }

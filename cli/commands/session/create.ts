@@ -1,8 +1,13 @@
-/** `sandlot session create`: a new session; its id on stdout. */
+/** `sandlot session create`: a new session; its id on stdout. With --rm one for a single command. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
-import { collect, type Define, handleWith } from '../../command.ts'
+import type { Reply, Request } from '../../api.ts'
+import { addExamples, collect, type Define, handleWith, type Invocation } from '../../command.ts'
+import { CliError } from '../../errors.ts'
+import { ConnectionError } from '../../http.ts'
 import { readDuration, readPairs } from '../../parse.ts'
+import { execFields, sandboxFields } from '../../shapes.ts'
+import { showTime } from '../../times.ts'
 
 interface Options {
   image?: string
@@ -10,38 +15,117 @@ interface Options {
   ttl?: string
   metadata?: string[]
   env?: string[]
+  idempotencyKey?: string
   async?: boolean
+  wait?: boolean
+  rm?: boolean
 }
 
-export const define: Define = (command) => {
+export const define: Define = (command, exitWith) => {
   command
+    .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
+    .argument('[command...]')
+    .passThroughOptions()
     .option('--image <image>', "the image; the service's default without")
     .option('--name <name>', 'a name to know it by')
     .option('--ttl <duration>', 'how long it may live, such as 10m')
     .option('--metadata <name=value>', 'a label; may be given several times', collect)
     .option('--env <name=value>', 'a variable for its commands; may be given several times', collect)
     .option('--async', 'do not wait until it is ready')
-  handleWith<Options>(command, async ({ options, api, output }) => {
-    const { image, name, ttl } = options
-    const metadata = readPairs(options.metadata, '--metadata')
-    const env = readPairs(options.env, '--env')
-    const sandbox = await api.call('createSandbox', {
-      body: {
-        ...(image !== undefined && { image }),
-        ...(name !== undefined && { name }),
-        ...(metadata !== undefined && { metadata }),
-        ...(env !== undefined && { env }),
-        ...(ttl !== undefined && { ttl_seconds: Math.max(1, Math.round(readDuration(ttl, '--ttl') / 1000)) }),
-      },
-      headers: {
-        // A create whose answer is lost may be sent again, and makes one sandbox.
-        'idempotency-key': randomUUID(),
-        ...(options.async && { prefer: 'respond-async' }),
-      },
-      timeoutMs: limits.createWaitMs + 30_000,
-    })
-    output.result(sandbox, `${sandbox.id}\n`)
-    if (sandbox.ready_at === null) output.aside('It is still starting; its first command waits for it.')
-    output.aside(`It lives until ${sandbox.expires_at}. Next: sandlot exec -- uname -a`)
-  })
+    .option('--wait', 'when a quota or a rate limit is in the way, wait until it is not')
+    .option('--rm', 'run the command in it, then destroy it, whatever happens')
+    .option('--idempotency-key <key>', 'the same key and options, again within a day, give the same session')
+    .addHelpText('after', notes)
+  addExamples(
+    command,
+    'sandlot session create --name build --ttl 10m',
+    'id=$(sandlot session create --wait --quiet)',
+    'sandlot session create --rm -- python3 -c "print(6 * 7)"',
+    'tar c . | sandlot session create --rm --wait -- sh -c "tar x && make test"',
+  )
+  const shape = ({ rm }: Options) => ({ fields: rm ? ['sandbox_id', ...execFields] : sandboxFields })
+  const handle = async (invocation: Invocation<Options>) => {
+    const { args, options } = invocation
+    if (options.rm) {
+      if (args.length === 0) throw new CliError('usage', 'Give a command: session create --rm -- COMMAND.')
+      const { runOnce } = await import('./run-once.ts')
+      return exitWith(await runOnce(invocation, prepareCreate(invocation), args))
+    }
+    if (args.length > 0) throw new CliError('usage', 'A command goes with --rm.')
+    await create(invocation)
+  }
+  handleWith<Options>(command, handle, { json: shape })
+}
+
+const notes = `
+With --rm stdin, stdout, stderr and Ctrl-C are the command's, as with \`sandlot exec\`. The exit code is the
+command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what they do for exec.`
+
+async function create(invocation: Invocation<Options>): Promise<void> {
+  const { output } = invocation
+  const sandbox = await prepareCreate(invocation).make()
+  output.result(sandbox, `${sandbox.id}\n`)
+  if (sandbox.ready_at === null) output.aside('It is still starting; its first command waits for it.')
+  output.aside(`It ends ${showTime(sandbox.expires_at)}. Next: sandlot exec -- uname -a`)
+}
+
+export interface Creation {
+  /** Waits for it where that was asked for. @throws {CliError} */
+  make(): Promise<Reply<'createSandbox'>>
+  /** The one that was made; where the answer never came, asked for again: the same key makes no second. */
+  made(): Promise<Reply<'createSandbox'>>
+  /** Whether there may be one: not when the service has refused. */
+  mayHaveMade(): boolean
+}
+
+function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
+  const body = readBody(options)
+  // A create whose answer is lost may be sent again, and makes one sandbox.
+  const key = options.idempotencyKey ?? randomUUID()
+  let mayHaveMade = false
+  let made: Reply<'createSandbox'> | undefined
+  async function call(async: boolean): Promise<Reply<'createSandbox'>> {
+    mayHaveMade = true
+    try {
+      made = await api.call('createSandbox', {
+        body,
+        headers: { 'idempotency-key': key, ...(async && { prefer: 'respond-async' }) },
+        timeoutMs: limits.createWaitMs + 30_000,
+      })
+      return made
+    } catch (error) {
+      if (madeNone(error)) mayHaveMade = false
+      throw error
+    }
+  }
+  return {
+    async make() {
+      using progress = output.progress('creating a session')
+      const attempt = () => call(options.async === true)
+      if (!options.wait) return await attempt()
+      const { waitOut } = await import('../../waiting.ts')
+      return await waitOut(api, attempt, { note: output.note, say: progress.say })
+    },
+    made: async () => made ?? (await call(true)),
+    mayHaveMade: () => mayHaveMade,
+  }
+}
+
+/** A refusal, one that did not start, a service that was not reached. */
+function madeNone(error: unknown): boolean {
+  if (error instanceof ConnectionError) return !error.reached
+  if (!(error instanceof CliError)) return false
+  return error.code === 'sandbox_start_failed' || Number(error.details.status) < 500
+}
+
+function readBody({ image, name, ttl, ...options }: Options): NonNullable<Request<'createSandbox'>['body']> {
+  const metadata = readPairs(options.metadata, '--metadata')
+  const env = readPairs(options.env, '--env')
+  return {
+    ...(image !== undefined && { image }),
+    ...(name !== undefined && { name }),
+    ...(metadata !== undefined && { metadata }),
+    ...(env !== undefined && { env }),
+    ...(ttl !== undefined && { ttl_seconds: Math.max(1, Math.round(readDuration(ttl, '--ttl') / 1000)) }),
+  }
 }

@@ -1,8 +1,9 @@
 /** `sandlot session ls`: sessions, newest first. */
 import { Option } from 'commander'
-import { type Define, handleWith } from '../../command.ts'
-import { table } from '../../output.ts'
+import { addExamples, type Define, handleWith } from '../../command.ts'
 import { readCount } from '../../parse.ts'
+import { sandboxFields } from '../../shapes.ts'
+import { showTime } from '../../times.ts'
 
 interface Options {
   all?: boolean
@@ -17,24 +18,34 @@ export const define: Define = (command) => {
     .addOption(new Option('--state <state>').choices(['active', 'destroyed', 'all']).default('active'))
     .option('--limit <count>', 'at most so many, up to 100', '100')
     .option('--cursor <cursor>', 'go on where the page before ended')
-  handleWith<Options>(command, async ({ options, api, output }) => {
-    const page = await api.call('listSandboxes', {
-      query: {
-        state: options.all ? 'all' : options.state,
-        limit: readCount(options.limit, '--limit'),
-        cursor: options.cursor,
-      },
-    })
-    const rows = page.data.map(({ id, state, name, image, created_at, expires_at, destroyed_at }) => [
-      id,
-      state,
-      name ?? '',
-      image,
-      created_at,
-      destroyed_at ?? expires_at,
-    ])
-    output.result(page, table(['ID', 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows))
-    if (rows.length === 0) output.aside('No sessions. `sandlot session create` makes one.')
-    if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
-  })
+  addExamples(
+    command,
+    'sandlot session ls',
+    'sandlot session ls --all --json=id,state,destroy_reason',
+    'sandlot session ls --quiet',
+  )
+  handleWith<Options>(
+    command,
+    async ({ options, api, output }) => {
+      const page = await api.call('listSandboxes', {
+        query: {
+          state: options.all ? 'all' : options.state,
+          limit: readCount(options.limit, '--limit'),
+          cursor: options.cursor,
+        },
+      })
+      const rows = page.data.map(({ id, state, name, image, created_at, expires_at, destroyed_at }) => [
+        id,
+        state,
+        name ?? '',
+        image,
+        showTime(created_at),
+        showTime(destroyed_at ?? expires_at),
+      ])
+      output.list(page, ['ID', 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows)
+      if (rows.length === 0) output.aside('No sessions. `sandlot session create` makes one.')
+      if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
+    },
+    { json: { fields: sandboxFields } },
+  )
 }

@@ -1,49 +1,98 @@
 /** `sandlot session rm [ID…]`: destroys sessions. */
 import type { Reply } from '../../api.ts'
-import { addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
 import { CliError, describeError } from '../../errors.ts'
-import { askWhether } from '../../prompt.ts'
 import { selectSession } from '../../session.ts'
+import { sandboxFields } from '../../shapes.ts'
+import { waitOut } from '../../waiting.ts'
 
 interface Options {
-  yes?: boolean
+  all?: boolean
+  session?: string
+}
+
+interface Outcome {
+  destroyed: Reply<'destroySandbox'>[]
+  failures: { id: string; error: CliError }[]
 }
 
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('[id...]', 'the sessions; by default the only one that is active')
-    .option('-y, --yes', 'do not ask; needed off a terminal')
-  handleWith<Options>(command, async ({ args, options, settings, api, output }) => {
-    const ids = args.length > 0 ? args : [await selectSession(settings, api)]
-    if (!options.yes && !(await askWhether(`Destroy ${ids.join(', ')}?`, '--yes'))) {
-      throw new CliError('failed', 'Nothing was destroyed.')
-    }
-    const destroyed: Reply<'destroySandbox'>[] = []
-    const failures: { id: string; error: CliError }[] = []
-    for (const id of ids) {
-      try {
-        destroyed.push(await api.call('destroySandbox', { params: { id } }))
-      } catch (error) {
-        failures.push({ id, error: describeError(error) })
-      }
-    }
-    if (failures.length === 0) return output.result({ data: destroyed }, textOf(destroyed))
-    // What was done is told even so; with --json in the one object that tells of the failure.
-    if (!output.json) output.result(undefined, textOf(destroyed))
-    throw combine(failures, destroyed)
-  })
+    .option('-a, --all', 'every session that is active')
+    .addHelpText(
+      'after',
+      '\nAsks first; off a terminal --yes is needed. Goes on when one cannot be destroyed.',
+    )
+  addExamples(
+    command,
+    'sandlot session rm',
+    'sandlot session rm --yes sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
+    'sandlot session rm --all --yes',
+  )
+  handleWith<Options>(command, remove, { json: { fields: sandboxFields } })
 }
 
-const textOf = (destroyed: Reply<'destroySandbox'>[]) => destroyed.map(({ id }) => `${id}\n`).join('')
+async function remove(invocation: Invocation<Options>): Promise<void> {
+  const { options, output, ask } = invocation
+  const ids = await chooseIds(invocation)
+  const isOne = ids.length === 1
+  if (
+    ids.length > 0 &&
+    !(await ask.whether(`Destroy ${isOne ? ids[0] : `${ids.length} sessions: ${ids.join(', ')}`}?`))
+  ) {
+    throw new CliError('failed', 'Nothing was destroyed.')
+  }
+  const { destroyed, failures } = await destroyAll(invocation, ids)
+  const text = destroyed.map(({ id }) => `${id}\n`).join('')
+  const sum = `${destroyed.length} of ${ids.length} destroyed.`
+  if (failures.length === 0) {
+    output.result({ data: destroyed }, text)
+    if (options.all) output.note(ids.length === 0 ? 'No session is active.' : sum)
+    return
+  }
+  // What was done is told even so; with --json in the one object that tells of the failure.
+  if (!output.json) output.result(undefined, text)
+  throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
+}
+
+async function chooseIds({ args, options, settings, api }: Invocation<Options>): Promise<string[]> {
+  if (!options.all) return args.length > 0 ? args : [await selectSession(settings, api)]
+  if (args.length > 0 || options.session !== undefined) {
+    throw new CliError('usage', '--all goes with no id.')
+  }
+  const ids: string[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await api.call('listSandboxes', { query: { state: 'active', limit: 100, cursor } })
+    ids.push(...page.data.map(({ id }) => id))
+    if (page.next_cursor === null) return ids
+    cursor = page.next_cursor
+  }
+}
+
+/** One after the other, whatever becomes of each; a rate limit is waited out. */
+async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
+  const outcome: Outcome = { destroyed: [], failures: [] }
+  using progress = output.progress('destroying')
+  for (const [index, id] of ids.entries()) {
+    progress.say(`destroying ${index + 1} of ${ids.length}: ${id}`)
+    const destroy = () => api.call('destroySandbox', { params: { id } })
+    try {
+      outcome.destroyed.push(await waitOut(api, destroy, { note: output.note, say: progress.say }))
+    } catch (error) {
+      outcome.failures.push({ id, error: describeError(error) })
+    }
+  }
+  return outcome
+}
 
 /** One error for all that failed, of the first one's kind. */
-function combine(failures: { id: string; error: CliError }[], destroyed: unknown[]): CliError {
+function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>
     message.includes(id) ? message : `${id}: ${message}`,
   )
-  const message = lines.join('\n')
-  return new CliError(error.code, message, {
+  return new CliError(error.code, `${lines.join('\n')}${sum}`, {
     hint: error.hint,
     exitCode: error.exitCode,
     details: { ...error.details, failed: failures.map(({ id }) => id), destroyed },

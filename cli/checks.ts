@@ -1,0 +1,64 @@
+/** What a doctor does: one check after the other, each told as soon as it is done. */
+import { type CliError, describeError, exitCodes } from './errors.ts'
+import { type Output, printable } from './output.ts'
+
+export interface Check {
+  name: string
+  ok: boolean
+  /** What was found, or what went wrong. */
+  detail: string
+  ms: number
+  /** What to do about it. */
+  next: string | null
+}
+
+export interface Checks {
+  done: Check[]
+  /** Of the first that failed; 0 when none did. */
+  exitCode(): number
+  /**
+   * Makes a check: `look` says what it found, and fails by throwing.
+   * @returns whether it went well
+   */
+  check(name: string, look: () => string | Promise<string>): Promise<boolean>
+}
+
+/** @param say gets each check's line, or lines */
+export function startChecks(say: (text: string) => void): Checks {
+  const done: Check[] = []
+  let failure: CliError | undefined
+  return {
+    done,
+    exitCode: () => failure?.exitCode ?? exitCodes.done,
+    async check(name, look) {
+      const started = performance.now()
+      const tell = (ok: boolean, detail: string, next: string | null) => {
+        const check = { name, ok, detail, ms: Math.round(performance.now() - started), next }
+        done.push(check)
+        say(describe(check))
+        return ok
+      }
+      try {
+        return tell(true, await look(), null)
+      } catch (error) {
+        const problem = describeError(error)
+        failure ??= problem
+        return tell(false, problem.message, problem.hint ?? null)
+      }
+    },
+  }
+}
+
+/** Lines on stdout as they come; with `--json` nothing before all are done. */
+export const sayChecks =
+  (output: Output) =>
+  (text: string): void => {
+    if (!output.json) output.result(undefined, `${text}\n`)
+  }
+
+function describe({ name, ok, detail, ms, next }: Check): string {
+  const [first, ...more] = detail.split('\n')
+  const further = [...more, ...(next ?? '').split('\n')].filter((line) => line !== '')
+  const lines = [`${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(10)}  ${first}  (${ms} ms)`]
+  return printable([...lines, ...further.map((line) => `${' '.repeat(18)}${line}`)].join('\n'))
+}

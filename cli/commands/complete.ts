@@ -1,0 +1,60 @@
+/** `sandlot __complete`: what could stand at the cursor. The scripts of `sandlot completion` ask it. */
+import type { Command } from 'commander'
+import type { Define } from '../command.ts'
+import { readLine, writeWords } from '../completion/bash.ts'
+import { type Candidate, type Completion, complete } from '../completion/candidates.ts'
+import { directives } from '../completion/scripts.ts'
+import { openSources } from '../completion/sources.ts'
+import { describeProgram } from '../program.ts'
+
+interface Options {
+  line?: string
+  breaks: string
+  type: string
+}
+
+export const define: Define = (command) => {
+  command
+    .argument('[word...]', 'behind --: the words after the program, the last one up to the cursor')
+    .option('--line <text>', "bash's COMP_LINE up to the cursor, instead of words")
+    .option('--breaks <letters>', 'COMP_WORDBREAKS', '')
+    .option('--type <number>', 'COMP_TYPE', '')
+    .action(async () => {
+      const text = await answer(command)
+      // A request that nobody waits for any more must not hold the prompt back.
+      process.stdout.write(text, () => process.exit())
+    })
+}
+
+/** A candidate a line, the last line for the script; nothing when something went wrong. */
+async function answer(command: Command): Promise<string> {
+  const { line, breaks, type } = command.opts<Options>()
+  try {
+    if (line === undefined) {
+      const completion = await completeWords(command.args.slice(0, -1), command.args.at(-1) ?? '')
+      return write(completion, completion.candidates.map(describe))
+    }
+    const cursor = readLine(line, breaks)
+    const completion = await completeWords(cursor.words.slice(1), cursor.current)
+    return write(completion, writeWords(completion.candidates, cursor, type))
+  } catch {
+    return ''
+  }
+}
+
+async function completeWords(words: string[], current: string): Promise<Completion> {
+  const completion = await complete(describeProgram(), words, current, openSources)
+  // A line each: what would be several lines, or steer the terminal, is left out.
+  const isPlain = ({ value, description = '' }: Candidate) => !/\p{Cc}/u.test(value + description)
+  return { ...completion, candidates: completion.candidates.filter(isPlain) }
+}
+
+const describe = ({ value, description }: Candidate): string =>
+  description === undefined ? value : `${value}\t${description}`
+
+function write({ candidates, files }: Completion, lines: string[]): string {
+  const [only] = candidates
+  const goesOn = candidates.length === 1 && only?.value.endsWith('/') === true
+  const directive = (goesOn ? directives.noSpace : 0) + (files ? 0 : directives.noFiles)
+  return [...lines, `:${directive}`].map((text) => `${text}\n`).join('')
+}

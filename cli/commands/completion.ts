@@ -1,0 +1,22 @@
+/** `sandlot completion SHELL`: a script that completes commands, options, values, sessions and paths. */
+import { Argument } from 'commander'
+import { addExamples, type Define, handleWith } from '../command.ts'
+import { type Shell, scripts, shells } from '../completion/scripts.ts'
+
+export const define: Define = (command) => {
+  command.addArgument(new Argument('<shell>', 'the shell it is for').choices(shells)).addHelpText(
+    'after',
+    `
+For every new shell, once:
+  bash  echo 'source <(sandlot completion bash)' >> ~/.bashrc
+  zsh   echo 'source <(sandlot completion zsh)' >> ~/.zshrc     (after compinit)
+  fish  sandlot completion fish > ~/.config/fish/completions/sandlot.fish
+
+Ids of sessions and paths in a sandbox come from the service, which has 2 s to answer.`,
+  )
+  addExamples(command, 'source <(sandlot completion bash)')
+  handleWith(command, async ({ args, output }) => {
+    const shell = args[0] as Shell
+    output.result({ shell, script: scripts[shell] }, scripts[shell])
+  })
+}

@@ -1,0 +1,109 @@
+/** `sandlot doctor`: settings, the way to the service, the key, the clocks, and a session's whole life. */
+import type { Reply } from '../api.ts'
+import { type Checks, sayChecks, startChecks } from '../checks.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../command.ts'
+import { describeExposure } from '../config-file.ts'
+import { CliError, exitCodes } from '../errors.ts'
+import { version } from '../version.ts'
+import { blank } from './config/show.ts'
+
+interface Options {
+  create: boolean
+}
+
+/** What a clock may be off without anybody noticing; a Date header itself is cut to seconds. */
+const skewMs = 30_000
+
+export const define: Define = (command, exitWith) => {
+  command.option('--no-create', 'make no session: check the way there alone').addHelpText(
+    'after',
+    `
+Creates a session, runs a command in it, writes and reads a file, and destroys it, however it ends. Exit code 0
+when all is well, else that of the first check that failed.`,
+  )
+  addExamples(command, 'sandlot doctor', 'sandlot doctor --no-create --json')
+  handleWith<Options>(
+    command,
+    async (invocation) => {
+      const { options, api, output } = invocation
+      const checks = startChecks(sayChecks(output))
+      const reached = await checkService(invocation, checks)
+      if (reached && options.create) {
+        const { checkSession } = await import('../doctor/session.ts')
+        await checkSession(checks, api)
+      }
+      const exitCode = checks.exitCode()
+      output.result({ ok: exitCode === exitCodes.done, version, checks: checks.done }, '')
+      exitWith(exitCode)
+    },
+    { json: { fields: ['name', 'ok', 'detail', 'ms', 'next'], list: 'checks' } },
+  )
+}
+
+/** @returns whether the service would do something for us */
+async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
+  if (!(await checkSettings(invocation, checks))) return false
+  const { settings, api } = invocation
+  const { checkWay } = await import('../doctor/way.ts')
+  if (!(await checkWay(checks, await settings.baseUrl(), settings.proxy()))) return false
+  const isSandlot = await checks.check('service', async () => {
+    const { info } = await api.call('getOpenApi', {})
+    const { title, version: served } = info as { title: string; version: string }
+    return `${title} version ${served}; this is sandlot ${version}`
+  })
+  return isSandlot && (await checkKey(invocation, checks))
+}
+
+async function checkSettings({ settings }: Invocation<Options>, { check }: Checks): Promise<boolean> {
+  const results = [
+    await check('settings', () => {
+      const exposure = describeExposure(settings.file)
+      if (exposure === undefined)
+        return settings.profile === undefined
+          ? settings.file
+          : `${settings.file}, profile ${settings.profile}`
+      throw new CliError('failed', `Others on this machine may read ${settings.file}.`, {
+        hint: `chmod 600 ${settings.file}`,
+      })
+    }),
+    await check('address', async () => {
+      const url = await settings.baseUrl()
+      return `${url}, from ${(await settings.find('url'))!.source}`
+    }),
+    await check('key', async () => {
+      await settings.apiKey()
+      const { value, source } = blank(await settings.find('apiKey'))!
+      return `${value}, from ${source}`
+    }),
+  ]
+  // A file that others may read is no reason to look no further.
+  return results.slice(1).every((ok) => ok)
+}
+
+async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promise<boolean> {
+  let date: string | undefined
+  let middle = 0
+  const isGood = await check('account', async () => {
+    const started = Date.now()
+    const { response } = await api.open('getAccount', {})
+    middle = (started + Date.now()) / 2
+    date = response.headers.date
+    const { json } = await import('node:stream/consumers')
+    const { email, concurrent, usage } = (await json(response)) as Reply<'getAccount'>
+    return `${email}, ${concurrent.active}/${concurrent.limit} sandboxes, ${usage.sandbox_hours.toFixed(2)}/${usage.limit} hours`
+  })
+  if (!isGood) return false
+  await check('clock', () => describeSkew(date, middle))
+  return true
+}
+
+function describeSkew(date: string | undefined, now: number): string {
+  // The header's second may have been at its end.
+  const ahead = now - (Date.parse(date ?? '') + 500)
+  if (Number.isNaN(ahead)) return 'the service does not tell its time'
+  if (Math.abs(ahead) <= skewMs) return "this machine's and the service's agree"
+  const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
+  throw new CliError('failed', `This machine's clock is ${words} the service's.`, {
+    hint: 'Set the clock, with NTP best of all: until then, times are shown wrong.',
+  })
+}

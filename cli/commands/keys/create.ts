@@ -1,0 +1,43 @@
+/** `sandlot keys create`: another API key. Logs in for this one run: no key can make a key (SPEC 1.4). */
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
+import { readDuration } from '../../parse.ts'
+import { newApiKeyFields } from '../../shapes.ts'
+
+interface Options extends CredentialOptions {
+  name?: string
+  ttl?: string
+  save?: boolean
+}
+
+export const define: Define = (command) => {
+  addCredentialOptions(command)
+    .option('--name <name>', 'a name to know it by')
+    .option('--ttl <duration>', 'how long it is good for, such as 30m or 720h; for ever without')
+    .option('--save', 'save it for this client, in place of the one that is saved')
+    .addHelpText('after', '\nPrints the key. It is shown this once: nobody can look it up again.')
+  addExamples(
+    command,
+    'sandlot keys create --name ci --ttl 720h',
+    'sandlot keys create --save',
+    'pass show sandlot | sandlot keys create --email ada@example.com --password-stdin --json=key',
+  )
+  handleWith<Options>(command, create, { json: { fields: newApiKeyFields } })
+}
+
+async function create({ options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
+  const { name, ttl, save } = options
+  const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
+  await settings.baseUrl()
+  // A file that could not be saved to must be known before there is a key.
+  if (save) await settings.saved()
+  const token = await logIn(options, { api, ask, output })
+  const body = {
+    ...(name !== undefined && { name }),
+    ...(lifeMs !== undefined && { expires_at: new Date(Date.now() + lifeMs).toISOString() }),
+  }
+  const key = await api.call('createApiKey', { body, token })
+  if (save) await settings.save({ api_key: key.key })
+  output.result(key, `${key.key}\n`)
+  output.aside(`${key.id}. ${save ? `Saved to ${settings.place}` : 'It is not shown again.'}`)
+}

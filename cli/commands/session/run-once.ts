@@ -1,0 +1,76 @@
+/** `sandlot session create --rm -- CMD…`: a session for one command, destroyed on every way out. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Api } from '../../api.ts'
+import type { Invocation } from '../../command.ts'
+import { CliError, describeError } from '../../errors.ts'
+import { exitCodeOf, sayEnd } from '../../exec/ending.ts'
+import { Input } from '../../exec/input.ts'
+import { print } from '../../exec/print.ts'
+import { createRemote } from '../../exec/remote.ts'
+import { patiently } from '../../exec/retry.ts'
+import { runStreaming } from '../../exec/stream.ts'
+import { hasPipedInput } from '../../input.ts'
+import { beforeLeaving } from '../../leaving.ts'
+import type { Output } from '../../output.ts'
+import type { Creation } from './create.ts'
+
+/** @returns the exit code. @throws {CliError} when the command never ran */
+export async function runOnce(
+  { api, output }: Pick<Invocation<object>, 'api' | 'output'>,
+  creation: Creation,
+  command: string[],
+): Promise<number> {
+  let destroying: Promise<void> | undefined
+  const destroyOnce = () => (destroying ??= destroy(creation, api, output))
+  const lift = beforeLeaving(destroyOnce)
+  try {
+    const { id, ready_at } = await creation.make()
+    if (ready_at === null) await untilReady(api, id, output)
+    const remote = createRemote(api, id)
+    const input = hasPipedInput() ? new Input(process.stdin) : undefined
+    const ended = await runStreaming({
+      remote,
+      request: { command },
+      input,
+      write: output.json ? undefined : print,
+      note: output.note,
+    })
+    if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
+    else sayEnd(ended, output.note)
+    return exitCodeOf(ended)
+  } finally {
+    await destroyOnce()
+    lift()
+  }
+}
+
+/** Asks whether it has started, ever more seldom. */
+async function untilReady(api: Api, id: string, output: Output): Promise<void> {
+  using _ = output.progress('the session is starting')
+  for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 1.5, 1_000)) {
+    const { ready_at, state, destroy_reason, destroy_detail } = await api.call('getSandbox', {
+      params: { id },
+    })
+    if (state === 'destroyed') {
+      const why = [destroy_reason, destroy_detail].filter((part) => part !== null).join(': ')
+      throw new CliError('sandbox_start_failed', `The session did not start: ${why}.`)
+    }
+    if (ready_at !== null) return
+    await sleep(pauseMs)
+  }
+}
+
+/** What goes wrong here is told, and changes no exit code: the command has run as it has. */
+async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
+  if (!creation.mayHaveMade()) return
+  let id: string | undefined
+  try {
+    id = (await patiently(creation.made)).id
+    await patiently(() => api.call('destroySandbox', { params: { id: id! } }))
+  } catch (error) {
+    const { code, message } = describeError(error)
+    if (code === 'sandbox_destroyed' || code === 'sandbox_start_failed') return
+    const [what, how] = id === undefined ? ['A session that may have been made', ''] : [id, ` ${id}`]
+    output.note(`sandlot: ${what} could not be destroyed: ${message}\nsandlot session rm${how} does it.`)
+  }
+}

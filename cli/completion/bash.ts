@@ -1,0 +1,70 @@
+/** Bash hands its line over as text, and takes text back: how words are quoted in it. */
+import type { Candidate } from './candidates.ts'
+
+export interface Cursor {
+  /** Before the cursor's word, unquoted. */
+  words: string[]
+  /** Unquoted, up to the cursor. */
+  current: string
+  /** The quote that is open at the cursor. */
+  quote: '"' | "'" | ''
+  /** How much of `current` bash keeps as it is: it completes from the last unquoted `=` or `:` on. */
+  kept: number
+}
+
+/**
+ * Splits a line as the shell would, without what the shell would put in for `$x` and `$(x)`.
+ * @param breaks COMP_WORDBREAKS
+ */
+export function readLine(line: string, breaks: string): Cursor {
+  const cursor: Cursor = { words: [], current: '', quote: '', kept: 0 }
+  let isWord = false
+  const end = () => {
+    if (isWord) cursor.words.push(cursor.current)
+    Object.assign(cursor, { current: '', kept: 0 })
+    isWord = false
+  }
+  for (let at = 0; at < line.length; at++) {
+    const letter = line[at]!
+    if (cursor.quote === '' && /\s/.test(letter)) {
+      end()
+      continue
+    }
+    isWord = true
+    if (letter === cursor.quote) cursor.quote = ''
+    else if (cursor.quote === '' && (letter === '"' || letter === "'")) {
+      Object.assign(cursor, { quote: letter, kept: cursor.current.length })
+    } else if (letter === '\\' && isEscape(cursor.quote, line[at + 1])) cursor.current += line[++at] ?? ''
+    else {
+      cursor.current += letter
+      if (cursor.quote === '' && breaks.includes(letter)) cursor.kept = cursor.current.length
+    }
+  }
+  return cursor
+}
+
+const isEscape = (quote: string, next: string | undefined): boolean =>
+  quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
+
+/**
+ * The words as they go into the line; where they are only listed, with their descriptions.
+ * @param type COMP_TYPE: why bash asks
+ */
+export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {
+  const words = candidates
+    .filter(({ value }) => quote !== "'" || !value.includes("'"))
+    .map(({ value, description }) => ({ word: escapeIn[quote](value.slice(kept)), description }))
+  const [tab, list, listUnmodified, listPartial] = ['9', '63', '64', '33']
+  if (words.length < 2 || type === tab) return words.map(({ word }) => word)
+  if (![list, listUnmodified, listPartial].includes(type)) return words.map(({ word }) => word)
+  const width = Math.max(...words.map(({ word }) => word.length))
+  return words.map(({ word, description = '' }) =>
+    description === '' ? word : `${word.padEnd(width)}  (${description})`,
+  )
+}
+
+const escapeIn = {
+  '': (text: string) => text.replace(/[\s!"#$&'()*;<>?[\\\]^`{|}~]/g, '\\$&'),
+  '"': (text: string) => text.replace(/["$`\\]/g, '\\$&'),
+  "'": (text: string) => text,
+}

@@ -1,0 +1,193 @@
+/** What could stand at the cursor of a command line, read off the commands as they are declared. */
+import type { Argument, Command, Option } from 'commander'
+import { topics } from '../topics.ts'
+import type { Sources } from './sources.ts'
+
+export interface Candidate {
+  /** A whole word. */
+  value: string
+  description?: string | undefined
+}
+
+export interface Completion {
+  candidates: Candidate[]
+  /** Whether files of this machine could stand there too, which the shell knows best. */
+  files: boolean
+}
+
+/** The commands, each with its options once it is loaded. */
+export interface Commands {
+  program: Command
+  load(command: Command): Promise<void>
+}
+
+/**
+ * @param words before the cursor's, without the program's name
+ * @param current the cursor's word, up to the cursor
+ * @param open gives what the service has to ask, for a line with these options
+ */
+export async function complete(
+  commands: Commands,
+  words: string[],
+  current: string,
+  open: (options: Record<string, string>) => Sources,
+): Promise<Completion> {
+  const line = await readLine(commands, words)
+  const completion = await findCandidates(line, current, () => open(line.options))
+  const fits = ({ value }: Candidate) => value.startsWith(current)
+  return { ...completion, candidates: completion.candidates.filter(fits) }
+}
+
+/** What the words before the cursor say. */
+interface Line {
+  command: Command
+  operands: string[]
+  /** The values given, by the names that settings know them by. */
+  options: Record<string, string>
+  seen: Set<Option>
+  /** The option whose value comes next. */
+  pending: Option | undefined
+  /** Whether what follows are operands, whatever it looks like. */
+  ended: boolean
+  /** After `help`, which takes the names of commands alone. */
+  helping: boolean
+}
+
+async function readLine({ program, load }: Commands, words: string[]): Promise<Line> {
+  const line: Line = {
+    command: program,
+    operands: [],
+    options: {},
+    seen: new Set(),
+    pending: undefined,
+    ended: false,
+    helping: words[0] === 'help',
+  }
+  for (const word of line.helping ? words.slice(1) : words) {
+    const below = line.ended || line.operands.length > 0 ? undefined : subcommand(line.command, word)
+    if (line.pending !== undefined) {
+      line.options[line.pending.attributeName()] = word
+      line.pending = undefined
+    } else if (line.ended) line.operands.push(word)
+    else if (word === '--') line.ended = true
+    else if (word.startsWith('-') && word !== '-') readOption(line, word)
+    else if (below !== undefined) {
+      line.command = below
+      await load(below)
+    } else {
+      line.operands.push(word)
+      line.ended = passesOptionsOn(line.command)
+    }
+  }
+  return line
+}
+
+const subcommand = ({ commands }: Command, word: string): Command | undefined =>
+  commands.find((each) => each.name() === word || each.aliases().includes(word))
+
+/** Takes up `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
+function readOption(line: Line, word: string): void {
+  if (word.startsWith('--')) {
+    const [, flag = word, value] = withValue.exec(word) ?? []
+    takeOption(line, flag, value)
+    return
+  }
+  for (const [index, letter] of [...word].entries()) {
+    if (index === 0) continue
+    const rest = word.slice(index + 1)
+    const option = line.command.options.find(({ short }) => short === `-${letter}`)
+    takeOption(line, `-${letter}`, option?.required && rest !== '' ? rest : undefined)
+    if (option?.required) return
+  }
+}
+
+const withValue = /^(--[^=]+)=(.*)$/s
+
+function takeOption(line: Line, flag: string, value: string | undefined): void {
+  const option = line.command.options.find(({ short, long }) => flag === long || flag === short)
+  if (option === undefined) return
+  line.seen.add(option)
+  if (value !== undefined) line.options[option.attributeName()] = value
+  else if (option.required) line.pending = option
+}
+
+/** Whether options after the first operand are that operand's own, as with `exec`. */
+const passesOptionsOn = (command: Command): boolean =>
+  command.parseOptions(['operand', '--no-such-option']).unknown.length === 0
+
+async function findCandidates(line: Line, current: string, open: () => Sources): Promise<Completion> {
+  const { command, operands, pending, ended, helping } = line
+  if (pending !== undefined) return await values(line, pending, current, open)
+  if (!ended && !helping && current.startsWith('-')) {
+    const [, flag, value] = withValue.exec(current) ?? []
+    if (flag === undefined) return known(optionsOf(line))
+    const option = command.options.find(({ long }) => long === flag)
+    return option === undefined ? known([]) : prefix(`${flag}=`, await values(line, option, value!, open))
+  }
+  if (operands.length === 0 && !ended && command.commands.length > 0) return known(subcommands(line))
+  const argument = command.registeredArguments[operands.length] ?? command.registeredArguments.at(-1)
+  const isLast = operands.length < command.registeredArguments.length || argument?.variadic
+  return argument !== undefined && isLast ? await values(line, argument, current, open) : known([])
+}
+
+const known = (candidates: Candidate[]): Completion => ({ candidates, files: false })
+
+const prefix = (text: string, { candidates, files }: Completion): Completion => ({
+  files,
+  candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
+})
+
+/** Those of the command before those that all commands have; none that is there and cannot come again. */
+function optionsOf({ command, seen }: Line): Candidate[] {
+  const options = command
+    .createHelp()
+    .visibleOptions(command)
+    .filter((option) => !seen.has(option) || canComeAgain(option))
+  return [
+    ...options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined),
+    ...options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined),
+  ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
+}
+
+/** Values are collected, or parsed to be. Choices bring a parser of their own. */
+const canComeAgain = ({ variadic, parseArg, argChoices }: Option): boolean =>
+  variadic || (parseArg !== undefined && argChoices === undefined)
+
+function subcommands({ command, helping }: Line): Candidate[] {
+  const below = command
+    .createHelp()
+    .visibleCommands(command)
+    .map((each) => ({ value: each.name(), description: each.description() }))
+  if (!helping) return below
+  const further = command.parent === null ? Object.keys(topics).map((value) => ({ value })) : []
+  return [...below.filter(({ value }) => value !== 'help'), ...further]
+}
+
+/** By the choices that are declared, else by what the value is called: `<id>`, `<path>`, `<file>`. */
+async function values(
+  { operands }: Line,
+  wanted: Option | Argument,
+  current: string,
+  open: () => Sources,
+): Promise<Completion> {
+  if (wanted.argChoices !== undefined) return known(wanted.argChoices.map((value) => ({ value })))
+  switch (nameOf(wanted)) {
+    case 'file':
+    case 'local':
+      return { candidates: [], files: true }
+    case 'profile':
+      return known(await open().profiles())
+    case 'id':
+      return known((await open().sessions()).filter(({ value }) => !operands.includes(value)))
+    case 'path':
+      return known(await open().paths(current))
+    case 'command':
+      // A program's name alone could be anything on the sandbox's PATH.
+      return known(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
+  }
+  return known([])
+}
+
+/** `<exec-id>` is `exec-id`; of an option, that of its value. */
+const nameOf = (wanted: Option | Argument): string =>
+  'flags' in wanted ? (/[<[]([^>\].]+)/.exec(wanted.flags)?.[1] ?? '') : wanted.name()

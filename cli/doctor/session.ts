@@ -1,0 +1,69 @@
+/** A session's whole life: made, used, destroyed. It never outlives the check. */
+import { randomUUID } from 'node:crypto'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Api, Reply } from '../api.ts'
+import type { Checks } from '../checks.ts'
+import { addHint, CliError, describeError } from '../errors.ts'
+import { beforeLeaving } from '../leaving.ts'
+
+/** Should all else fail, it ends by itself soon. */
+const ttlSeconds = 120
+
+export async function checkSession({ check }: Checks, api: Api): Promise<void> {
+  const creating = api.call('createSandbox', {
+    body: { name: 'sandlot-doctor', ttl_seconds: ttlSeconds },
+    headers: { 'idempotency-key': randomUUID() },
+    timeoutMs: limits.createWaitMs + 30_000,
+  })
+  // An interrupt does not wait for what was begun, and what was made must still go.
+  const lift = beforeLeaving(async () => {
+    const { id } = await creating
+    await api.call('destroySandbox', { params: { id } })
+  })
+  try {
+    let made: Reply<'createSandbox'> | undefined
+    await check('create', async () => {
+      made = await creating
+      return made.id
+    })
+    if (made === undefined) return
+    const { id } = made
+    try {
+      if (await check('exec', () => runTrue(api, id))) await check('files', () => writeAndRead(api, id))
+    } finally {
+      await check('destroy', () => destroy(api, id))
+    }
+  } finally {
+    lift()
+  }
+}
+
+async function runTrue(api: Api, id: string): Promise<string> {
+  const { status, exit_code } = await api.call('execCommand', {
+    params: { id },
+    body: { command: ['true'] },
+    timeoutMs: limits.execTimeoutMs + limits.startingWaitMs,
+  })
+  if (exit_code === 0) return 'true ran'
+  throw new CliError('failed', `true did not run as it should: ${status}, exit code ${exit_code}.`)
+}
+
+async function writeAndRead(api: Api, id: string): Promise<string> {
+  const [path, content] = ['.sandlot-doctor', `${randomUUID()}\n`]
+  await api.call('createFile', { params: { id }, body: { path, content } })
+  const file = await api.call('viewFile', { params: { id }, query: { path } })
+  if (file.content === content) return `${file.path} was written and read`
+  throw new CliError('failed', `${file.path} holds something else than what was written to it.`)
+}
+
+async function destroy(api: Api, id: string): Promise<string> {
+  try {
+    await api.call('destroySandbox', { params: { id } })
+    return id
+  } catch (error) {
+    throw addHint(
+      describeError(error),
+      `\`sandlot session rm --yes ${id}\` destroys it; after ${ttlSeconds} s it ends by itself.`,
+    )
+  }
+}

@@ -1,0 +1,64 @@
+/** The way to the service, a step at a time: the name, the connection, the certificate. */
+import { lookup } from 'node:dns/promises'
+import { connect, isIP, type Socket } from 'node:net'
+import { connect as connectSecurely, type TLSSocket } from 'node:tls'
+import type { Checks } from '../checks.ts'
+import { explain } from '../http.ts'
+
+const patienceMs = 10_000
+
+/**
+ * @param proxy what https:// goes through, which then does all of this itself
+ * @returns whether one can go on from here
+ */
+export async function checkWay({ check }: Checks, base: string, proxy: string | undefined): Promise<boolean> {
+  const url = new URL(base)
+  if (proxy !== undefined && url.protocol === 'https:') {
+    return await check('proxy', () => `${new URL(proxy).host}, but for what NO_PROXY names`)
+  }
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+  const fail = (error: unknown) => explain(error as NodeJS.ErrnoException, url, false)
+
+  const isKnown =
+    isIP(host) !== 0 ||
+    (await check('name', async () => {
+      const found = await lookup(host, { all: true }).catch((error) => Promise.reject(fail(error)))
+      return `${host} is ${found.map(({ address }) => address).join(', ')}`
+    }))
+  if (!isKnown) return false
+  const isOpen = await check('connection', async () => {
+    using socket = await opened(connect({ host, port, timeout: patienceMs }), 'connect').catch((error) =>
+      Promise.reject(fail(error)),
+    )
+    return `${socket.remoteAddress} port ${socket.remotePort} answers`
+  })
+  if (!isOpen || url.protocol === 'http:') return isOpen
+  return await check('certificate', async () => {
+    const options = { host, port, timeout: patienceMs, ...(isIP(host) === 0 ? { servername: host } : {}) }
+    using socket = await opened(connectSecurely(options), 'secureConnect').catch((error) =>
+      Promise.reject(fail(error)),
+    )
+    return describeCertificate(socket)
+  })
+}
+
+/** Closed when it is disposed of. */
+async function opened<S extends Socket>(socket: S, event: string): Promise<S & Disposable> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.once(event, () => resolve())
+  socket.once('error', reject)
+  socket.once('timeout', () => reject(new Error(`no answer within ${patienceMs / 1000} s`)))
+  try {
+    await promise
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
+}
+
+function describeCertificate(socket: TLSSocket): string {
+  const { issuer, valid_to } = socket.getPeerCertificate()
+  return `${socket.getProtocol()}, from ${issuer?.O ?? issuer?.CN ?? 'nobody known'}, valid to ${valid_to}`
+}

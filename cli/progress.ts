@@ -1,0 +1,70 @@
+/** What is being done, on one line of stderr that is drawn over; gone when it is done. */
+import { cellsOf } from './table.ts'
+
+export interface Progress extends Disposable {
+  /** Says it in other words. */
+  say(text: string): void
+  /** Takes the line away, for something that stays; it comes back by itself. */
+  clear(): void
+}
+
+/** For where nobody looks. */
+export const noProgress: Progress = { say() {}, clear() {}, [Symbol.dispose]() {} }
+
+/** What is done sooner needs no line. */
+const quietMs = 300
+const frameMs = 100
+const frames = ['|', '/', '-', '\\']
+
+export function showProgress(first: string): Progress {
+  let text = first
+  let frame = 0
+  let isShown = false
+  const clear = () => {
+    if (isShown) process.stderr.write('\r\u001b[2K')
+    isShown = false
+  }
+  const draw = () => {
+    process.stderr.write(`\r\u001b[2K${fitLine(`${frames[frame++ % frames.length]} ${text}`)}`)
+    isShown = true
+  }
+  let timer = setTimeout(() => {
+    draw()
+    timer = setInterval(draw, frameMs)
+    timer.unref()
+  }, quietMs)
+  timer.unref()
+  process.once('exit', clear)
+  return {
+    say(words) {
+      text = words
+    },
+    clear,
+    [Symbol.dispose]() {
+      // One function clears both kinds of timers.
+      clearTimeout(timer)
+      clear()
+      process.off('exit', clear)
+    },
+  }
+}
+
+/** `[######----]  60%  6.0/10.0 MB  3.1 MB/s`; without the whole, what is known. */
+export function showTransfer(done: number, whole: number | undefined, seconds: number): string {
+  const rate = seconds > 0 ? `  ${megabytes(done / seconds)} MB/s` : ''
+  if (whole === undefined || whole === 0) return `${megabytes(done)} MB${rate}`
+  const share = Math.min(1, done / whole)
+  const bar = '#'.repeat(Math.floor(share * barCells)).padEnd(barCells, '-')
+  const percent = `${Math.floor(share * 100)}%`.padStart(4)
+  return `[${bar}] ${percent}  ${megabytes(done)}/${megabytes(whole)} MB${rate}`
+}
+
+const barCells = 24
+const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1)
+
+/** A line that wraps could not be drawn over. */
+function fitLine(line: string): string {
+  let fitted = line
+  while (cellsOf(fitted) > (process.stderr.columns || 80) - 1) fitted = fitted.slice(0, -1)
+  return fitted
+}

@@ -1,0 +1,64 @@
+/** Rows as columns for a terminal, as wide as it is; for programs tabs between the fields and no head. */
+import { printable } from './printable.ts'
+
+/** What a column keeps when the terminal is too narrow for all. */
+const leastCells = 4
+const gap = '  '
+
+/** @param paintHead colours the head; it is told what it is padded to */
+export function table(
+  head: string[],
+  rows: string[][],
+  paintHead: (text: string) => string = (text) => text,
+): string {
+  const clean = rows.map((row) => row.map((cell) => printable(cell).replace(/[\t\n]/g, ' ')))
+  if (!process.stdout.isTTY) return clean.map((row) => `${row.join('\t')}\n`).join('')
+  const widths = fitWidths(
+    head.map((title, column) => Math.max(...[title, ...clean.map((row) => row[column] ?? '')].map(cellsOf))),
+    process.stdout.columns || 80,
+  )
+  const line = (row: string[]) =>
+    row
+      .map((cell, column) => pad(cut(cell, widths[column]!), widths[column]!))
+      .join(gap)
+      .trimEnd()
+  return [paintHead(line(head)), ...clean.map(line)].map((text) => `${text}\n`).join('')
+}
+
+/** Takes from the widest column until all fit; from the first, which names the row, only at last. */
+function fitWidths(widths: number[], most: number): number[] {
+  const fitted = [...widths]
+  const tooMuch = () => fitted.reduce((sum, width) => sum + width, gap.length * (fitted.length - 1)) - most
+  for (const first of [1, 0]) {
+    while (tooMuch() > 0) {
+      const widest = fitted.indexOf(Math.max(...fitted.slice(first)), first)
+      if ((fitted[widest] ?? 0) <= leastCells) break
+      fitted[widest]! -= 1
+    }
+  }
+  return fitted
+}
+
+function cut(text: string, cells: number): string {
+  if (cellsOf(text) <= cells) return text
+  let kept = ''
+  for (const character of text) {
+    if (cellsOf(kept + character) > cells - 1) break
+    kept += character
+  }
+  return `${kept}…`
+}
+
+const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
+
+/** Columns of the terminal that a text takes: two for East Asian letters and emoji, none for marks on others. */
+export function cellsOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  let cells = 0
+  for (const character of text) cells += none.test(character) ? 0 : two.test(character) ? 2 : 1
+  return cells
+}
+
+const none = /[\p{Mn}\p{Me}\p{Cf}]/u
+const two =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u

@@ -1,0 +1,21 @@
+/** Times for people. */
+
+const steps = [
+  [172_800, 86_400, 'days'],
+  [7_200, 3_600, 'h'],
+  [120, 60, 'min'],
+] as const
+
+/** `90 s`, `5 min`, `3 h`, `12 days`: rounded up, so that it is no promise too early. */
+export function showSeconds(seconds: number): string {
+  const [, unit, name] = steps.find(([least]) => seconds >= least) ?? [0, 1, 's']
+  return `${Math.ceil(seconds / unit)} ${name}`
+}
+
+/** `5 min ago`, `in 3 h` on a terminal; for programs the time itself, which is RFC 3339. */
+export function showTime(time: string, now = Date.now()): string {
+  if (!process.stdout.isTTY) return time
+  const seconds = (Date.parse(time) - now) / 1000
+  if (Number.isNaN(seconds)) return time
+  return seconds > 0 ? `in ${showSeconds(seconds)}` : `${showSeconds(Math.floor(-seconds))} ago`
+}

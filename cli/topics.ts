@@ -1,0 +1,61 @@
+/** What `sandlot help TOPIC` tells beside commands. */
+import { variables } from './settings.ts'
+
+export const topics: Record<string, () => string> = {
+  'exit-codes': () => exitCodes,
+  settings: () => settings,
+}
+
+const exitCodes = `Exit codes
+
+    0  done
+    1  failed; of grep and allowlist check: no match, not allowed
+    2  wrong usage: an option, an argument, a setting
+    3  no such thing: a session, a file, a key
+    4  credentials: missing, wrong, of the wrong kind, or the account is suspended
+    5  ambiguous or conflicting: several sessions, a file that is there or has changed
+    6  a quota: too many sessions at once, the hours of the month
+    7  a rate limit; the error says when to try again
+    8  network or server
+  130  interrupted
+
+sandlot exec, and session create --rm, exit as the command did, but for
+
+  124  it timed out
+  125  the client or the service failed, or it was used wrongly: the command never ran, or its end is not known
+  126  the command could not be run
+  127  there is no such command
+  128+n  signal n ended it
+
+With --json the error says its code as a word and the exit code as exit_code:
+
+  {"error":{"code":"no_session","message":"There is no active session.","hint":"…","exit_code":3}}
+`
+
+const settings = `Settings
+
+Each comes from the first of these that has it:
+
+  1. a flag: --url, --api-key, --session
+  2. the profile that --profile names
+  3. the environment: SANDLOT_URL, SANDLOT_API_KEY, SANDLOT_SESSION
+  4. the file: the profile that SANDLOT_PROFILE names, or else the top of the file
+
+The file is config.toml in $XDG_CONFIG_HOME/sandlot, or in ~/.config/sandlot:
+
+  base_url = "https://sandlot.example"
+  api_key = "sandlot_live_…"
+
+  [profiles.work]
+  base_url = "https://sandlot.work.example"
+  api_key = "sandlot_live_…"
+
+signup and config set-url, set-key write it; with --profile NAME into that profile. A profile has its own
+settings alone: what the top of the file says is not its. sandlot config show tells what is in use, and why.
+
+Environment
+
+${Object.entries(variables)
+  .map(([name, meaning]) => `  ${name.padEnd(20)} ${meaning}`)
+  .join('\n')}
+`

@@ -1,0 +1,25 @@
+import { useApp, useInput, useIsScreenReaderEnabled, usePaste, useWindowSize } from 'ink'
+import { useLayoutEffect } from 'react'
+import { paste, press, pressesOf } from './press.ts'
+import { Screen } from './screen.tsx'
+import { useUi, useUiState } from './ui.ts'
+import { useNow } from './use-now.ts'
+
+/** The picker on its terminal: keys in, frames out. */
+export const App = () => {
+  const ui = useUi()
+  const { columns, rows } = useWindowSize()
+  // At once, not after the store: a frame taller than the screen would scroll it.
+  const state = { ...useUiState(), size: { columns, rows } }
+  const now = useNow(useIsScreenReaderEnabled()) + state.clockAhead
+  const { suspendTerminal } = useApp()
+
+  useLayoutEffect(() => ui.store.set({ size: { columns, rows } }), [ui, columns, rows])
+  useLayoutEffect(() => ui.onTerminal(suspendTerminal), [ui, suspendTerminal])
+  useInput((input, key) => {
+    for (const pressed of pressesOf(input, key)) press(ui, pressed)
+  })
+  usePaste((text) => paste(ui, text))
+
+  return <Screen state={state} now={now} onVisible={ui.onVisible} />
+}

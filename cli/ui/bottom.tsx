@@ -1,0 +1,52 @@
+import { Box, Text } from 'ink'
+import { FieldLine } from './field-line.tsx'
+import { keysOf, whereIs } from './keys.ts'
+import { noticeLines } from './layout.ts'
+import type { State } from './state.ts'
+import { oneLine } from './text.ts'
+import { TroubleLine } from './trouble-line.tsx'
+
+/** Below each page: what happened, the line that is typed, and the keys that fit. */
+export const Bottom = ({ state, now }: { state: State; now: number }) => {
+  const { dialog, notice } = state
+  const prompt = dialog?.kind === 'form' && dialog.isPrompt ? dialog.form : undefined
+  return (
+    <Box flexDirection="column" flexShrink={0}>
+      <TroubleLine state={state} now={now} />
+      {noticeLines(state).map((line, index) => (
+        <Text key={index} wrap="truncate" color={notice?.isError ? 'red' : 'green'}>
+          {index === 0 ? (notice?.isError ? '! ' : '· ') : '  '}
+          {line}
+        </Text>
+      ))}
+      {prompt?.error !== undefined && (
+        <Text wrap="truncate" color="red">
+          ! {oneLine(prompt.error)}
+        </Text>
+      )}
+      {prompt?.fields.map((field) => (
+        <FieldLine key={field.name} field={field} isTyped labelWidth={field.label.length} />
+      ))}
+      <Text wrap="truncate" dimColor>
+        {prompt ? 'Enter take it · Esc leave it' : hintsFor(state)}
+      </Text>
+    </Box>
+  )
+}
+
+/** As many keys as fit, help and the way back always. */
+function hintsFor(state: State): string {
+  if (state.dialog?.kind === 'form') return ''
+  if (state.dialog?.kind === 'confirm') return 'y yes · any other no'
+  const hints = keysOf(whereIs(state))
+    .filter(({ short }) => short !== undefined)
+    .map(({ shown, short }) => `${shown.split(' ')[0]} ${short}`)
+  const always = hints.splice(-2)
+  const room = state.size.columns - always.join(' · ').length - 3
+  let text = ''
+  for (const hint of hints) {
+    if (text.length + hint.length + 3 > room) break
+    text += `${hint} · `
+  }
+  return text + always.join(' · ')
+}

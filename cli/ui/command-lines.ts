@@ -1,0 +1,45 @@
+/** The arguments of `sandlot` that do the same as keys do; undefined where there is nothing to do it with. */
+import { selectedRow } from './files.ts'
+import { selectedCommand } from './outputs.ts'
+import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
+
+export function whatIsShown(state: State): string[] | undefined {
+  const page = pageOf(state)
+  if (page.at === 'list') return ['session', 'ls', ...(state.showsDestroyed ? ['--all'] : [])]
+  if (page.at === 'file') return onSession(state, ['files', 'view'], [page.path])
+  if (page.at === 'output') return onSession(state, ['exec'], ['-c', page.command])
+  if (page.at !== 'session') return undefined
+  return page.tab === 'files'
+    ? onSession(state, ['files', 'ls'], [page.tree.root.path])
+    : withId(state, ['session', 'get'])
+}
+
+export function withId(state: State, words: string[]): string[] | undefined {
+  const session = sessionInFront(state)
+  return session && [...words, session.id]
+}
+
+export function onSession(state: State, words: string[], rest: string[] = []): string[] | undefined {
+  const session = sessionInFront(state)
+  return session && [...words, '-s', session.id, ...rest]
+}
+
+export function runAgain(state: State): string[] | undefined {
+  const command = selectedCommand(pageOf(state) as SessionPage)
+  return command && onSession(state, ['exec'], ['-c', command.command])
+}
+
+export function lookAtRow(state: State): string[] | undefined {
+  const page = pageOf(state)
+  const row = page.at === 'session' ? selectedRow(page) : undefined
+  return row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.place.path])
+}
+
+export function editRow(state: State): string[] | undefined {
+  const page = pageOf(state)
+  if (page.at === 'file') return onSession(state, ['files', 'edit'], [page.path])
+  const row = page.at === 'session' ? selectedRow(page) : undefined
+  return row && row.entry.type !== 'directory'
+    ? onSession(state, ['files', 'edit'], [row.place.path])
+    : undefined
+}

@@ -1,0 +1,58 @@
+import { Box, Text } from 'ink'
+import { useRef } from 'react'
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import { bodyRows, windowOf } from './layout.ts'
+import { selectedCommand } from './outputs.ts'
+import type { SessionPage, State } from './state.ts'
+import { oneLine } from './text.ts'
+import { showAge, showDuration } from './time.ts'
+import { standing } from './words.ts'
+
+/** The commands of a session, newest first. */
+export const CommandsTab = ({ state, page, now }: { state: State; page: SessionPage; now: number }) => {
+  const topBefore = useRef(0)
+  const commands = page.commands ?? []
+  const selected = selectedCommand(page)
+  const rows = bodyRows(state)
+  const at = Math.max(0, commands.indexOf(selected as ExecSummary))
+  const top = windowOf(commands.length, at, rows, topBefore.current)
+  topBefore.current = top
+  return (
+    <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
+      {commands.length === 0 && (
+        <Text wrap="truncate">
+          {page.commands ? '  No commands yet. x runs one, s is a shell.' : '  loading…'}
+        </Text>
+      )}
+      {commands.slice(top, top + rows).map((command) => (
+        <CommandLine key={command.id} command={command} isSelected={command === selected} now={now} />
+      ))}
+    </Box>
+  )
+}
+
+const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
+  const { command, isSelected, now } = props
+  const { sign, words } = standing(command)
+  const age = showAge(now - Date.parse(command.started_at))
+  return (
+    <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
+      <Box width={14} flexShrink={0}>
+        <Text wrap="truncate" bold={isSelected} inverse={isSelected}>
+          {isSelected ? '›' : ' '}
+          {sign} {words}
+        </Text>
+      </Box>
+      <Box width={4} flexShrink={0} justifyContent="flex-end">
+        <Text dimColor>{age}</Text>
+      </Box>
+      <Box width={9} flexShrink={0} justifyContent="flex-end">
+        <Text dimColor>{command.status === 'running' ? '' : showDuration(command.duration_ms)}</Text>
+      </Box>
+      <Text wrap="truncate">
+        {command.tty ? '(terminal) ' : ''}
+        {oneLine(command.command)}
+      </Text>
+    </Box>
+  )
+}

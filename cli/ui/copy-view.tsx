@@ -1,0 +1,30 @@
+import { Box, Text } from 'ink'
+import { commandLines } from './keys.ts'
+import type { State } from './state.ts'
+import { oneLine } from './text.ts'
+
+/** The command lines that do what keys do here. */
+export const CopyView = ({ state, at }: { state: State; at: number }) => (
+  <Box flexDirection="column" flexGrow={1} overflow="hidden">
+    <Text wrap="truncate" bold>
+      Copy the command line that does the same
+    </Text>
+    <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
+      {commandLines(state).map(({ key: { shown, label }, text }, index) => (
+        <Box key={label} height={1} aria-role="listitem" aria-state={{ selected: index === at }}>
+          <Box width={9} flexShrink={0}>
+            <Text bold>
+              {index === at ? '›' : ' '} {shown}
+            </Text>
+          </Box>
+          <Text wrap="truncate" inverse={index === at}>
+            {oneLine(text)}
+          </Text>
+        </Box>
+      ))}
+    </Box>
+    <Text wrap="truncate" dimColor>
+      Enter, or its key, copies · Esc back
+    </Text>
+  </Box>
+)

@@ -1,0 +1,56 @@
+/** The parts of the picker, put together; nothing of it draws. */
+import { createApi } from '../api.ts'
+import type { Settings } from '../settings.ts'
+import { openFirstRun } from './first-run.ts'
+import { watchLastCommands } from './last-commands.ts'
+import { startRefreshing } from './refresh.ts'
+import { firstState } from './state.ts'
+import { createStore } from './store.ts'
+import type { Ui } from './ui.ts'
+
+export interface Terminal {
+  /** Keeps our signals away from a program that has the terminal. */
+  leaveTo<T>(use: () => Promise<T>): Promise<T>
+  write(sequence: string): void
+  quit(code: number): void
+}
+
+/** Starts asking the service at once, before there is anything to draw on. */
+export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
+  const store = createStore(firstState)
+  let suspend = (use: () => Promise<void>) => use()
+  const ui: Ui = {
+    store,
+    settings,
+    api: createApi(settings),
+    refresh: () => refreshing.now(),
+    connect(settings) {
+      ui.settings = settings
+      ui.api = createApi(settings)
+      store.set({ ...firstState, size: store.get().size, address: store.get().address })
+      void readAddress(ui)
+      refreshing.now()
+    },
+    onVisible: (ids) => lastCommands.look(ids),
+    onTerminal(by) {
+      suspend = by
+    },
+    handOver: (use) => suspend(() => terminal.leaveTo(use)),
+    signal: (sequence) => terminal.write(sequence),
+    quit(code = 0) {
+      refreshing.stop()
+      lastCommands.stop()
+      terminal.quit(code)
+    },
+  }
+  await readAddress(ui)
+  if (store.get().address === undefined || (await settings.find('apiKey')) === undefined) openFirstRun(ui)
+  const refreshing = startRefreshing(ui)
+  const lastCommands = watchLastCommands(ui)
+  return ui
+}
+
+/** @throws {CliError} when there is one that is refused */
+async function readAddress({ store, settings }: Ui): Promise<void> {
+  if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
+}

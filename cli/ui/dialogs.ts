@@ -1,0 +1,42 @@
+/** Opening and changing what lies over a page: forms, questions, help. */
+import type { Form } from './form.ts'
+import type { State } from './state.ts'
+import { errorText } from './tell.ts'
+import type { Ui } from './ui.ts'
+
+/** A form over the page; its title stands above it. */
+export const askForm = ({ store }: Ui, form: Form): void =>
+  store.set({ dialog: { kind: 'form', form, isPrompt: false }, notice: undefined })
+
+/** A single line below the page. */
+export const askLine = ({ store }: Ui, form: Form): void =>
+  store.set({ dialog: { kind: 'form', form, isPrompt: true }, notice: undefined })
+
+export const askWhether = ({ store }: Ui, question: string, onYes: () => void): void =>
+  store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
+
+export const closeDialog = ({ store }: Ui): void => store.set({ dialog: undefined })
+
+/** The form that is open. */
+export const formOf = ({ dialog }: State): Form | undefined =>
+  dialog?.kind === 'form' ? dialog.form : undefined
+
+export function changeForm({ store }: Ui, form: Form): void {
+  const { dialog } = store.get()
+  if (dialog?.kind === 'form') store.set({ dialog: { ...dialog, form } })
+}
+
+/** Does what an open form asked for; it stays, with the error, when that fails. */
+export async function whileBusy(ui: Ui, what: string, action: () => Promise<void>): Promise<void> {
+  const asked = formOf(ui.store.get())
+  if (!asked) return
+  const busy = { ...asked, busy: what, error: undefined }
+  changeForm(ui, busy)
+  try {
+    await action()
+    // Not one that was opened by what was done.
+    if (formOf(ui.store.get()) === busy) closeDialog(ui)
+  } catch (error) {
+    if (formOf(ui.store.get()) === busy) changeForm(ui, { ...asked, error: errorText(error) })
+  }
+}

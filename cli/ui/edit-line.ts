@@ -1,0 +1,54 @@
+/** A line that is typed, with the keys that shells have. */
+export interface Line {
+  text: string
+  /** The place of the cursor, in code points. */
+  at: number
+}
+
+export const lineOf = (text: string): Line => ({ text, at: [...text].length })
+
+/** @param key as `keyOf` names it @returns undefined for a key that does not edit */
+export function editLine({ text, at }: Line, key: string): Line | undefined {
+  const points = [...text]
+  const keep = (from: number, to: number) => points.toSpliced(from, to - from).join('')
+  switch (key) {
+    case 'left':
+    case 'ctrl+b':
+      return { text, at: Math.max(0, at - 1) }
+    case 'right':
+    case 'ctrl+f':
+      return { text, at: Math.min(points.length, at + 1) }
+    case 'home':
+    case 'ctrl+a':
+      return { text, at: 0 }
+    case 'end':
+    case 'ctrl+e':
+      return { text, at: points.length }
+    case 'backspace':
+      return at === 0 ? { text, at } : { text: keep(at - 1, at), at: at - 1 }
+    case 'delete':
+    case 'ctrl+d':
+      return { text: keep(at, at + 1), at }
+    case 'ctrl+u':
+      return { text: keep(0, at), at: 0 }
+    case 'ctrl+k':
+      return { text: keep(at, points.length), at }
+    case 'ctrl+w': {
+      const before = points
+        .slice(0, at)
+        .join('')
+        .replace(/\S*\s*$/, '')
+      return { text: before + points.slice(at).join(''), at: [...before].length }
+    }
+  }
+  return undefined
+}
+
+/** Puts in what was typed or pasted: one line, so line ends in it are spaces. */
+export function insert({ text, at }: Line, added: string): Line {
+  const clean = [...added.replace(/[\r\n\t]+/g, ' ').replace(controls, '')]
+  return { text: [...text].toSpliced(at, 0, ...clean).join(''), at: at + clean.length }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\u0000-\u001f\u007f-\u009f]/g

@@ -1,0 +1,31 @@
+import { Box, Text } from 'ink'
+import type { Field } from './form.ts'
+import { oneLine } from './text.ts'
+
+interface Props {
+  field: Field
+  isTyped: boolean
+  labelWidth: number
+}
+
+/** A line to type into; a bar, not a colour, shows where. */
+export const FieldLine = ({ field, isTyped, labelWidth }: Props) => {
+  const { label, line, isHidden, placeholder } = field
+  const points = [...line.text].map((point) => (isHidden ? '•' : point))
+  const [before, after] = [points.slice(0, line.at).join(''), points.slice(line.at).join('')]
+  return (
+    <Box height={1} gap={1} aria-role="textbox">
+      <Box width={labelWidth + 2} flexShrink={0}>
+        <Text bold={isTyped}>
+          {isTyped ? '›' : ' '} {label}
+        </Text>
+      </Box>
+      <Text wrap="truncate-start">
+        {oneLine(before)}
+        {isTyped ? '▏' : ''}
+        {oneLine(after)}
+        {points.length === 0 && <Text dimColor>{placeholder}</Text>}
+      </Text>
+    </Box>
+  )
+}

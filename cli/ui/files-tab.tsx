@@ -1,0 +1,68 @@
+import { Box, Text } from 'ink'
+import { useRef } from 'react'
+import { selectedRow } from './files.ts'
+import { bodyRows, windowOf } from './layout.ts'
+import type { SessionPage, State } from './state.ts'
+import { oneLine } from './text.ts'
+import { keyOf, type Row, rowsOf } from './tree.ts'
+
+/** The files of a session, as a tree. */
+export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) => {
+  const topBefore = useRef(0)
+  const { tree } = page
+  const all = rowsOf(tree)
+  const selected = selectedRow(page)
+  const at = Math.max(
+    0,
+    all.findIndex(({ key }) => key === selected?.key),
+  )
+  const rows = Math.max(1, bodyRows(state) - 1)
+  const top = windowOf(all.length, at, rows, topBefore.current)
+  topBefore.current = top
+  const root = tree.folders.get(keyOf(tree.root))
+  return (
+    <Box flexDirection="column" flexGrow={1} overflow="hidden">
+      <Text wrap="truncate-start" bold>
+        {oneLine(tree.root.path)}
+        {root?.isCut ? ' (more than is shown)' : ''}
+      </Text>
+      {all.length === 0 && <Text>{root?.entries ? '  (nothing)' : root?.isOpen ? '  loading…' : '  –'}</Text>}
+      {all.slice(top, top + rows).map((row) => (
+        <FileLine key={row.key} row={row} isSelected={row.key === selected?.key} />
+      ))}
+    </Box>
+  )
+}
+
+const FileLine = ({ row, isSelected }: { row: Row; isSelected: boolean }) => {
+  const { entry, depth, isOpen, isLoading } = row
+  const sign = entry.type === 'directory' ? (isOpen ? '▾' : '▸') : ' '
+  return (
+    <Box
+      height={1}
+      justifyContent="space-between"
+      gap={1}
+      aria-role="listitem"
+      aria-state={{ selected: isSelected, expanded: isOpen }}
+    >
+      <Text wrap="truncate" bold={isSelected} inverse={isSelected}>
+        {isSelected ? '›' : ' '}
+        {'  '.repeat(depth)}
+        {sign} {oneLine(entry.name)}
+        {entry.type === 'directory' ? '/' : ''}
+        {entry.target === undefined ? '' : ` → ${oneLine(entry.target)}`}
+        {isLoading ? '  loading…' : ''}
+      </Text>
+      <Box flexShrink={0}>
+        <Text dimColor>{entry.type === 'file' ? showSize(entry.size) : ''}</Text>
+      </Box>
+    </Box>
+  )
+}
+
+function showSize(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`
+  const units = ['KiB', 'MiB', 'GiB']
+  const power = Math.min(units.length, Math.floor(Math.log2(bytes) / 10))
+  return `${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`
+}

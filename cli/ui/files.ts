@@ -1,0 +1,145 @@
+/** Walking through the files of a session, looking into them, and changing one in the user's editor. */
+import { changeByHand } from '../editor.ts'
+import { CliError } from '../errors.ts'
+import { changeOpen, changePage, findPage, openPage } from './pages.ts'
+import { Scrollback } from './scrollback.ts'
+import { openSession } from './sessions.ts'
+import type { FilePage, SessionPage } from './state.ts'
+import { attempt, tell } from './tell.ts'
+import { oneLine } from './text.ts'
+import { keyOf, type Place, parentOf, putFolder, queryOf, type Row, rowsOf, type Tree } from './tree.ts'
+import type { Ui } from './ui.ts'
+
+export function showFiles(ui: Ui): void {
+  const open = findPage(ui.store.get(), 'session')
+  if (open) changePage(ui, open, { tab: 'files' })
+  const page = open ?? openSession(ui, 'files')
+  if (page && !page.tree.folders.has(keyOf(page.tree.root))) loadFolder(ui, page.id, page.tree.root)
+}
+
+/** Asks for the entries of a folder, and opens it. */
+export function loadFolder(ui: Ui, id: string, place: Place): void {
+  changeTree(ui, (tree) => putFolder(tree, place, { isOpen: true }))
+  attempt(ui, async () => {
+    try {
+      const { entries, truncated } = await ui.api.call('listFiles', { params: { id }, query: queryOf(place) })
+      changeTree(ui, (tree) => putFolder(tree, place, { entries, isCut: truncated }))
+    } catch (error) {
+      changeTree(ui, (tree) => putFolder(tree, place, { isOpen: false }))
+      throw error
+    }
+  })
+}
+
+/** Asks again for all that is open. */
+export function reloadTree(ui: Ui): void {
+  const page = findPage(ui.store.get(), 'session')
+  if (!page) return
+  loadFolder(ui, page.id, page.tree.root)
+  for (const folder of page.tree.folders.values()) if (folder.isOpen) loadFolder(ui, page.id, folder.place)
+}
+
+export function selectedRow({ tree }: SessionPage): Row | undefined {
+  const rows = rowsOf(tree)
+  return rows.find(({ key }) => key === tree.selected) ?? rows[0]
+}
+
+/** Opens a folder or closes it; shows a file. */
+export function enter(ui: Ui) {
+  const page = findPage(ui.store.get(), 'session')
+  const row = page && selectedRow(page)
+  if (!row) return
+  if (leadsToFolder(row) && row.isOpen) return fold(ui, row)
+  if (row.entry.type === 'directory') return loadFolder(ui, page.id, row.place)
+  if (row.entry.type === 'file' || row.entry.type === 'symlink') return showFile(ui, page.id, row.place)
+  tell(ui, `${oneLine(row.place.path)} is a ${row.entry.type}, which cannot be shown.`)
+}
+
+/** Closes a folder; goes to the folder around it; from the outermost shows what is around that. */
+export function leave(ui: Ui) {
+  const page = findPage(ui.store.get(), 'session')
+  if (!page) return
+  const row = selectedRow(page)
+  if (row?.isOpen) return fold(ui, row)
+  if (row && row.depth > 0) {
+    const rows = rowsOf(page.tree)
+    const parent = rows.slice(0, rows.indexOf(row)).findLast(({ depth }) => depth === row.depth - 1)
+    return changeTree(ui, (tree) => ({ ...tree, selected: parent?.key }))
+  }
+  const { root } = page.tree
+  if (root.path === '/') return
+  changeTree(ui, (tree) => ({ ...tree, root: parentOf(root), selected: keyOf(root) }))
+  loadFolder(ui, page.id, parentOf(root))
+}
+
+export function changeSelected(ui: Ui) {
+  const page = ui.store.get().pages.at(-1)
+  if (page?.at === 'file') return edit(ui, page.id, placeOf(page))
+  const row = page?.at === 'session' ? selectedRow(page) : undefined
+  if (page?.at === 'session' && row && row.entry.type !== 'directory') edit(ui, page.id, row.place)
+}
+
+const leadsToFolder = ({ entry }: Row) => entry.type === 'directory'
+const fold = (ui: Ui, { place }: Row) => changeTree(ui, (tree) => putFolder(tree, place, { isOpen: false }))
+const placeOf = ({ path, pathBase64 }: FilePage): Place =>
+  pathBase64 === undefined ? { path } : { path, base64: pathBase64 }
+
+const changeTree = (ui: Ui, change: (tree: Tree) => Tree): void =>
+  changeOpen(ui, 'session', ({ tree }) => ({ tree: change(tree) }))
+
+function showFile(ui: Ui, id: string, place: Place): void {
+  openPage(ui, {
+    at: 'file',
+    id,
+    path: place.path,
+    pathBase64: place.base64,
+    content: new Scrollback(),
+    status: 'loading…',
+    top: 0,
+  })
+  attempt(ui, () => loadFile(ui))
+}
+
+/** Reads the file of the open page again. */
+export async function loadFile(ui: Ui): Promise<void> {
+  const page = findPage(ui.store.get(), 'file')
+  if (!page) return
+  try {
+    const file = await ui.api.call('viewFile', { params: { id: page.id }, query: queryOf(placeOf(page)) })
+    const isText = file.encoding === 'utf-8'
+    const content = isText ? file.content : hexOf(Buffer.from(file.content, 'base64'))
+    const size = `${file.size} bytes${isText ? '' : ', no text'}${file.truncated ? ', cut' : ''}`
+    changeOpen(ui, 'file', () => ({ content: Scrollback.of(content), status: size }))
+  } catch (error) {
+    changeOpen(ui, 'file', () => ({ status: 'not loaded' }))
+    throw error
+  }
+}
+
+function edit(ui: Ui, id: string, place: Place): void {
+  attempt(ui, async () => {
+    if (place.base64 !== undefined) {
+      throw new CliError('failed', `${place.path} has a name that is not UTF-8: an editor cannot take it.`)
+    }
+    let isChanged = false
+    await ui.handOver(async () => {
+      isChanged =
+        (await changeByHand({ api: ui.api, id, path: place.path, settings: ui.settings })) !== undefined
+    })
+    tell(ui, isChanged ? `${place.path} is written.` : 'Nothing was changed.')
+    if (findPage(ui.store.get(), 'file')) await loadFile(ui)
+    else reloadTree(ui)
+  })
+}
+
+/** 16 bytes a line: their place, their digits, and those that are letters. */
+function hexOf(bytes: Buffer): string {
+  const lines: string[] = []
+  for (let at = 0; at < bytes.length; at += 16) {
+    const row = bytes.subarray(at, at + 16)
+    const digits = row.toString('hex').replace(/../g, '$& ').padEnd(48)
+    const letters = row.toString('latin1').replace(/[^\x20-\x7e]/g, '.')
+    lines.push(`${at.toString(16).padStart(8, '0')}  ${digits} ${letters}`)
+  }
+  return lines.join('\n')
+}

@@ -1,0 +1,106 @@
+/** The way in, without settings or with a key that is refused: address, then sign up or paste a key. */
+import { readAddress } from '../address.ts'
+import { createApi } from '../api.ts'
+import { createSettings, readKey } from '../settings.ts'
+import { signUp } from '../sign-up.ts'
+import { askForm, closeDialog, formOf, whileBusy } from './dialogs.ts'
+import { field, newForm } from './form.ts'
+import { changeOpen, findPage } from './pages.ts'
+import type { FirstRunPage } from './state.ts'
+import { tell } from './tell.ts'
+import type { Ui } from './ui.ts'
+
+/** @param why it comes when there are settings */
+export function openFirstRun(ui: Ui, why?: string): void {
+  const address = ui.store.get().address ?? ''
+  const page: FirstRunPage = { at: 'first-run', step: 'address', address, way: 0 }
+  ui.store.set({ pages: [page], dialog: undefined, trouble: undefined })
+  if (address === '') askAddress(ui)
+  else go(ui, { step: 'way' })
+  if (why !== undefined) ui.store.set({ notice: { text: why, isError: true } })
+}
+
+export const ways = [
+  { step: 'sign-up', label: 'Sign up, or log in: email and password' },
+  { step: 'key', label: 'Paste an API key' },
+] as const
+
+export function moveWay(ui: Ui, by: number): void {
+  changeOpen(ui, 'first-run', ({ way }) => ({ way: Math.max(0, Math.min(ways.length - 1, way + by)) }))
+}
+
+export function takeWay(ui: Ui): void {
+  const page = findPage(ui.store.get(), 'first-run')
+  if (page?.step !== 'way') return
+  if (ways[page.way]!.step === 'sign-up') askToSignUp(ui)
+  else askKey(ui)
+}
+
+/** A step back; from the first one out. */
+export function stepBack(ui: Ui) {
+  const page = findPage(ui.store.get(), 'first-run')
+  if (!page || page.step === 'address') return ui.quit()
+  if (page.step === 'way') return askAddress(ui)
+  closeDialog(ui)
+  go(ui, { step: 'way' })
+}
+
+const go = (ui: Ui, change: Partial<FirstRunPage>) => changeOpen(ui, 'first-run', () => change)
+
+function askAddress(ui: Ui): void {
+  go(ui, { step: 'address' })
+  const text = findPage(ui.store.get(), 'first-run')?.address ?? ''
+  const address = field('address', 'Address', { text, placeholder: 'https://… or http://localhost:8080' })
+  const take = (values: Record<string, string>) =>
+    void whileBusy(ui, 'reading it', async () => {
+      const address = readAddress(values.address!.trim(), 'typed here')
+      go(ui, { step: 'way', address })
+    })
+  ask(ui, newForm('Where is the service?', [address], take))
+}
+
+function askToSignUp(ui: Ui): void {
+  go(ui, { step: 'sign-up' })
+  const fields = [
+    field('email', 'Email'),
+    field('password', 'Password', { isHidden: true, placeholder: '10 characters or more' }),
+  ]
+  const take = ({ email = '', password = '' }: Record<string, string>) =>
+    void whileBusy(ui, 'signing up', async () => {
+      const { address } = findPage(ui.store.get(), 'first-run')!
+      const settings = createSettings({ ...profileOf(ui), url: address })
+      const { account, made, key } = await signUp(createApi(settings), ui.settings, address, {
+        email: email.trim(),
+        password,
+      })
+      enter(ui, address, key.key)
+      tell(ui, `${made ? 'Signed up' : 'Logged in'} as ${account.email}; saved in ${ui.settings.file}.`)
+    })
+  ask(ui, newForm('Sign up, or log in to the account that is there', fields, take))
+}
+
+function askKey(ui: Ui): void {
+  go(ui, { step: 'key' })
+  const key = field('key', 'API key', { isHidden: true, placeholder: 'sandlot_live_…' })
+  const take = (values: Record<string, string>) =>
+    void whileBusy(ui, 'trying it', async () => {
+      const { address } = findPage(ui.store.get(), 'first-run')!
+      const apiKey = readKey(values.key!.trim(), 'pasted')
+      const account = await createApi(createSettings({ url: address, apiKey })).call('getAccount', {})
+      await ui.settings.save({ base_url: address, api_key: apiKey })
+      enter(ui, address, apiKey)
+      tell(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
+    })
+  ask(ui, newForm('Paste an API key', [key], take))
+}
+
+const ask = (ui: Ui, form: ReturnType<typeof newForm>) =>
+  askForm(ui, { ...form, onCancel: () => stepBack(ui) })
+
+const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
+
+/** With what was typed, so that no variable and no flag wins over it. */
+function enter(ui: Ui, url: string, apiKey: string): void {
+  if (formOf(ui.store.get())) closeDialog(ui)
+  ui.connect(createSettings({ ...profileOf(ui), url, apiKey }))
+}

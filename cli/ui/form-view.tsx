@@ -1,0 +1,31 @@
+import { Box, Text } from 'ink'
+import { FieldLine } from './field-line.tsx'
+import type { Form } from './form.ts'
+import { oneLine, wrapWords } from './text.ts'
+
+/** A form in the middle of a page. */
+export const FormView = ({ form, columns }: { form: Form; columns: number }) => {
+  const labelWidth = Math.max(...form.fields.map(({ label }) => label.length))
+  return (
+    <Box flexDirection="column" flexGrow={1} overflow="hidden">
+      <Text wrap="truncate" bold>
+        {form.title}
+      </Text>
+      <Text> </Text>
+      {form.fields.map((field, index) => (
+        <FieldLine key={field.name} field={field} isTyped={index === form.at} labelWidth={labelWidth} />
+      ))}
+      <Text> </Text>
+      {form.busy !== undefined && <Text wrap="truncate">… {form.busy}</Text>}
+      {form.error !== undefined &&
+        wrapWords(`! ${oneLine(form.error)}`, columns).map((line, index) => (
+          <Text key={index} wrap="truncate" color="red">
+            {line}
+          </Text>
+        ))}
+      <Text wrap="truncate" dimColor>
+        {form.fields.length > 1 ? 'Tab next · ' : ''}Enter take it · Esc back
+      </Text>
+    </Box>
+  )
+}

@@ -1,0 +1,56 @@
+/** Questions with lines to type the answers into. */
+import { editLine, insert, type Line, lineOf } from './edit-line.ts'
+
+export interface Field {
+  name: string
+  label: string
+  line: Line
+  /** Shown as dots. */
+  isHidden: boolean
+  /** Shown while it is empty. */
+  placeholder: string
+}
+
+export interface Form {
+  title: string
+  fields: Field[]
+  /** The field that is typed into. */
+  at: number
+  error: string | undefined
+  /** What is being done with the answers; keys wait. */
+  busy: string | undefined
+  /** Told of each change. */
+  onChange?: (values: Record<string, string>) => void
+  onSubmit: (values: Record<string, string>) => void
+  onCancel?: () => void
+}
+
+export const field = (
+  name: string,
+  label: string,
+  { text = '', isHidden = false, placeholder = '' } = {},
+): Field => ({ name, label, line: lineOf(text), isHidden, placeholder })
+
+export const newForm = (
+  title: string,
+  fields: Field[],
+  onSubmit: Form['onSubmit'],
+  more: Pick<Form, 'onChange' | 'onCancel'> = {},
+): Form => ({ title, fields, at: 0, error: undefined, busy: undefined, onSubmit, ...more })
+
+export const valuesOf = ({ fields }: Form): Record<string, string> =>
+  Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
+
+/** @returns the form after a key, or what the key asks for */
+export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
+  if (key === 'escape') return 'cancel'
+  if (form.busy !== undefined) return form
+  const { fields, at } = form
+  if (key === 'return') return at < fields.length - 1 ? { ...form, at: at + 1 } : 'submit'
+  if (key === 'tab' || key === 'down') return { ...form, at: (at + 1) % fields.length }
+  if (key === 'shift+tab' || key === 'up') return { ...form, at: (at + fields.length - 1) % fields.length }
+  const { line } = fields[at]!
+  const edited = editLine(line, key) ?? (text === '' ? line : insert(line, text))
+  if (edited === line) return form
+  return { ...form, error: undefined, fields: fields.with(at, { ...fields[at]!, line: edited }) }
+}

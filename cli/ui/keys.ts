@@ -1,0 +1,267 @@
+/**
+ * The keys: what each does, where, and the command line that does the same. What a key press does, the
+ * help, the line at the bottom and the list of command lines are all made from this table.
+ */
+
+import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './command-lines.ts'
+import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
+import { moveWay, stepBack, takeWay } from './first-run.ts'
+import { move } from './moving.ts'
+import { askCommand, interrupt, openCommand } from './outputs.ts'
+import { changeOpen, goBack } from './pages.ts'
+import { askFilter, askNewSession, askToDestroy, copyId, openSession, toggleDestroyed } from './sessions.ts'
+import { openShell } from './shell.ts'
+import { pageOf, type State } from './state.ts'
+import { attempt } from './tell.ts'
+import { shellWord } from './text.ts'
+import type { Ui } from './ui.ts'
+
+/** Where one is; a session's page is two places. */
+export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output' | 'file'
+
+export interface Key {
+  /** As `keyOf` names them. */
+  keys: string[]
+  /** As the help shows them. */
+  shown: string
+  /** What it does, in a few words. */
+  label: string
+  /** One word for the line at the bottom, in the order of the table; none without. */
+  short?: string
+  where: Where[]
+  run(ui: Ui): void
+  /** The arguments of `sandlot` that do the same. */
+  commandLine?(state: State): string[] | undefined
+}
+
+const inSession: Where[] = ['list', 'commands', 'files', 'output', 'file']
+const scrolled: Where[] = ['output', 'file']
+const rows: Where[] = ['list', 'commands', 'files']
+const everywhere: Where[] = ['first-run', ...inSession]
+
+export const keys: Key[] = [
+  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: [...rows, ...scrolled], run: (ui) => move(ui, -1) },
+  {
+    keys: ['down', 'j'],
+    shown: '↓ j',
+    label: 'down',
+    where: [...rows, ...scrolled],
+    run: (ui) => move(ui, 1),
+  },
+  {
+    keys: ['pageup', 'ctrl+b'],
+    shown: 'PgUp',
+    label: 'a screen up',
+    where: [...rows, ...scrolled],
+    run: (ui) => move(ui, '-screen'),
+  },
+  {
+    keys: ['pagedown', 'ctrl+f', ' '],
+    shown: 'PgDn',
+    label: 'a screen down',
+    where: [...rows, ...scrolled],
+    run: (ui) => move(ui, '+screen'),
+  },
+  {
+    keys: ['home', 'g'],
+    shown: 'g Home',
+    label: 'to the first',
+    where: [...rows, ...scrolled],
+    run: (ui) => move(ui, 'first'),
+  },
+  {
+    keys: ['end', 'G'],
+    shown: 'G End',
+    label: 'to the last',
+    where: [...rows, ...scrolled],
+    run: (ui) => move(ui, 'last'),
+  },
+  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveWay(ui, -1) },
+  { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveWay(ui, 1) },
+  { keys: ['return'], shown: 'Enter', label: 'take it', where: ['first-run'], run: takeWay },
+  {
+    keys: ['return', 'right', 'l'],
+    shown: 'Enter',
+    label: 'open the session',
+    short: 'open',
+    where: ['list'],
+    run: (ui) => void openSession(ui),
+    commandLine: (state) => withId(state, ['session', 'get']),
+  },
+  {
+    keys: ['return', 'right', 'l'],
+    shown: 'Enter',
+    label: 'show what the command printed',
+    short: 'output',
+    where: ['commands'],
+    run: openCommand,
+    commandLine: (state) => runAgain(state),
+  },
+  {
+    keys: ['return', 'right', 'l'],
+    shown: 'Enter →',
+    label: 'open the folder or the file',
+    short: 'open',
+    where: ['files'],
+    run: enter,
+    commandLine: (state) => lookAtRow(state),
+  },
+  { keys: ['left', 'h'], shown: '← h', label: 'close the folder, or go up', where: ['files'], run: leave },
+  {
+    keys: ['n'],
+    shown: 'n',
+    label: 'new session',
+    short: 'new',
+    where: ['list'],
+    run: askNewSession,
+    commandLine: () => ['session', 'create'],
+  },
+  {
+    keys: ['s'],
+    shown: 's',
+    label: 'a shell in the session',
+    short: 'shell',
+    where: inSession,
+    run: openShell,
+    commandLine: (state) => onSession(state, ['exec', '-it'], ['--', 'sh']),
+  },
+  {
+    keys: ['x'],
+    shown: 'x',
+    label: 'run a command',
+    short: 'run',
+    where: inSession,
+    run: askCommand,
+    commandLine: (state) => onSession(state, ['exec'], ['-c', 'COMMAND']),
+  },
+  {
+    keys: ['f'],
+    shown: 'f',
+    label: 'files of the session',
+    short: 'files',
+    where: ['list', 'commands'],
+    run: showFiles,
+    commandLine: (state) => onSession(state, ['files', 'ls']),
+  },
+  {
+    keys: ['e'],
+    shown: 'e',
+    label: 'change the file in $EDITOR',
+    short: 'edit',
+    where: ['files', 'file'],
+    run: changeSelected,
+    commandLine: (state) => editRow(state),
+  },
+  {
+    keys: ['d'],
+    shown: 'd',
+    label: 'destroy the session (asks)',
+    short: 'destroy',
+    where: ['list', 'commands', 'files'],
+    run: askToDestroy,
+    commandLine: (state) => withId(state, ['session', 'rm', '--yes']),
+  },
+  {
+    keys: ['tab', 'shift+tab'],
+    shown: 'Tab',
+    label: 'commands or files',
+    short: 'tab',
+    where: ['commands', 'files'],
+    run: switchTab,
+  },
+  {
+    keys: ['i'],
+    shown: 'i',
+    label: 'interrupt the command',
+    short: 'interrupt',
+    where: ['output'],
+    run: interrupt,
+  },
+  { keys: ['/'], shown: '/', label: 'filter the list', short: 'filter', where: ['list'], run: askFilter },
+  { keys: ['y'], shown: 'y', label: 'copy the id', where: inSession, run: copyId },
+  {
+    keys: ['c'],
+    shown: 'c',
+    label: 'copy a command line that does the same',
+    short: 'copy',
+    where: inSession,
+    run: askWhichLine,
+    commandLine: (state) => whatIsShown(state),
+  },
+  {
+    keys: ['r', 'ctrl+r'],
+    shown: 'r',
+    label: 'refresh',
+    where: ['list', 'commands'],
+    run: (ui) => ui.refresh(),
+  },
+  { keys: ['r', 'ctrl+r'], shown: 'r', label: 'refresh', where: ['files'], run: reloadTree },
+  {
+    keys: ['r', 'ctrl+r'],
+    shown: 'r',
+    label: 'refresh',
+    where: ['file'],
+    run: (ui) => attempt(ui, () => loadFile(ui)),
+  },
+  {
+    keys: ['a'],
+    shown: 'a',
+    label: 'destroyed ones too',
+    short: 'all',
+    where: ['list'],
+    run: toggleDestroyed,
+  },
+  {
+    keys: ['?', 'f1'],
+    shown: '?',
+    label: 'help',
+    short: 'help',
+    where: everywhere,
+    run: ({ store }) => store.set({ dialog: { kind: 'help', top: 0 } }),
+  },
+  { keys: ['escape', 'q'], shown: 'Esc q', label: 'back', where: ['first-run'], run: stepBack },
+  {
+    keys: ['escape', 'q'],
+    shown: 'Esc q',
+    label: 'back, from the list out',
+    short: 'back',
+    where: inSession,
+    run: backOrOut,
+  },
+  { keys: ['ctrl+c'], shown: 'Ctrl-C', label: 'out', where: everywhere, run: (ui) => ui.quit(130) },
+]
+
+/** Esc lets a filter go first. */
+function backOrOut(ui: Ui) {
+  const state = ui.store.get()
+  if (pageOf(state).at === 'list' && state.filter !== '') return ui.store.set({ filter: '' })
+  goBack(ui)
+}
+
+function switchTab(ui: Ui) {
+  const page = pageOf(ui.store.get())
+  if (page.at !== 'session') return
+  if (page.tab === 'commands') return showFiles(ui)
+  changeOpen(ui, 'session', () => ({ tab: 'commands' }))
+}
+
+export function whereIs(state: State): Where {
+  const page = pageOf(state)
+  return page.at === 'session' ? page.tab : page.at
+}
+
+export const keysOf = (where: Where): Key[] => keys.filter((key) => key.where.includes(where))
+
+/** The command lines that do what keys do here. */
+export function commandLines(state: State): { key: Key; text: string }[] {
+  return keysOf(whereIs(state)).flatMap((key) => {
+    const words = key.commandLine?.(state)
+    return words === undefined ? [] : [{ key, text: ['sandlot', ...words].map(shellWord).join(' ') }]
+  })
+}
+
+/** Stands on the line for what is shown: `c` twice copies that. */
+function askWhichLine({ store }: Ui): void {
+  const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
+  store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })
+}

@@ -1,0 +1,118 @@
+/** What is known of the sessions, and asking the service for it. */
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { type CliError, describeError, exitCodes } from '../errors.ts'
+import { changeOpen } from './pages.ts'
+import { nameOf } from './state.ts'
+import { tell } from './tell.ts'
+import type { Ui } from './ui.ts'
+import { whyEnded } from './words.ts'
+
+/** How long an answer may take. */
+export const answerMs = 20_000
+/** What two readings of the same clock may differ by. */
+const jitterMs = 500
+/** So many that ended at once are looked at in one refresh. */
+const mostEnded = 5
+
+/** The service is not there, or not itself. */
+export const isAway = (error: CliError): boolean => error.exitCode === exitCodes.service
+
+/** All pages. */
+export async function listActive({ api, store }: Ui): Promise<Sandbox[]> {
+  const sessions: Sandbox[] = []
+  for (let cursor: string | undefined; ; ) {
+    const asked = Date.now()
+    const query = { state: 'active', limit: 100, cursor } as const
+    const page = await api.call('listSandboxes', { query, timeoutMs: answerMs })
+    if (cursor === undefined) setClock(page.data, (asked + Date.now()) / 2)
+    sessions.push(...page.data)
+    if (page.next_cursor === null) return sessions
+    cursor = page.next_cursor
+  }
+
+  /** What is billed tells what time it is at the service: a clock that is wrong here must not end anything. */
+  function setClock(data: Sandbox[], at: number) {
+    const running = data.find(({ ready_at, billed_seconds }) => ready_at !== null && billed_seconds > 0)
+    if (!running) return
+    const there = Date.parse(running.ready_at!) + running.billed_seconds * 1000
+    if (there >= Date.parse(running.expires_at)) return
+    // Not for each answer that was a little slower: the seconds would jump.
+    if (Math.abs(there - at - store.get().clockAhead) > jitterMs) store.set({ clockAhead: there - at })
+  }
+}
+
+/** Those that are no longer among the active have ended: looks why. */
+export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
+  const { store } = ui
+  const before = store.get().sessions
+  const ids = new Set(active.map(({ id }) => id))
+  const missing = [...(before?.values() ?? [])].filter(({ id, state }) => state === 'active' && !ids.has(id))
+  putSessions(ui, active)
+  if (store.get().showsDestroyed && store.get().destroyedFrom === undefined) await loadDestroyed(ui)
+  for (const { id } of missing.slice(0, mostEnded)) {
+    const ended = await lookAgain(ui, id)
+    if (ended?.state === 'destroyed' && ended.destroy_reason !== 'requested')
+      tell(ui, `${nameOf(ended)} has ended: ${whyEnded(ended)}.`)
+  }
+}
+
+/** Into what is known. One that has ended stays so: an answer may be older than what was done meanwhile. */
+export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
+  const sessions = new Map(store.get().sessions)
+  for (const session of fresh) {
+    if (sessions.get(session.id)?.state !== 'destroyed') sessions.set(session.id, session)
+  }
+  store.set({ sessions })
+}
+
+async function lookAgain(ui: Ui, id: string): Promise<Sandbox | undefined> {
+  try {
+    const session = await ui.api.call('getSandbox', { params: { id }, timeoutMs: answerMs })
+    putSessions(ui, [session])
+    return session
+  } catch (error) {
+    if (describeError(error).code !== 'not_found') throw error
+    const sessions = new Map(ui.store.get().sessions)
+    sessions.delete(id)
+    ui.store.set({ sessions })
+    return undefined
+  }
+}
+
+/** The next page of those that are destroyed; does nothing when there is none. */
+export async function loadDestroyed(ui: Ui): Promise<void> {
+  const { destroyedFrom } = ui.store.get()
+  if (destroyedFrom === null || ui.store.get().isLoadingMore) return
+  ui.store.set({ isLoadingMore: true })
+  const query = { state: 'destroyed', limit: 100, cursor: destroyedFrom } as const
+  try {
+    const page = await ui.api.call('listSandboxes', { query, timeoutMs: answerMs })
+    putSessions(ui, page.data)
+    ui.store.set({ destroyedFrom: page.next_cursor })
+  } finally {
+    ui.store.set({ isLoadingMore: false })
+  }
+}
+
+/** What the open session's page shows beside the session. */
+export async function refreshPage(ui: Ui): Promise<void> {
+  const { pages } = ui.store.get()
+  const page = pages.findLast((page) => page.at === 'session')
+  if (!page || pages.at(-1) !== page) return
+  const data = await listCommands(ui, page.id)
+  if (!data) return
+  changeOpen(ui, 'session', (open) => (open.id === page.id ? { commands: data } : {}))
+  ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
+}
+
+/** @returns undefined when it is refused: for what is asked too often, the next time will do */
+async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
+  try {
+    const query = { limit: 100 }
+    return (await api.call('listExecs', { params: { id }, query, timeoutMs: answerMs })).data
+  } catch (error) {
+    if (isAway(describeError(error))) throw error
+    return undefined
+  }
+}

@@ -1,0 +1,79 @@
+/** The newest command of each session that is on the screen: asked for one at a time, when it is looked at. */
+import { describeError } from '../errors.ts'
+import { isOn } from './pages.ts'
+import type { State } from './state.ts'
+import type { Ui } from './ui.ts'
+
+/** After the list came to rest. */
+const restMs = 150
+/** The one that the list stands on is asked for again, those around it are not. */
+const againMs = 6_000
+
+export interface LastCommands {
+  /** Told what is on the screen, the one stood on first. */
+  look(ids: string[]): void
+  stop(): void
+}
+
+export function watchLastCommands(ui: Ui): LastCommands {
+  const askedAt = new Map<string, number>()
+  let visible: string[] = []
+  let recent: number[] = []
+  let timer: NodeJS.Timeout | undefined
+  let isAsking = false
+
+  async function askNext(): Promise<void> {
+    if (isAsking) return
+    const id = next(ui.store.get())
+    if (id === undefined) return wait(againMs)
+    if (!mayAsk()) return wait(againMs)
+    isAsking = true
+    askedAt.set(id, Date.now())
+    recent.push(Date.now())
+    const pauseMs = await ask(ui, id)
+    isAsking = false
+    wait(pauseMs)
+  }
+
+  /** A quarter of what the account may do in a minute: the rest is for its commands. */
+  function mayAsk(): boolean {
+    recent = recent.filter((at) => Date.now() - at < 60_000)
+    const { account } = ui.store.get()
+    return recent.length < (account?.limits.sandbox_ops_per_minute ?? 0) / 4
+  }
+
+  function next(state: State): string | undefined {
+    if (!isOn(state, 'list') || state.trouble) return undefined
+    const isDue = (id: string, index: number) => {
+      const at = askedAt.get(id)
+      if (at === undefined) return true
+      return index === 0 && Date.now() - at > againMs && state.sessions?.get(id)?.state === 'active'
+    }
+    return visible.find(isDue)
+  }
+
+  const wait = (ms: number) => {
+    clearTimeout(timer)
+    timer = setTimeout(() => void askNext(), ms)
+  }
+  return {
+    look(ids) {
+      visible = ids
+      if (!isAsking) wait(restMs)
+    },
+    stop: () => clearTimeout(timer),
+  }
+}
+
+/** @returns how long to wait before the next one */
+async function ask({ api, store }: Ui, id: string): Promise<number> {
+  try {
+    const { data } = await api.call('listExecs', { params: { id }, query: { limit: 1 } })
+    store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
+    return 0
+  } catch (error) {
+    // The list does without: it says itself when the service is away.
+    const seconds = Number(describeError(error).details.retry_after)
+    return Number.isFinite(seconds) ? seconds * 1000 : restMs * 10
+  }
+}

@@ -1,0 +1,54 @@
+/** How the rows of the screen are shared out. Never more than there are: what is taller wipes the scrollback. */
+import { pageOf, type State, sessionInFront } from './state.ts'
+import { oneLine, wrapWords } from './text.ts'
+
+/** Below it, lines that are side by side go below each other, and what can wait is left out. */
+export const wideColumns = 72
+
+export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
+
+/** The header of the list: account and bars on one line or two, and a rule. */
+export const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
+
+const mostNoticeRows = 3
+/** The rows of the notice at the bottom. */
+export function noticeLines({ notice, size }: State): string[] {
+  if (notice === undefined) return []
+  const rows = wrapWords(oneLine(notice.text), size.columns - 2)
+  if (rows.length <= mostNoticeRows) return rows
+  return [...rows.slice(0, mostNoticeRows - 1), `${rows[mostNoticeRows - 1]!.slice(0, -1)}…`]
+}
+
+/** What lies between the head of a page and the bottom line. */
+export function bodyRows(state: State): number {
+  const page = pageOf(state)
+  const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
+  const prompt = state.dialog?.kind === 'form' && state.dialog.isPrompt ? promptRows(state) : 0
+  const trouble = state.trouble ? 1 : 0
+  const question = state.dialog?.kind === 'confirm' ? 1 : 0
+  const bottom = prompt + question + trouble + noticeLines(state).length + 1
+  return Math.max(1, state.size.rows - head - bottom)
+}
+
+export const promptRows = ({ dialog }: State): number =>
+  dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
+
+/** Name and time left, facts, tabs; on low screens fewer facts. */
+export function sessionHeadRows(state: State): number {
+  return 2 + factRows(state)
+}
+
+export function factRows(state: State): number {
+  const ended = sessionInFront(state)?.state === 'destroyed' ? 1 : 0
+  return (state.size.rows < 16 ? 1 : 3) + ended
+}
+
+/** The part of a list that is on the screen: as little moved as it takes to show the one that is stood on. */
+export function windowOf(count: number, at: number, rows: number, before: number): number {
+  const top = Math.min(Math.max(before, at - rows + 1), at)
+  return Math.max(0, Math.min(top, count - rows))
+}
+
+/** The rows of the list itself: without its head, and on a narrow screen without what it has no columns for. */
+export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
+export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

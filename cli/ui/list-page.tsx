@@ -1,0 +1,87 @@
+import { Box, Text } from 'ink'
+import { useEffect, useRef } from 'react'
+import { Header } from './header.tsx'
+import { detailRows, listRows, windowOf } from './layout.ts'
+import { commandText, SessionLine, type Widths, widthsFor } from './session-line.tsx'
+import { listedSessions, type State, sessionInFront } from './state.ts'
+import { oneLine } from './text.ts'
+
+interface Props {
+  state: State
+  /** The service's time. */
+  now: number
+  /** Told which are on the screen, the one stood on first. */
+  onVisible?: ((ids: string[]) => void) | undefined
+}
+
+/** The sessions: as many as the screen has rows for. */
+export const ListPage = ({ state, now, onVisible }: Props) => {
+  const topBefore = useRef(0)
+  const listed = listedSessions(state)
+  const inFront = sessionInFront(state)
+  const at = Math.max(
+    0,
+    listed.findIndex(({ id }) => id === inFront?.id),
+  )
+  const rows = listRows(state)
+  const top = windowOf(listed.length, at, rows, topBefore.current)
+  topBefore.current = top
+  const widths = widthsFor(state.size.columns)
+  const shown = listed.slice(top, top + rows)
+  const visible = [inFront, ...shown].flatMap((session) => session?.id ?? []).join(' ')
+  useEffect(() => onVisible?.(visible.split(' ').filter(Boolean)), [onVisible, visible])
+  return (
+    <Box flexDirection="column" flexGrow={1} overflow="hidden">
+      <Header state={state} />
+      <Box height={1} flexShrink={0} gap={1} justifyContent="space-between">
+        <Text wrap="truncate" dimColor>
+          {headOf(state, widths)}
+        </Text>
+        <Box flexShrink={0}>
+          <Text dimColor>{placeOf(state, at, listed.length)}</Text>
+        </Box>
+      </Box>
+      <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
+        {listed.length === 0 && <Text wrap="truncate">{emptyText(state)}</Text>}
+        {shown.map((session) => (
+          <SessionLine
+            key={session.id}
+            session={session}
+            lastCommand={state.lastCommands.get(session.id)}
+            isSelected={session.id === inFront?.id}
+            now={now}
+            widths={widths}
+          />
+        ))}
+      </Box>
+      {detailRows(state) > 0 && inFront && (
+        <Text wrap="truncate" dimColor>
+          {oneLine(inFront.image)} {commandText(inFront, state.lastCommands.get(inFront.id))}
+        </Text>
+      )}
+    </Box>
+  )
+}
+
+/** What the columns are. */
+function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
+  const name = `  ${showsDestroyed ? 'ALL ' : ''}SESSIONS${filter === '' ? '' : ` /${filter}`}`
+  if (widths.command === 0) return name
+  return [
+    name.padEnd(widths.name + 1),
+    'IMAGE'.padEnd(widths.image),
+    ' AGE',
+    'TIME LEFT'.padEnd(widths.left),
+    'LAST COMMAND',
+  ].join(' ')
+}
+
+/** Where in the list one is; a plus where there are more than were asked for. */
+function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
+  return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
+}
+
+function emptyText({ sessions, filter }: State): string {
+  if (sessions === undefined) return '  loading…'
+  return filter === '' ? '  No sessions. n makes one.' : '  None that the filter lets through.'
+}

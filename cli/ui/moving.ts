@@ -1,0 +1,78 @@
+/** Up and down, in whatever is shown. */
+
+import { selectedRow } from './files.ts'
+import { loadDestroyed } from './known.ts'
+import { bodyRows, listRows } from './layout.ts'
+import { selectedCommand } from './outputs.ts'
+import { changePage } from './pages.ts'
+import {
+  type FilePage,
+  listedSessions,
+  type OutputPage,
+  pageOf,
+  type SessionPage,
+  type State,
+  sessionInFront,
+} from './state.ts'
+import { attempt } from './tell.ts'
+import { rowsOf } from './tree.ts'
+import type { Ui } from './ui.ts'
+
+export type Step = number | '-screen' | '+screen' | 'first' | 'last'
+
+export function move(ui: Ui, step: Step) {
+  const state = ui.store.get()
+  const page = pageOf(state)
+  if (page.at === 'list') return moveInList(ui, state, step)
+  if (page.at === 'session') return moveInSession(ui, state, page, step)
+  if (page.at === 'output' || page.at === 'file') scroll(ui, state, page, step)
+}
+
+function moveInList(ui: Ui, state: State, step: Step): void {
+  const listed = listedSessions(state)
+  const at = listed.findIndex(({ id }) => id === sessionInFront(state)?.id)
+  const to = target(step, Math.max(0, at), listed.length, listRows(state))
+  ui.store.set({ selected: listed[to]?.id, notice: undefined })
+  const isNearEnd = listed.length - to < 2 * listRows(state)
+  if (state.showsDestroyed && isNearEnd) attempt(ui, () => loadDestroyed(ui))
+}
+
+function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): void {
+  const rows = bodyRows(state)
+  if (page.tab === 'commands') {
+    const commands = page.commands ?? []
+    const at = commands.findIndex(({ id }) => id === selectedCommand(page)?.id)
+    changePage(ui, page, { selectedCommand: commands[target(step, at, commands.length, rows)]?.id })
+    return
+  }
+  const all = rowsOf(page.tree)
+  const at = all.findIndex(({ key }) => key === selectedRow(page)?.key)
+  changePage(ui, page, { tree: { ...page.tree, selected: all[target(step, at, all.length, rows)]?.key } })
+}
+
+function target(step: Step, at: number, count: number, rows: number): number {
+  return Math.max(0, Math.min(count - 1, at + offset(step, rows, count)))
+}
+
+function scroll(ui: Ui, state: State, page: OutputPage | FilePage, step: Step): void {
+  const height = bodyRows(state)
+  const last = lastTop(state, page, height)
+  const before = page.top === 'end' ? last : Math.min(page.top, last)
+  const top = Math.max(0, Math.min(last, before + offset(step, height, last + height)))
+  // At the end it stays there, whatever comes.
+  changePage(ui, page, { top: top === last && page.at === 'output' ? 'end' : top })
+}
+
+/** The first row when the end is shown. */
+export function lastTop({ size }: State, page: OutputPage | FilePage, height: number): number {
+  const text = page.at === 'output' ? page.output : page.content
+  return Math.max(0, text.rows(size.columns).length - height)
+}
+
+function offset(step: Step, rows: number, count: number): number {
+  if (typeof step === 'number') return step
+  if (step === 'first') return -count
+  if (step === 'last') return count
+  const screen = Math.max(1, rows - 1)
+  return step === '-screen' ? -screen : screen
+}

@@ -1,0 +1,179 @@
+/** Commands: starting one, and following what one prints. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CliError, describeError } from '../errors.ts'
+import { follow } from '../exec/follow.ts'
+import { createRemote } from '../exec/remote.ts'
+import type { Opened } from '../http.ts'
+import { askLine, closeDialog } from './dialogs.ts'
+import { field, newForm } from './form.ts'
+import { changeOpen, findPage, isOn, openPage, replacePage } from './pages.ts'
+import { Scrollback } from './scrollback.ts'
+import { activeInFront } from './sessions.ts'
+import type { OutputPage, SessionPage, State } from './state.ts'
+import { attempt, tell, tellError } from './tell.ts'
+import type { Ui } from './ui.ts'
+import { standingLine } from './words.ts'
+
+/** So often is shown what has come. */
+const showMs = 40
+/** Between tries to take up a connection that broke for long. */
+const retryMs = 1_000
+
+export function askCommand(ui: Ui): void {
+  const { id } = activeInFront(ui)
+  const form = newForm(
+    'Run',
+    [field('command', '$', { placeholder: 'a line for /bin/sh' })],
+    ({ command = '' }) => {
+      closeDialog(ui)
+      if (command.trim() !== '') attempt(ui, () => runCommand(ui, id, command))
+    },
+  )
+  askLine(ui, form)
+}
+
+async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
+  const page = showOutput(ui, id, undefined, command)
+  const remote = createRemote(ui.api, id)
+  try {
+    const started = await remote.launch({ command })
+    if (!isOpen(ui, page.output)) return
+    changeOpen(ui, 'output', () => ({ execId: started.id, status: standingLine(started) }))
+    // Nobody types into it.
+    await remote.endStdin(started.id, 0).catch(() => {})
+    await followOutput(ui, page.output)
+  } catch (error) {
+    changeOpen(ui, 'output', ({ output }) =>
+      output === page.output ? { status: 'not run', isRunning: false } : {},
+    )
+    throw error
+  }
+}
+
+export function openCommand(ui: Ui): void {
+  const page = findPage(ui.store.get(), 'session')
+  const command = page && selectedCommand(page)
+  if (!command) return
+  const { output } = showOutput(ui, page.id, command.id, command.command)
+  changeOpen(ui, 'output', () => ({ status: standingLine(command), isRunning: command.status === 'running' }))
+  attempt(ui, () => followOutput(ui, output))
+}
+
+export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage) =>
+  commands.find(({ id }) => id === selectedCommand) ?? commands[0]
+
+export function interrupt(ui: Ui): void {
+  const page = findPage(ui.store.get(), 'output')
+  if (!page?.execId || !page.isRunning) return
+  const { id, execId } = page
+  attempt(ui, async () => {
+    await createRemote(ui.api, id).signal(execId, 'INT')
+    tell(ui, 'Interrupted it.')
+  })
+}
+
+function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): OutputPage {
+  const page: OutputPage = {
+    at: 'output',
+    id,
+    execId,
+    command,
+    output: new Scrollback(),
+    status: '▸ starting',
+    isRunning: true,
+    top: 'end',
+  }
+  // One at a time: the one before is not followed any more.
+  if (isOn(ui.store.get(), 'output')) replacePage(ui, page)
+  else openPage(ui, page)
+  return page
+}
+
+/** The output of the page tells it from another one of the same command. */
+const isOpen = (ui: Ui, output: Scrollback): boolean => pageWith(ui.store.get(), output) !== undefined
+const pageWith = (state: State, output: Scrollback): OutputPage | undefined => {
+  const page = findPage(state, 'output')
+  return page?.output === output ? page : undefined
+}
+
+/** Until the command ends or the page is left; over connections that break, however long that takes. */
+async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
+  for (let output = first; isOpen(ui, output); ) {
+    try {
+      return await followOnce(ui, output)
+    } catch (thrown) {
+      const error = describeError(thrown)
+      if (!isOpen(ui, output)) return
+      if (error.code !== 'network' && error.code !== 'unavailable') return await showResult(ui, output, error)
+      changeOpen(ui, 'output', () => ({ status: '… the connection broke; trying again' }))
+      await sleep(retryMs)
+      if (!isOpen(ui, output)) return
+      // The service tells it all again.
+      output = new Scrollback()
+      const fresh = output
+      changeOpen(ui, 'output', () => ({ output: fresh }))
+    }
+  }
+}
+
+async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
+  const { id, execId } = pageWith(ui.store.get(), output)!
+  const remote = createRemote(ui.api, id)
+  const shown = showSoon(ui, output)
+  let opened: Opened | undefined
+  const left = ui.store.subscribe(() => {
+    if (!isOpen(ui, output)) opened?.response.destroy()
+  })
+  const open = async (lastEventId?: string) => {
+    if (!isOpen(ui, output)) throw new CliError('failed', 'The page was left.')
+    opened = await remote.follow(execId!, lastEventId)
+    return opened
+  }
+  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+  try {
+    const ended = await follow(await open(), open, {
+      onStart: () => changeOpen(ui, 'output', () => ({ status: '▸ running' })),
+      async write(stream, bytes) {
+        output.append(decoders[stream].decode(bytes, { stream: true }))
+        shown.soon()
+      },
+      onGap(bytes) {
+        output.append(`\n… ${bytes} bytes were not kept …\n`)
+        shown.soon()
+      },
+    })
+    changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
+  } finally {
+    left()
+    shown.now()
+  }
+}
+
+/** What is left of a command whose session has ended: how it ended. */
+async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<void> {
+  const { id, execId } = pageWith(ui.store.get(), output)!
+  const ended = await createRemote(ui.api, id)
+    .get(execId!)
+    .catch(() => Promise.reject(why))
+  if (!isOpen(ui, output)) return
+  if (ended.stdout !== '' || ended.stderr !== '') output.append(ended.stdout + ended.stderr)
+  changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
+  if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.rows(80).length === 0)
+    tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
+}
+
+/** Shows what has come now and then: a command prints more often than a screen changes. */
+function showSoon(ui: Ui, output: Scrollback) {
+  let timer: NodeJS.Timeout | undefined
+  const now = () => {
+    clearTimeout(timer)
+    timer = undefined
+    if (isOpen(ui, output)) ui.store.set({})
+  }
+  return {
+    now,
+    soon() {
+      timer ??= setTimeout(now, showMs)
+    },
+  }
+}

@@ -1,0 +1,46 @@
+/** Going from page to page, and changing the one that is shown. */
+import { type Page, pageOf, type State } from './state.ts'
+import type { Ui } from './ui.ts'
+
+export const openPage = ({ store }: Ui, page: Page): void =>
+  store.set(({ pages }) => ({ pages: [...pages, page], notice: undefined }))
+
+/** In place of the one that is shown. */
+export const replacePage = ({ store }: Ui, page: Page): void =>
+  store.set(({ pages }) => ({ pages: pages.with(-1, page), notice: undefined }))
+
+/** Back to the page before; from the first one out. */
+export function goBack(ui: Ui) {
+  const { pages } = ui.store.get()
+  if (pages.length === 1) return ui.quit()
+  ui.store.set({ pages: pages.slice(0, -1), notice: undefined })
+}
+
+/** Changes a page wherever it is; does nothing when it was left. @returns whether it is still there */
+export function changePage<P extends Page>({ store }: Ui, page: P, change: Partial<P>): P | undefined {
+  const { pages } = store.get()
+  const at = pages.indexOf(page)
+  if (at < 0) return undefined
+  const changed = { ...page, ...change }
+  store.set({ pages: pages.with(at, changed) })
+  return changed
+}
+
+/** The page of this kind that is open, if there is one. */
+export const findPage = <At extends Page['at']>(
+  state: State,
+  at: At,
+): Extract<Page, { at: At }> | undefined =>
+  state.pages.findLast((page): page is Extract<Page, { at: At }> => page.at === at)
+
+/** Changes the open page of a kind; does nothing when there is none. */
+export function changeOpen<At extends Page['at']>(
+  ui: Ui,
+  at: At,
+  change: (page: Extract<Page, { at: At }>) => Partial<Extract<Page, { at: At }>>,
+): void {
+  const page = findPage(ui.store.get(), at)
+  if (page) changePage(ui, page, change(page) as Partial<typeof page>)
+}
+
+export const isOn = (state: State, at: Page['at']): boolean => pageOf(state).at === at

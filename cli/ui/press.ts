@@ -1,0 +1,124 @@
+/** From what the terminal sends to what a key does. */
+import type { Key as InkKey } from 'ink'
+import { exitCodes } from '../errors.ts'
+import { changeForm, closeDialog } from './dialogs.ts'
+import { type Form, pressInForm, valuesOf } from './form.ts'
+import { helpLines } from './help.ts'
+import { commandLines, keysOf, whereIs } from './keys.ts'
+import { copy } from './sessions.ts'
+import type { Dialog } from './state.ts'
+import { tellError } from './tell.ts'
+import type { Ui } from './ui.ts'
+
+interface Press {
+  key: string
+  /** What it types; empty for keys that type nothing. */
+  text: string
+}
+
+const named = {
+  upArrow: 'up',
+  downArrow: 'down',
+  leftArrow: 'left',
+  rightArrow: 'right',
+  pageUp: 'pageup',
+  pageDown: 'pagedown',
+  home: 'home',
+  end: 'end',
+  return: 'return',
+  escape: 'escape',
+  backspace: 'backspace',
+  delete: 'delete',
+} as const
+
+/** What Ink heard as one may be several keys, typed quickly. */
+export function pressesOf(input: string, key: InkKey): Press[] {
+  if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
+  for (const [name, is] of Object.entries(named)) {
+    if (key[name as keyof typeof named]) return [{ key: is, text: '' }]
+  }
+  if (key.ctrl) return [{ key: `ctrl+${input}`, text: '' }]
+  if (key.meta) return []
+  return [...input].map((letter) => special[letter] ?? controlOf(letter) ?? { key: letter, text: letter })
+}
+
+/** Ctrl and a letter, as terminals send it. */
+function controlOf(letter: string): Press | undefined {
+  const code = letter.charCodeAt(0)
+  return code >= 1 && code <= 26 ? { key: `ctrl+${String.fromCharCode(code + 96)}`, text: '' } : undefined
+}
+
+const special: Record<string, Press> = {
+  '\r': { key: 'return', text: '' },
+  '\n': { key: 'return', text: '' },
+  '\t': { key: 'tab', text: '' },
+  '\u007f': { key: 'backspace', text: '' },
+}
+
+export function press(ui: Ui, { key, text }: Press) {
+  if (key === 'ctrl+c') return ui.quit(exitCodes.interrupted)
+  const { dialog } = ui.store.get()
+  if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
+  if (dialog?.kind === 'confirm') return answer(ui, dialog, key)
+  if (dialog?.kind === 'help') return scrollHelp(ui, dialog, key)
+  if (dialog?.kind === 'copy') return chooseLine(ui, dialog, key)
+  const entry = keysOf(whereIs(ui.store.get())).find(({ keys }) => keys.includes(key))
+  try {
+    entry?.run(ui)
+  } catch (error) {
+    tellError(ui, error)
+  }
+}
+
+/** Pasted text is typed as it is: a line end in it takes nothing. */
+export function paste(ui: Ui, text: string): void {
+  const { dialog } = ui.store.get()
+  if (dialog?.kind === 'form') pressOnForm(ui, dialog.form, '', text)
+}
+
+function pressOnForm(ui: Ui, form: Form, key: string, text: string) {
+  const pressed = pressInForm(form, key, text)
+  if (pressed === 'submit') return form.onSubmit(valuesOf(form))
+  if (pressed === 'cancel') {
+    closeDialog(ui)
+    return form.onCancel?.()
+  }
+  changeForm(ui, pressed)
+  if (pressed.fields !== form.fields) pressed.onChange?.(valuesOf(pressed))
+}
+
+/** Only a yes is a yes. */
+function answer(ui: Ui, { onYes }: Dialog & { kind: 'confirm' }, key: string): void {
+  closeDialog(ui)
+  if (key === 'y' || key === 'Y') onYes()
+}
+
+function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
+  const { rows } = ui.store.get().size
+  const steps: Record<string, number> = {
+    up: -1,
+    k: -1,
+    down: 1,
+    j: 1,
+    pageup: 2 - rows,
+    pagedown: rows - 2,
+    ' ': rows - 2,
+  }
+  if (!(key in steps)) return closeDialog(ui)
+  const last = Math.max(0, helpLines(ui.store.get()).length - (rows - 2))
+  ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
+}
+
+/** By going there and Enter, or by the key whose command line is wanted. */
+function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
+  const lines = commandLines(ui.store.get())
+  const by = { up: -1, k: -1, down: 1, j: 1 }[key]
+  if (by !== undefined) {
+    const at = Math.max(0, Math.min(lines.length - 1, dialog.at + by))
+    return ui.store.set({ dialog: { ...dialog, at } })
+  }
+  closeDialog(ui)
+  const isChosen = key === 'return' || key === 'c'
+  const line = isChosen ? lines[dialog.at] : lines.find(({ key: { keys } }) => keys.includes(key))
+  if (line) copy(ui, line.text)
+}

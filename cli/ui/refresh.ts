@@ -1,0 +1,116 @@
+/** Keeps what is shown as it is at the service: asks every few seconds, and says when there is no answer. */
+import type { Reply } from '../api.ts'
+import { CliError, describeError, exitCodes } from '../errors.ts'
+import { openFirstRun } from './first-run.ts'
+import { answerMs, isAway, listActive, refreshPage, takeActive } from './known.ts'
+import { findPage } from './pages.ts'
+import type { State, Trouble } from './state.ts'
+import { tell } from './tell.ts'
+import type { Ui } from './ui.ts'
+
+const everyMs = 3_000
+/** A refresh that takes long, of a thousand sessions, comes less often: a quarter of the time at most. */
+const restFactor = 3
+const mostMs = 15_000
+/** An end that is due is looked for sooner. */
+const soonMs = 500
+/** An answer that takes so long is told of. */
+const slowMs = 5_000
+
+export interface Refreshing {
+  /** Without waiting for the next turn. */
+  now(): void
+  stop(): void
+}
+
+export function startRefreshing(ui: Ui): Refreshing {
+  let stopped = false
+  let wake = () => {}
+  let wanted = false
+  const run = async () => {
+    while (!stopped) {
+      wanted = false
+      const began = performance.now()
+      await refresh(ui)
+      if (stopped) return
+      if (!wanted) await pause(pauseFor(ui.store.get(), performance.now() - began))
+    }
+  }
+  const pause = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  void run()
+  return {
+    now() {
+      wanted = true
+      wake()
+    },
+    stop() {
+      stopped = true
+      wake()
+    },
+  }
+}
+
+/** The service's time. */
+export const serviceNow = ({ clockAhead }: State): number => Date.now() + clockAhead
+
+function pauseFor(state: State, tookMs: number): number {
+  const left = [...(state.sessions?.values() ?? [])]
+    .filter(({ state }) => state === 'active')
+    .map(({ expires_at }) => Date.parse(expires_at) - serviceNow(state))
+  const nextEnd = Math.max(soonMs, Math.min(...left) + 50)
+  return Math.max(Math.min(tookMs * restFactor, mostMs), Math.min(everyMs, nextEnd))
+}
+
+async function refresh(ui: Ui): Promise<void> {
+  const { store } = ui
+  if (findPage(store.get(), 'first-run')) return
+  const api = ui.api
+  const began = Date.now()
+  const slow = setTimeout(
+    () => setTrouble(ui, { since: began, isAway: true, message: 'It has not answered yet.' }),
+    slowMs,
+  )
+  try {
+    const [account, active] = await Promise.all([
+      api.call('getAccount', { timeoutMs: answerMs }),
+      listActive(ui),
+    ])
+    // Of settings that were changed meanwhile.
+    if (ui.api !== api) return
+    mustBeAccount(account)
+    clearTimeout(slow)
+    if (store.get().trouble) tell(ui, 'The service is back.')
+    store.set({ account, trouble: undefined })
+    await takeActive(ui, active)
+    await refreshPage(ui)
+  } catch (error) {
+    if (ui.api === api) handleTrouble(ui, error)
+  } finally {
+    clearTimeout(slow)
+  }
+}
+
+/** Whatever else answers there must not break the view. */
+function mustBeAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
+  if (concurrent && usage) return
+  throw new CliError('unexpected_answer', 'What answers at this address does not answer as Sandlot does.')
+}
+
+function handleTrouble(ui: Ui, thrown: unknown) {
+  const error = describeError(thrown)
+  const isRefused = error.exitCode === exitCodes.credentials && error.code !== 'account_suspended'
+  if (isRefused) return openFirstRun(ui, error.message)
+  setTrouble(ui, { since: Date.now(), isAway: isAway(error), message: error.message })
+}
+
+/** It began when the first of it began. */
+function setTrouble({ store }: Ui, fresh: Trouble): void {
+  store.set(({ trouble }) => ({ trouble: { ...fresh, since: trouble?.since ?? fresh.since } }))
+}

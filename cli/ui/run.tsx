@@ -1,0 +1,45 @@
+/** The picker on its terminal, until it is left; then the terminal is as it was. */
+import { render } from 'ink'
+import { isReadAloud, type Settings } from '../settings.ts'
+import { App } from './app.tsx'
+import { createUi } from './create-ui.ts'
+import { takeSignals } from './signals.ts'
+import { TerminalInput } from './terminal-input.ts'
+import { UiContext } from './ui.ts'
+
+/**
+ * @returns the exit code
+ * @throws {Error} what it broke at, once the terminal is restored
+ */
+export async function runPicker(settings: Settings): Promise<number> {
+  const { promise: left, resolve: leave } = Promise.withResolvers<number>()
+  const ui = await createUi(settings, {
+    leaveTo: (use) => signals.leaveTo(use),
+    write: (sequence) => void process.stdout.write(sequence),
+    quit: leave,
+  })
+  const stdin = new TerminalInput(process.stdin, () => ui.quit())
+  const app = render(
+    <UiContext value={ui}>
+      <App />
+    </UiContext>,
+    {
+      stdin: stdin as unknown as NodeJS.ReadStream,
+      // Also where CI is set: somebody is at a terminal.
+      interactive: true,
+      // Ears want one text after the other, not a screen.
+      alternateScreen: !isReadAloud(),
+      incrementalRendering: true,
+      exitOnCtrlC: false,
+    },
+  )
+  const signals = takeSignals(() => app.unmount())
+  try {
+    return await Promise.race([left, app.waitUntilExit().then(() => 0)])
+  } finally {
+    app.unmount()
+    await app.waitUntilExit().catch(() => {})
+    signals.end()
+    process.stdin.pause()
+  }
+}

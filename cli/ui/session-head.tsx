@@ -1,0 +1,53 @@
+import { Box, Text } from 'ink'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { factRows } from './layout.ts'
+import { nameOf, type State, sessionInFront } from './state.ts'
+import { oneLine } from './text.ts'
+import { showAge, showClock, showDuration } from './time.ts'
+import { TimeLeft } from './time-left.tsx'
+import { whyEnded } from './words.ts'
+
+/** Who a session is, what is left of it, and when it has ended: why. */
+export const SessionHead = ({ state, now }: { state: State; now: number }) => {
+  const session = sessionInFront(state)
+  if (!session) return <Text>This session is not known any more.</Text>
+  const facts = factsOf(session, now)
+  const isEnded = session.state === 'destroyed'
+  return (
+    <Box flexDirection="column" flexShrink={0}>
+      <Box height={1} justifyContent="space-between" gap={2}>
+        <Text wrap="truncate-middle" bold>
+          ‹ {oneLine(nameOf(session))}
+        </Text>
+        <Box flexShrink={0}>
+          <TimeLeft session={session} now={now} width={state.size.columns < 60 ? 6 : 16} />
+        </Box>
+      </Box>
+      {isEnded && (
+        <Text wrap="truncate" bold color="yellow">
+          ! It has ended{session.destroyed_at && ` at ${showClock(Date.parse(session.destroyed_at))}`}:{' '}
+          {whyEnded(session)}
+        </Text>
+      )}
+      {facts.slice(0, factRows(state) - (isEnded ? 1 : 0)).map((line) => (
+        <Text key={line} wrap="truncate" dimColor>
+          {line}
+        </Text>
+      ))}
+    </Box>
+  )
+}
+
+function factsOf(session: Sandbox, now: number): string[] {
+  const { id, image, created_at, ready_at, billed_seconds, metadata } = session
+  const start =
+    ready_at === null
+      ? 'not ready yet'
+      : `ready after ${showDuration(Date.parse(ready_at) - Date.parse(created_at))}`
+  const labels = Object.entries(metadata).map(([key, value]) => `${key}=${value}`)
+  return [
+    `${id}  ${oneLine(image)}`,
+    `made ${showAge(now - Date.parse(created_at))} ago, ${start}, ${Math.round(billed_seconds)} s billed`,
+    labels.length === 0 ? 'no metadata' : oneLine(labels.join('  ')),
+  ]
+}

@@ -1,0 +1,84 @@
+import { Box, Text } from 'ink'
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { nameOf } from './state.ts'
+import { oneLine } from './text.ts'
+import { showAge } from './time.ts'
+import { TimeLeft } from './time-left.tsx'
+import { standing } from './words.ts'
+
+/** Columns of each cell; 0 leaves it out. */
+export interface Widths {
+  name: number
+  image: number
+  age: number
+  bar: number
+  left: number
+  command: number
+}
+
+/** A wide screen has room for all; a narrow one for what one chooses by. */
+export function widthsFor(columns: number): Widths {
+  const marker = 2
+  if (columns < 72) {
+    const bar = columns < 50 ? 5 : 8
+    return {
+      name: Math.max(6, columns - marker - 5 - bar - 9),
+      image: 0,
+      age: 4,
+      bar,
+      left: bar + 8,
+      command: 0,
+    }
+  }
+  const name = Math.min(32, Math.floor(columns * 0.26))
+  const image = Math.min(28, Math.floor(columns * 0.16))
+  const [bar, left] = [8, 16]
+  return { name, image, age: 4, bar, left, command: columns - marker - name - image - 4 - left - 4 }
+}
+
+interface Props {
+  session: Sandbox
+  /** null for none, undefined when nobody has looked yet. */
+  lastCommand: ExecSummary | null | undefined
+  isSelected: boolean
+  now: number
+  widths: Widths
+}
+
+/** A session in the list. */
+export const SessionLine = ({ session, lastCommand, isSelected, now, widths }: Props) => (
+  <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
+    <Box width={1 + widths.name} flexShrink={0}>
+      <Text wrap="truncate-middle" bold={isSelected} inverse={isSelected}>
+        {isSelected ? '›' : ' '}
+        {oneLine(nameOf(session))}
+      </Text>
+    </Box>
+    {widths.image > 0 && (
+      <Box width={widths.image} flexShrink={0}>
+        <Text wrap="truncate-middle" dimColor>
+          {oneLine(session.image)}
+        </Text>
+      </Box>
+    )}
+    <Box width={widths.age} flexShrink={0} justifyContent="flex-end">
+      <Text>{showAge(now - Date.parse(session.created_at))}</Text>
+    </Box>
+    <Box width={widths.left} flexShrink={0}>
+      <TimeLeft session={session} now={now} width={widths.bar} />
+    </Box>
+    {widths.command > 0 && (
+      <Box width={widths.command} flexShrink={0}>
+        <Text wrap="truncate">{commandText(session, lastCommand)}</Text>
+      </Box>
+    )}
+  </Box>
+)
+
+export function commandText(session: Sandbox, command: ExecSummary | null | undefined): string {
+  if (session.state === 'active' && session.ready_at === null) return 'starting…'
+  if (command === undefined) return '…'
+  if (command === null) return '–'
+  return `${standing(command).sign} ${oneLine(command.command)}`
+}

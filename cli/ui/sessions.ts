@@ -1,0 +1,111 @@
+/** What one does with sessions: make, destroy, copy, filter, open. */
+import { randomUUID } from 'node:crypto'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { CliError } from '../errors.ts'
+import { readDuration } from '../parse.ts'
+import { copySequence } from './clipboard.ts'
+import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
+import { field, newForm } from './form.ts'
+import { loadDestroyed, putSessions } from './known.ts'
+import { openPage } from './pages.ts'
+import { nameOf, type SessionPage, sessionInFront } from './state.ts'
+import { attempt, tell } from './tell.ts'
+import { oneLine } from './text.ts'
+import { newTree } from './tree.ts'
+import type { Ui } from './ui.ts'
+import { whyEnded } from './words.ts'
+
+/** @throws {CliError} when there is none, or it has ended */
+export function activeInFront({ store }: Ui): Sandbox {
+  const session = sessionInFront(store.get())
+  if (!session) throw new CliError('no_session', 'There is no session. n makes one.')
+  if (session.state === 'active') return session
+  throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${whyEnded(session)}.`)
+}
+
+export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): SessionPage | undefined {
+  const session = sessionInFront(ui.store.get())
+  if (!session) return undefined
+  const page: SessionPage = {
+    at: 'session',
+    id: session.id,
+    tab,
+    commands: undefined,
+    selectedCommand: undefined,
+    tree: newTree(),
+  }
+  openPage(ui, page)
+  ui.refresh()
+  return page
+}
+
+export function askNewSession(ui: Ui): void {
+  const fields = [
+    field('name', 'Name', { placeholder: 'none' }),
+    field('image', 'Image', { placeholder: "the service's default" }),
+    field('ttl', 'Lives for', { placeholder: 'as long as it may, or such as 10m' }),
+  ]
+  const create = (values: Record<string, string>) =>
+    void whileBusy(ui, 'creating', async () => {
+      const session = await createSession(ui, values)
+      putSessions(ui, [session])
+      ui.store.set({ selected: session.id, filter: '' })
+      tell(ui, `${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
+      ui.refresh()
+    })
+  askForm(ui, newForm('New session', fields, create))
+}
+
+function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>): Promise<Sandbox> {
+  return api.call('createSandbox', {
+    body: {
+      ...(name && { name }),
+      ...(image && { image }),
+      ...(ttl && { ttl_seconds: Math.max(1, Math.round(readDuration(ttl, 'Lives for') / 1000)) }),
+    },
+    headers: { 'idempotency-key': randomUUID(), prefer: 'respond-async' },
+  })
+}
+
+export function askToDestroy(ui: Ui): void {
+  const session = activeInFront(ui)
+  askWhether(ui, `Destroy ${oneLine(nameOf(session))}?`, () =>
+    attempt(ui, async () => {
+      tell(ui, `Destroying ${nameOf(session)}…`)
+      const ended = await ui.api.call('destroySandbox', { params: { id: session.id } })
+      putSessions(ui, [ended])
+      tell(ui, `${nameOf(session)} is destroyed.`)
+      ui.refresh()
+    }),
+  )
+}
+
+export function askFilter(ui: Ui): void {
+  const { filter: before } = ui.store.get()
+  const form = newForm(
+    'Filter',
+    [field('filter', '/', { text: before, placeholder: 'words of name, id, image or metadata' })],
+    () => closeDialog(ui),
+    {
+      onChange: ({ filter = '' }) => ui.store.set({ filter }),
+      onCancel: () => ui.store.set({ filter: before }),
+    },
+  )
+  askLine(ui, form)
+}
+
+export function copyId(ui: Ui): void {
+  const session = sessionInFront(ui.store.get())
+  if (session) copy(ui, session.id)
+}
+
+export function copy(ui: Ui, text: string): void {
+  ui.signal(copySequence(text))
+  tell(ui, `Copied: ${text}`)
+}
+
+export function toggleDestroyed(ui: Ui): void {
+  const showsDestroyed = !ui.store.get().showsDestroyed
+  ui.store.set({ showsDestroyed })
+  if (showsDestroyed && ui.store.get().destroyedFrom === undefined) attempt(ui, () => loadDestroyed(ui))
+}

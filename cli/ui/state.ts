@@ -1,0 +1,157 @@
+/** What the picker knows and shows: one value, in one store. */
+import type { Account } from '../../shared/contract/account.ts'
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import type { Form } from './form.ts'
+import type { Scrollback } from './scrollback.ts'
+import type { Tree } from './tree.ts'
+
+export interface State {
+  size: { rows: number; columns: number }
+  /** The one that is shown last; Esc goes back to the one before. */
+  pages: Page[]
+  dialog: Dialog | undefined
+  notice: Notice | undefined
+  /** Where the service is, once that is known. */
+  address: string | undefined
+
+  account: Account | undefined
+  /** By id, also those that have ended while we looked; undefined until the first answer. */
+  sessions: ReadonlyMap<string, Sandbox> | undefined
+  /** Those that were destroyed come page by page: where the next begins, null when there is none. */
+  destroyedFrom: string | null | undefined
+  isLoadingMore: boolean
+  /** The newest command of each session that was looked at; null where there is none. */
+  lastCommands: ReadonlyMap<string, ExecSummary | null>
+  /** What the service's clock is ahead of ours, in milliseconds. */
+  clockAhead: number
+  trouble: Trouble | undefined
+
+  showsDestroyed: boolean
+  filter: string
+  /** The session that the list stands on. */
+  selected: string | undefined
+}
+
+/** The service does not answer as it should. */
+export interface Trouble {
+  /** Not there, or not itself; else it refuses. */
+  isAway: boolean
+  /** By our clock. */
+  since: number
+  message: string
+}
+
+export interface Notice {
+  text: string
+  isError: boolean
+}
+
+export type Page = FirstRunPage | ListPage | SessionPage | OutputPage | FilePage
+export interface FirstRunPage {
+  at: 'first-run'
+  step: 'address' | 'way' | 'sign-up' | 'key'
+  address: string
+  /** The line of `way` that is stood on. */
+  way: number
+}
+export interface ListPage {
+  at: 'list'
+}
+export interface SessionPage {
+  at: 'session'
+  id: string
+  tab: 'commands' | 'files'
+  /** Newest first; undefined until the first answer. */
+  commands: ExecSummary[] | undefined
+  selectedCommand: string | undefined
+  tree: Tree
+}
+export interface OutputPage {
+  at: 'output'
+  id: string
+  execId: string | undefined
+  command: string
+  output: Scrollback
+  /** In words, once it is known. */
+  status: string
+  isRunning: boolean
+  top: Top
+}
+export interface FilePage {
+  at: 'file'
+  id: string
+  path: string
+  pathBase64: string | undefined
+  content: Scrollback
+  status: string
+  top: Top
+}
+/** The first row that is shown, or the last rows, whatever comes. */
+export type Top = number | 'end'
+
+export type Dialog =
+  | { kind: 'form'; form: Form; isPrompt: boolean }
+  | { kind: 'confirm'; question: string; onYes: () => void }
+  | { kind: 'help'; top: number }
+  | { kind: 'copy'; at: number }
+
+export const firstState: State = {
+  size: { rows: 24, columns: 80 },
+  pages: [{ at: 'list' }],
+  dialog: undefined,
+  notice: undefined,
+  address: undefined,
+  account: undefined,
+  sessions: undefined,
+  destroyedFrom: undefined,
+  isLoadingMore: false,
+  lastCommands: new Map(),
+  clockAhead: 0,
+  trouble: undefined,
+  showsDestroyed: false,
+  filter: '',
+  selected: undefined,
+}
+
+export const pageOf = (state: State): Page => state.pages.at(-1)!
+
+type Sessions = NonNullable<State['sessions']>
+/** What was listed of them before: the same is asked for many times a frame. */
+const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
+
+/** Newest first, those that the filter lets through. */
+export function listedSessions({ sessions, showsDestroyed, filter }: State): Sandbox[] {
+  if (sessions === undefined) return []
+  const key = `${showsDestroyed} ${filter}`
+  const before = listed.get(sessions)
+  if (before?.key === key) return before.sessions
+  const now = list(sessions, showsDestroyed, filter)
+  listed.set(sessions, { key, sessions: now })
+  return now
+}
+
+function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sandbox[] {
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean)
+  return [...sessions.values()]
+    .filter((session) => showsDestroyed || session.state === 'active')
+    .filter((session) => {
+      const text = [session.id, session.name, session.image, ...Object.entries(session.metadata).flat()]
+      return words.every((word) => text.join(' ').toLowerCase().includes(word))
+    })
+    .sort((a, b) => (a.created_at === b.created_at ? order(b.id, a.id) : order(b.created_at, a.created_at)))
+}
+
+const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** The one that keys are about: of the page, or the one that the list stands on. */
+export function sessionInFront(state: State): Sandbox | undefined {
+  const page = pageOf(state)
+  if (page.at === 'first-run') return undefined
+  if (page.at !== 'list') return state.sessions?.get(page.id)
+  const listed = listedSessions(state)
+  return listed.find(({ id }) => id === state.selected) ?? listed[0]
+}
+
+/** What to call a session: its name, else its id. */
+export const nameOf = ({ name, id }: { name: string | null; id: string }): string => name ?? id

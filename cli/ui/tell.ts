@@ -1,0 +1,21 @@
+/** The line at the bottom that says what happened. */
+import { describeError } from '../errors.ts'
+import type { Ui } from './ui.ts'
+
+export const tell = ({ store }: Ui, text: string): void => store.set({ notice: { text, isError: false } })
+
+export function tellError({ store }: Ui, error: unknown): void {
+  store.set({ notice: { text: errorText(error), isError: true } })
+}
+
+/** What happened, what to do, and the id to ask the operator about. */
+export function errorText(error: unknown): string {
+  const { message, hint, details } = describeError(error)
+  const request = typeof details.request_id === 'string' ? `(request ${details.request_id})` : undefined
+  return [message, hint, request].filter((part) => part !== undefined).join(' ')
+}
+
+/** Does it, and tells of what went wrong. */
+export function attempt(ui: Ui, action: () => Promise<void>): void {
+  action().catch((error) => tellError(ui, error))
+}

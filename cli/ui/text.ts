@@ -1,0 +1,82 @@
+/** Text from elsewhere, made fit for cells of a screen. */
+import { stripVTControlCharacters } from 'node:util'
+import stringWidth from 'string-width'
+
+const tabWidth = 8
+/** Control characters, and those that turn the direction of what follows. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const steering = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
+
+/** One line of a name or a message: nothing in it steers the terminal or breaks the line. */
+export const oneLine = (text: string): string =>
+  stripVTControlCharacters(text)
+    .replace(/[\t\r\n]+/g, ' ')
+    .replace(steering, '\ufffd')
+
+/** A line of what a program printed: its escape sequences go, what it wrote over is gone, tabs are spaces. */
+export function printedLine(line: string): string {
+  const plain = stripVTControlCharacters(line).replace(/\r+$/, '')
+  const visible = plain.slice(plain.lastIndexOf('\r') + 1)
+  return expandTabs(visible).replace(steering, '')
+}
+
+function expandTabs(line: string): string {
+  if (!line.includes('\t')) return line
+  let text = ''
+  for (const [index, part] of line.split('\t').entries()) {
+    if (index > 0) text += ' '.repeat(tabWidth - (stringWidth(text) % tabWidth))
+    text += part
+  }
+  return text
+}
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+/** Breaks a line where the screen ends. @returns at least one row */
+export function wrap(line: string, width: number): string[] {
+  if (width < 1) return ['']
+  // Most lines are plain, and of many thousands each counts.
+  if (/^[\x20-\x7e]*$/.test(line)) {
+    if (line.length <= width) return [line]
+    return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
+      line.slice(row * width, (row + 1) * width),
+    )
+  }
+  const rows: string[] = []
+  let row = ''
+  let filled = 0
+  for (const { segment } of graphemes.segment(line)) {
+    const cells = stringWidth(segment)
+    if (filled + cells > width && row !== '') {
+      rows.push(row)
+      row = ''
+      filled = 0
+    }
+    // A wide character on a screen of one column has no place at all.
+    row += cells > width ? '\ufffd' : segment
+    filled += Math.min(cells, width)
+  }
+  return [...rows, row]
+}
+
+/** The same for sentences: between words, where that is possible. */
+export function wrapWords(text: string, width: number): string[] {
+  const rows: string[] = []
+  let row = ''
+  for (const word of text.split(' ')) {
+    const longer = row === '' ? word : `${row} ${word}`
+    if (stringWidth(longer) <= width) {
+      row = longer
+      continue
+    }
+    if (row !== '') rows.push(row)
+    const broken = wrap(word, width)
+    rows.push(...broken.slice(0, -1))
+    row = broken.at(-1)!
+  }
+  return [...rows, row]
+}
+
+/** A word of a shell's command line. */
+export const shellWord = (text: string): string =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -1,0 +1,37 @@
+import { Box, Text } from 'ink'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { Bar } from './bar.tsx'
+import { sayLeft, showAge, showLeft } from './time.ts'
+
+interface Props {
+  session: Sandbox
+  /** The service's time. */
+  now: number
+  /** Columns of the bar. */
+  width: number
+}
+
+/** What is left of a session, as a bar that runs down and in figures; of one that ended, since when. */
+export const TimeLeft = ({ session, now, width }: Props) => {
+  const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
+  if (state === 'destroyed') {
+    const ago = showAge(now - Date.parse(destroyed_at ?? expires_at))
+    return (
+      <Text wrap="truncate" dimColor>
+        {destroy_reason === 'expired' ? 'expired' : 'ended'} {ago} ago
+      </Text>
+    )
+  }
+  const left = Date.parse(expires_at) - now
+  const life = Math.max(1, Date.parse(expires_at) - Date.parse(created_at))
+  return (
+    <Box gap={1}>
+      <Bar fraction={left / life} width={width} color={colorOf(left)} />
+      <Text wrap="truncate" aria-label={sayLeft(left)}>
+        {left <= 0 ? 'ending' : showLeft(left)}
+      </Text>
+    </Box>
+  )
+}
+
+const colorOf = (left: number) => (left < 60_000 ? 'red' : left < 300_000 ? 'yellow' : 'green')

@@ -1,0 +1,18 @@
+import { Text } from 'ink'
+import type { State } from './state.ts'
+import { oneLine } from './text.ts'
+import { showAge, showClock } from './time.ts'
+
+/** That the service is away, and since when; nothing while it answers. */
+export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
+  const { trouble } = state
+  if (!trouble) return null
+  // Since when, our clock has measured; now is the service's time.
+  const here = now - state.clockAhead
+  return (
+    <Text wrap="truncate" color="yellow">
+      ! {trouble.isAway ? 'Service away' : 'Refused'} since {showClock(trouble.since)} (
+      {showAge(here - trouble.since)}), trying again. {oneLine(trouble.message)}
+    </Text>
+  )
+}

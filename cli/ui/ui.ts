@@ -1,0 +1,41 @@
+/** What every part of the picker gets: the store, the service and the terminal. */
+import { createContext, useContext, useSyncExternalStore } from 'react'
+import type { Api } from '../api.ts'
+import type { Settings } from '../settings.ts'
+import type { State } from './state.ts'
+import type { Store } from './store.ts'
+
+export interface Ui {
+  store: Store<State>
+  /** Another one once the first-run page is through. */
+  api: Api
+  settings: Settings
+  /** Reads it all anew, now. */
+  refresh(): void
+  /** Takes settings for those of this run. */
+  connect(settings: Settings): void
+  /** The list tells which sessions are on the screen, the one stood on first. */
+  onVisible(ids: string[]): void
+  /** The view tells how it hands the terminal over. */
+  onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
+  /** Hands the terminal over while `use` runs. */
+  handOver(use: () => Promise<void>): Promise<void>
+  /** Writes what moves no cursor and shows nothing. */
+  signal(sequence: string): void
+  /** @param code of the exit, 0 unless told */
+  quit(code?: number): void
+}
+
+export const UiContext = createContext<Ui | undefined>(undefined)
+
+export function useUi(): Ui {
+  const ui = useContext(UiContext)
+  if (ui === undefined) throw new Error('There is no UiContext around this.')
+  return ui
+}
+
+/** The state, anew whenever it changes. */
+export function useUiState(): State {
+  const { store } = useUi()
+  return useSyncExternalStore(store.subscribe, store.get)
+}

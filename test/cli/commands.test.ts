@@ -1,0 +1,316 @@
+/** Every command against a running service: piped, on a terminal, as JSON, and when the service is away. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import pLimit from 'p-limit'
+import { parse } from 'smol-toml'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Branch, commands } from '../../cli/commands/index.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { clientPath } from './client.ts'
+import { openTerminal } from './terminal.ts'
+import { makeUsers, password, type SessionUser, type Users } from './users.ts'
+
+let world: World
+let users: Users
+let user: SessionUser
+beforeAll(async () => {
+  world = await startWorld({
+    env: { RATE_LOGIN_PER_MINUTE: '100', RATE_SANDBOX_OPS_PER_MINUTE: '1000' },
+  })
+  users = makeUsers(world.url())
+  user = await users.newSession()
+  writeFileSync(join(user.home.folder, 'local.txt'), 'local\n')
+  await user.run(['files', 'create', 'notes.txt', '--content', 'one\ntwo\n'])
+})
+afterAll(async () => {
+  await user[Symbol.asyncDispose]()
+  await world[Symbol.asyncDispose]()
+})
+
+interface Shown {
+  /** What is typed; a word in capitals is filled in. */
+  line: string
+  /** What stdout holds when it is piped. */
+  piped: RegExp
+  /** What a person sees instead, where it differs. */
+  terminal?: RegExp
+  /** Members of what --json prints. */
+  json: string[]
+}
+
+const time = String.raw`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`
+const ago = String.raw`\d+ (s|min) ago`
+const created = String.raw`sbx_\w{26}`
+
+/** May run any number of times, and beside each other. */
+const walk: Shown[] = [
+  {
+    line: 'session get',
+    piped: new RegExp(`^id +${created}\n.*created +${time}\nready +${time}\nexpires +${time}\n`, 's'),
+    terminal: new RegExp(`created +${ago}.*expires +in \\d+ min`, 's'),
+    json: ['id', 'state', 'expires_at'],
+  },
+  {
+    line: 'session ls',
+    piped: new RegExp(`^${created}\tactive\t\t\\S+\t${time}\t${time}\n$`),
+    terminal: new RegExp(
+      `^ID +STATE +NAME +IMAGE +CREATED +ENDS\n${created}  active .*  ${ago}  in \\d+ min\n$`,
+    ),
+    json: ['data', 'next_cursor'],
+  },
+  { line: 'files view notes.txt', piped: /^one\ntwo\n$/, json: ['content', 'sha256', 'size'] },
+  { line: 'files view notes.txt --reveal --lines 2', piped: /^two\n$/, json: ['content'] },
+  {
+    line: 'files create made.txt --content x --overwrite',
+    piped: /^\/workspace\/made\.txt\n$/,
+    terminal: /^\/workspace\/made\.txt\n1 bytes written\.\n$/,
+    json: ['path', 'size', 'sha256'],
+  },
+  { line: 'files ls', piped: /(^|\n)notes\.txt\n/, json: ['entries', 'truncated'] },
+  { line: 'files glob n*.txt', piped: /^notes\.txt\n$/, json: ['paths', 'truncated'] },
+  { line: 'files grep tw notes.txt', piped: /^notes\.txt:2:two\n$/, json: ['matches', 'skipped_binary'] },
+  {
+    line: 'files get notes.txt HOME/got.txt',
+    piped: /^\S+\/got\.txt\n$/,
+    terminal: /got\.txt\n8 bytes\.\n$/,
+    json: ['path', 'local', 'size', 'sha256'],
+  },
+  {
+    line: 'files put HOME/local.txt put.txt',
+    piped: /^\/workspace\/put\.txt\n$/,
+    terminal: /put\.txt\n6 bytes written\.\n$/,
+    json: ['path', 'size', 'sha256'],
+  },
+  {
+    line: 'allowlist get',
+    piped: /^$/,
+    terminal: /every command may run/,
+    json: ['commands', 'warnings', 'refusals'],
+  },
+  {
+    line: 'allowlist check -- ls -l',
+    piped: /^$/,
+    terminal: /every command may run/,
+    json: ['allowed', 'entry', 'reason'],
+  },
+  { line: 'allowlist check -c ls', piped: /^$/, terminal: /may run/, json: ['allowed', 'entry', 'reason'] },
+  { line: 'allowlist clear', piped: /^$/, terminal: /every command may run/, json: ['commands'] },
+  {
+    line: 'whoami',
+    piped: /^\S+@example\.com\nacc_\w+\n\d+\.\d\d\/20 sandbox-hours this month\n1\/2 concurrent sandboxes\n$/,
+    json: ['email', 'usage', 'concurrent'],
+  },
+  {
+    line: 'whoami --usage',
+    piped: new RegExp(`^${created}\t\t${time}\t\\d+\\.\\d{3}\ntotal\t20\\d\\d-\\d\\d\t${time}\t\\S+\n$`),
+    terminal: new RegExp(`^ID +NAME +CREATED +SECONDS\n${created} +${ago}`),
+    json: ['data', 'total', 'month'],
+  },
+  {
+    line: 'config show',
+    piped: /^base_url +http\S+ +\(.*\)\napi_key +…\w{4} /,
+    json: ['base_url', 'api_key', 'file', 'profiles'],
+  },
+  { line: 'config set-url BASE', piped: /^$/, terminal: /^Saved http/, json: ['base_url', 'file'] },
+  { line: 'openapi', piped: /^\{\n {2}"openapi": "3/, json: ['openapi', 'paths'] },
+  {
+    line: 'session create --rm -- echo ran',
+    piped: /^ran\n$/,
+    json: ['sandbox_id', 'exit_code', 'stdout', 'status'],
+  },
+  { line: 'exec -- echo ran', piped: /^ran\n$/, json: ['id', 'exit_code', 'stdout'] },
+]
+
+const fill = (line: string) =>
+  line.split(' ').map((word) => word.replace('HOME', user.home.folder).replace('BASE', world.url()))
+
+async function onTerminal(args: string[], columns = 120): Promise<{ text: string; code: number | null }> {
+  const terminal = openTerminal(
+    ['sh', '-c', `stty cols ${columns}; exec "$@"`, 'sh', process.execPath, clientPath, ...args],
+    user.home.environment({ NO_COLOR: '1' }),
+  )
+  const code = await terminal.ended
+  // A line of progress is drawn over: on a busy machine there is one.
+  const left = terminal
+    .screen()
+    .split('\n')
+    .map((line) => line.split('\r\u001b[2K').at(-1))
+    .join('\n')
+  return { text: stripVTControlCharacters(left).replaceAll('\r\n', '\n'), code }
+}
+
+test.each(walk)('$line, piped, on a terminal and as JSON', async ({ line, piped, terminal, json }) => {
+  const args = fill(line)
+  const command = args.indexOf('--')
+  const withJson = command < 0 ? [...args, '--json'] : args.toSpliced(command, 0, '--json')
+  // One after the other: two of them may be one session more than there may be.
+  const plain = await user.run(args)
+  expect(plain).toMatchObject({ code: 0, stderr: '' })
+  expect(plain.stdout).toMatch(piped)
+  const asJson = await user.run(withJson)
+  expect(asJson).toMatchObject({ code: 0, stderr: '' })
+  expect(Object.keys(asJson.json())).toEqual(expect.arrayContaining(json))
+  const seen = await onTerminal(args)
+  expect(seen.text).toMatch(terminal ?? piped)
+  expect(seen.code).toBe(0)
+})
+
+/** Their texts and JSON stand in tests of their own. */
+const elsewhere = [
+  'signup',
+  'session create',
+  'session rm',
+  'files edit',
+  'allowlist set',
+  'secrets create',
+  'secrets ls',
+  'secrets rm',
+  'keys create',
+  'keys ls',
+  'keys rm',
+  'mcp serve',
+  'mcp init',
+  'mcp doctor',
+  'config set-key',
+  'doctor',
+  'completion',
+  'man',
+]
+
+const names = (branch: Branch, before = ''): string[] =>
+  Object.entries(branch).flatMap(([name, entry]) => {
+    if ('commands' in entry) return names(entry.commands, `${before}${name} `)
+    return 'hidden' in entry ? [] : [`${before}${name}`]
+  })
+
+test('no command is left out', () => {
+  const walked = (name: string) => walk.some(({ line }) => line === name || line.startsWith(`${name} `))
+  expect(names(commands).filter((name) => !walked(name) && !elsewhere.includes(name))).toEqual([])
+})
+
+test('when the service is away each says so in words and in JSON, exit code 8', async () => {
+  const away = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_SESSION: user.id }
+  const lines = [
+    ...walk.map(({ line }) => line).filter((line) => !line.startsWith('config')),
+    'session create',
+    'session rm --yes',
+    'session rm --all --yes',
+    'files edit notes.txt --old one --new two',
+    'allowlist set ls',
+    'secrets ls',
+    'secrets rm NAME',
+  ]
+  const runs = lines.map((line) => async () => ({
+    line,
+    ...(await user.run(['--json', ...fill(line)], { env: away })),
+  }))
+  for (const { line, code, json, stderr } of await together(runs)) {
+    const runsOne = /^exec|--rm/.test(line)
+    expect(code, line).toBe(runsOne ? 125 : 8)
+    expect(json().error, line).toMatchObject({ code: 'network', exit_code: code })
+    expect(stderr, line).toContain('Nothing listens at http://127.0.0.1:1.\nCheck the address')
+  }
+})
+
+/** Each pauses between its tries. */
+async function together<T>(works: (() => Promise<T>)[]): Promise<T[]> {
+  const limit = pLimit(8)
+  return await Promise.all(works.map((work) => limit(work)))
+}
+
+describe('keys', () => {
+  const ask = (...args: string[]) => ['keys', ...args, '--email', user.email, '--password-stdin']
+  const input = { input: password }
+
+  test('create prints a key that works, named and good for as long as was asked', async () => {
+    const made = await user.run(ask('create', '--name', 'ci', '--ttl', '1h'), input)
+    expect(made).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^sandlot_live_\w{49}\n$/),
+    })
+    const key = made.stdout.trim()
+    expect(await user.run(['whoami'], { env: { SANDLOT_API_KEY: key } })).toMatchObject({ code: 0 })
+    const { data } = (await user.run([...ask('ls'), '--json'], input)).json()
+    const [ci] = data.filter(({ name }: { name: string | null }) => name === 'ci')
+    expect(Date.parse(ci.expires_at) - Date.parse(ci.created_at)).toBeGreaterThan(3_500_000)
+    expect(key.endsWith(ci.last_four)).toBe(true)
+  })
+
+  test('create --save takes it for this client, and --json gives the fields asked for', async () => {
+    using other = await users.newUser()
+    const args = ['keys', 'create', '--save', '--json=key,id', '--email', other.email, '--password-stdin']
+    const { key, id } = (await other.run(args, input)).json()
+    expect(parse(readFileSync(other.home.configFile, 'utf8')).api_key).toBe(key)
+    const rm = ['keys', 'rm', id, '--email', other.email, '--password-stdin']
+    expect(await other.run(rm, input)).toMatchObject({ code: 0, stdout: `${id}\n` })
+    expect(await other.run(['whoami'])).toMatchObject({ code: 4 })
+  })
+})
+
+test('a table fits the terminal: the widest column is cut, the id at last', async () => {
+  using owner = await users.newUser()
+  const name = '長い名前 with many words that go on and on, and then some more'
+  const id = (await owner.run(['session', 'create', '--name', name, '--async'])).stdout.trim()
+  const seen = async (columns: number) => {
+    const terminal = openTerminal(
+      ['sh', '-c', `stty cols ${columns}; exec "$@"`, 'sh', process.execPath, clientPath, 'session', 'ls'],
+      owner.home.environment({ NO_COLOR: '1' }),
+    )
+    await terminal.ended
+    return terminal.screen().replaceAll('\r', '').trimEnd().split('\n')
+  }
+  expect((await seen(200))[1]).toContain(name)
+  const [head, row] = await seen(80)
+  expect(row).toMatch(new RegExp(`^${id}  .*長い.*…  .*in \\d+ min$`))
+  expect(row).not.toContain(name)
+  // Two columns for each of the four letters.
+  expect(row!.length + 4).toBeLessThanOrEqual(80)
+  expect(head!.indexOf('ENDS')).toBe(row!.search(/in \d+ min$/) + 4)
+  for (const line of await seen(40)) expect(line.length).toBeLessThanOrEqual(40)
+  expect((await owner.run(['session', 'ls'])).stdout).toContain(`\t${name}\t`)
+  await owner.run(['session', 'rm', '--yes'])
+})
+
+test('--quiet prints ids alone, and nothing on stderr', async () => {
+  expect(await user.run(['session', 'ls', '--quiet'])).toMatchObject({ stdout: `${user.id}\n`, stderr: '' })
+  expect((await onTerminal(['session', 'ls', '-q'])).text).toBe(`${user.id}\n`)
+  expect((await onTerminal(['files', 'create', 'q', '--content', 'x', '--overwrite', '-q'])).text).toBe(
+    '/workspace/q\n',
+  )
+  await user.run(['secrets', 'create', 'QUIET'], { input: 'x'.repeat(20) })
+  expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('QUIET\n')
+})
+
+test('fields are picked from each of a list, and what stands beside it stays', async () => {
+  const { stdout } = await user.run(['session', 'ls', '--json=state,id'])
+  expect(stdout).toBe(`{"data":[{"state":"active","id":"${user.id}"}],"next_cursor":null}\n`)
+  const { entries, path } = (await user.run(['files', 'ls', '--json=name', 'notes.txt'])).json()
+  expect({ entries, path }).toEqual({ entries: [{ name: 'notes.txt' }], path: '/workspace/notes.txt' })
+})
+
+describe('a session that is not there', () => {
+  test('is looked for among those that are near: a letter wrong, a beginning, a name', async () => {
+    using owner = await users.newUser()
+    const id = (await owner.run(['session', 'create', '--name', 'build', '--async'])).stdout.trim()
+    const wrong = `${id.slice(0, -2)}${id.at(-1)}${id.at(-2)}`
+    for (const typed of [wrong === id ? `${id}x` : wrong, id.slice(0, 12), 'buidl', 'Build']) {
+      const { code, stderr, json } = await owner.run(['session', 'get', typed, '--json'])
+      expect(code).toBe(3)
+      expect(stderr).toContain(`Did you mean ${id} (build)?`)
+      expect(json().error).toMatchObject({ session: typed, did_you_mean: [{ id, name: 'build' }] })
+    }
+    expect((await owner.run(['exec', '-s', 'build', 'true'])).stderr).toContain(`Did you mean ${id}`)
+    expect((await owner.run(['secrets', 'ls', '-s', wrong])).stderr).toContain(`Did you mean ${id}`)
+    const far = await owner.run(['session', 'get', 'sbx_nothing', '--json'])
+    expect(far.json().error.did_you_mean).toBeUndefined()
+    await owner.run(['session', 'rm', '--yes'])
+  })
+
+  test("is not somebody else's that is near", async () => {
+    using other = await users.newUser()
+    const { stderr } = await other.run(['session', 'get', user.id])
+    expect(stderr).not.toContain('Did you mean')
+  })
+})

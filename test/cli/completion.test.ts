@@ -1,0 +1,209 @@
+/** Completion: what is offered, and real shells in which somebody presses TAB. */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readLine, writeWords } from '../../cli/completion/bash.ts'
+import { complete } from '../../cli/completion/candidates.ts'
+import { openSources } from '../../cli/completion/sources.ts'
+import { describeProgram } from '../../cli/program.ts'
+import { shareWorld } from '../world/shared.ts'
+import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
+import { openScreen, type Screen } from './screen.ts'
+import { makeUsers, type SessionUser } from './users.ts'
+
+const valuesFor = async (...words: string[]) => {
+  const { candidates } = await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)
+  return candidates.map(({ value }) => value)
+}
+
+describe('what is declared', () => {
+  test('is offered whole: every command, and every option of each', async () => {
+    const { program, load } = describeProgram()
+    const visit = async (command: Command, path: string[]): Promise<number> => {
+      const help = command.createHelp()
+      const options = help.visibleOptions(command).map(({ long, short }) => long ?? short)
+      expect((await valuesFor(...path, '-')).sort()).toEqual(options.sort())
+      const below = help.visibleCommands(command).map((each) => each.name())
+      if (command.commands.length > 0) expect(await valuesFor(...path, '')).toEqual(below)
+      let count = 1
+      for (const each of command.commands.filter((each) => below.includes(each.name()))) {
+        await load(each)
+        count += await visit(each, [...path, each.name()])
+      }
+      return count
+    }
+    expect(await visit(program, [])).toBeGreaterThan(40)
+  })
+
+  test.each([
+    [['sess'], ['session']],
+    [['session', 'l'], ['ls']],
+    [
+      ['session', 'ls', '--state', ''],
+      ['active', 'destroyed', 'all'],
+    ],
+    [['session', 'ls', '--state=d'], ['--state=destroyed']],
+    [['session', 'ls', '--state', 'all', '--st'], []],
+    [['session', 'ls', '--', '--st'], []],
+    [
+      ['--color', 'a'],
+      ['auto', 'always'],
+    ],
+    [['--json', '--color', 'never', 'who'], ['whoami']],
+    [['--json=id', 'who'], ['whoami']],
+    [['completion', 'z'], ['zsh']],
+    [['mcp', 'init', 'cur'], ['cursor']],
+    [['mcp', 'init', 'cursor', '--scope=p'], ['--scope=project']],
+    [['mcp', 'init', 'cursor', ''], []],
+    [['help', 'session', 'cr'], ['create']],
+    [['help', 'exit'], ['exit-codes']],
+    [['exec', '--ti'], ['--timeout']],
+    [['exec', 'ls', '--ti'], []],
+    [['exec', '-it', '--ti'], ['--timeout']],
+    [['exec', '-csleep 1', '--ti'], ['--timeout']],
+    [['__c'], []],
+    [['nonsense', ''], []],
+  ])('%j gives %j', async (words, values) => {
+    expect(await valuesFor(...words)).toEqual(values)
+  })
+
+  test('leaves files of this machine to the shell', async () => {
+    const filesFor = async (...words: string[]) =>
+      (await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)).files
+    expect(await filesFor('files', 'put', '')).toBe(true)
+    expect(await filesFor('secrets', 'create', 'A', '--from-file', '')).toBe(true)
+    expect(await filesFor('session', 'ls', '')).toBe(false)
+  })
+})
+
+describe("bash's line", () => {
+  const breaks = ' \t\n"\'><=;|&(:'
+
+  test.each([
+    ['sandlot session ', ['sandlot', 'session'], '', 0],
+    ['sandlot  a\\ b "c d" \'e f\' g', ['sandlot', 'a b', 'c d', 'e f'], 'g', 0],
+    ['sandlot --state=de', ['sandlot'], '--state=de', 8],
+    ['sandlot --url=http://h', ['sandlot'], '--url=http://h', 11],
+    ['sandlot "a\\"b', ['sandlot'], 'a"b', 0],
+    ["sandlot x'y z", ['sandlot'], 'xy z', 1],
+    ['sandlot "a=b', ['sandlot'], 'a=b', 0],
+  ])('%j is split as bash does', (line, words, current, kept) => {
+    expect(readLine(line, breaks)).toMatchObject({ words, current, kept })
+  })
+
+  test('gets words quoted as it stands', () => {
+    const write = (line: string, value: string) => writeWords([{ value }], readLine(line, breaks), '9')
+    expect(write('sandlot a', "a b$c'd")).toEqual(["a\\ b\\$c\\'d"])
+    expect(write('sandlot "a', 'a b$c')).toEqual(['a b\\$c'])
+    expect(write("sandlot 'a", 'a b$c')).toEqual(['a b$c'])
+    expect(write("sandlot 'a", "a'b")).toEqual([])
+    expect(write('sandlot --state=a', '--state=all')).toEqual(['all'])
+  })
+})
+
+describe('in a shell', () => {
+  const world = shareWorld()
+  let user: SessionUser
+  const folder = () => join(user.home.folder, 'here')
+
+  beforeAll(async () => {
+    user = await makeUsers(world.url()).newSession()
+    mkdirSync(folder())
+    writeFileSync(join(folder(), 'local-file.txt'), '')
+    // As an install would put it on the PATH.
+    const program = join(user.home.folder, 'sandlot')
+    writeFileSync(program, `#!/bin/sh\nexec '${process.execPath}' '${clientPath}' "$@"\n`)
+    chmodSync(program, 0o755)
+    for (const path of ['sub/plain', 'sub/with space', '.hidden'])
+      expect(await user.run(['files', 'create', path, '--content', 'x'])).toMatchObject({ code: 0 })
+    const made = await user.run(['exec', '-c', "touch 'new\nline' && mkdir only && touch only/one"])
+    expect(made.code).toBe(0)
+  })
+  afterAll(() => user[Symbol.asyncDispose]())
+
+  test('paths that would break a line, and hidden ones, are left out', async () => {
+    const { stdout } = await user.run(['__complete', '--', 'files', 'view', ''])
+    expect(stdout).toBe('only/\nsub/\n:4\n')
+    const hidden = await user.run(['__complete', '--', 'files', 'view', '.h'])
+    expect(hidden.stdout).toBe('.hidden\n:4\n')
+    const one = await user.run(['__complete', '--', 'exec', '--cwd', '/workspace/only', 'cat', ''])
+    expect(one.stdout).toBe('one\n:4\n')
+  })
+
+  test('a service that is away, says nothing, or is no Sandlot gives no word and no error', async () => {
+    await using silent = await startPeer(() => {})
+    await using odd = await startPeer((_, response) => response.end('<html>'))
+    for (const url of ['http://127.0.0.1:1', silent.url, odd.url]) {
+      const ran = await user.run(['__complete', '--', '--url', url, 'session', 'get', ''])
+      expect(ran).toMatchObject({ stdout: ':4\n', stderr: '', code: 0 })
+    }
+    using fresh = new Home()
+    expect(await fresh.run(['__complete', '--', 'session', 'get', ''])).toMatchObject({
+      stdout: ':4\n',
+      stderr: '',
+      code: 0,
+    })
+  })
+
+  /** What the line has become. `typed` has a TAB at its end. */
+  async function press(screen: Screen, typed: string, becomes: string): Promise<void> {
+    screen.type(typed)
+    // A letter more tells where the cursor was left.
+    await screen.shows(`$ ${becomes.trimEnd()}`)
+    screen.type('#')
+    await screen.shows(`$ ${becomes}#`)
+    screen.type('\x15')
+    await screen.hides(becomes.trimEnd())
+  }
+
+  const walk = async (screen: Screen, space: string) => {
+    await press(screen, 'sandlot sess\t', 'sandlot session ')
+    await press(screen, 'sandlot session rm sb\t', `sandlot session rm ${user.id} `)
+    await press(screen, 'sandlot session ls --state de\t', 'sandlot session ls --state destroyed ')
+    await press(screen, 'sandlot session ls --state=de\t', 'sandlot session ls --state=destroyed ')
+    await press(screen, 'sandlot files view su\t', 'sandlot files view sub/')
+    await press(screen, 'sandlot files view sub/w\t', `sandlot files view sub/${space} `)
+    await press(screen, 'sandlot files put loc\t', 'sandlot files put local-file.txt ')
+  }
+
+  const open = (command: string[], more: Record<string, string> = {}) => {
+    const path = `${user.home.folder}:${process.env.PATH}`
+    const env = user.home.environment({ PATH: path, PS1: '$ ', LC_ALL: 'C.UTF-8', ...more })
+    return openScreen(['sh', '-c', 'cd "$0" && exec "$@"', folder(), ...command], env, { columns: 100 })
+  }
+  const has = (shell: string) => spawnSync(shell, ['--version']).error === undefined
+
+  test('bash completes commands, sessions, values and paths', async () => {
+    const script = join(user.home.folder, 'completion.bash')
+    writeFileSync(script, `${(await user.run(['completion', 'bash'])).stdout}PS1='$ '\n`)
+    using screen = open(['bash', '--noprofile', '--rcfile', script, '-i'])
+    await screen.shows('$')
+    await walk(screen, 'with\\ space')
+    await press(screen, 'sandlot files view "sub/w\t', 'sandlot files view "sub/with space" ')
+    screen.type('sandlot session ls --state=\t\t')
+    await screen.shows(/^active +all +destroyed|^active +destroyed +all/m)
+    screen.type('\x15sandlot ses\trm \t\t')
+    await screen.shows(`sandlot session rm ${user.id}`)
+    screen.type('\x15sandlot key\t\x15sandlot se\t\t')
+    await screen.shows(/^session +\(sandboxes: create/m)
+  })
+
+  test.skipIf(!has('zsh'))('zsh completes them too', async () => {
+    const rc = `autoload -U compinit; compinit -u -D; source <(sandlot completion zsh); PROMPT='$ '; unsetopt prompt_sp\n`
+    writeFileSync(join(folder(), '.zshrc'), rc)
+    using screen = open(['zsh', '-i'], { ZDOTDIR: folder() })
+    await screen.shows('$')
+    await walk(screen, 'with\\ space')
+  })
+
+  test.skipIf(!has('fish'))('fish completes them too', async () => {
+    using screen = open(['fish', '--no-config', '-i'])
+    await screen.shows(/[>#]/)
+    screen.type("function fish_prompt; echo '$ '; end; sandlot completion fish | source; clear\r")
+    await screen.shows(/^\$/m)
+    await walk(screen, 'with\\ space')
+  })
+})

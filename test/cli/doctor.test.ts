@@ -1,0 +1,199 @@
+/** `sandlot doctor`, by the built client, where all is well and where it is not. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { eventually } from '../world/eventually.ts'
+import { shareWorld } from '../world/shared.ts'
+import { makeCertificate } from './certificate.ts'
+import { startPeer } from './peer.ts'
+import { makeUsers, type Users } from './users.ts'
+
+const world = shareWorld()
+let users: Users | undefined
+const newUser = () => {
+  users ??= makeUsers(world.url())
+  return users.newUser()
+}
+
+type User = Awaited<ReturnType<typeof newUser>>
+
+interface Check {
+  name: string
+  ok: boolean
+  detail: string
+  ms: number
+  next: string | null
+}
+
+const namesOf = (checks: Check[]) => checks.map(({ name, ok }) => (ok ? name : `${name} FAILED`))
+
+const activeOf = async (user: User) =>
+  (await user.run(['session', 'ls', '--json'])).json().data as { name: string }[]
+
+/** The service behind another server, which may change what it answers. */
+function passOn(change: (headers: { date: string }) => void, tls?: { key: string; cert: string }) {
+  const pass = async ({ url, method, headers }: IncomingMessage, response: ServerResponse) => {
+    const { authorization = '' } = headers
+    const answer = await fetch(`${world.url()}${url}`, { method: method!, headers: { authorization } })
+    const { date = '', 'content-type': type = '' } = Object.fromEntries(answer.headers)
+    const kept = { date, 'content-type': type }
+    change(kept)
+    response.writeHead(answer.status, kept).end(await answer.text())
+  }
+  return startPeer((request, response) => void pass(request, response), tls)
+}
+
+test('all is well, step by step and with times, and no session is left', async () => {
+  using user = await newUser()
+  const { stdout, stderr, code } = await user.run(['doctor'])
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+  const lines = stdout.trimEnd().split('\n')
+  expect(lines.map((line) => line.split(/\s+/, 2))).toEqual(
+    [
+      ['settings', 'address', 'key', 'connection', 'service', 'account', 'clock'],
+      ['create', 'exec', 'files', 'destroy'],
+    ]
+      .flat()
+      .map((name) => ['ok', name]),
+  )
+  for (const line of lines) expect(line).toMatch(/ \(\d+ ms\)$/)
+  expect(stdout).toContain(`${world.url()}, from ${user.home.configFile}`)
+  expect(stdout).toContain(user.email)
+  expect(stdout).not.toContain('sandlot_live_')
+  expect(await activeOf(user)).toEqual([])
+})
+
+test('--json is one object; --no-create makes nothing', async () => {
+  using user = await newUser()
+  const { json, code } = await user.run(['doctor', '--json', '--no-create'])
+  expect(code).toBe(0)
+  expect(json()).toMatchObject({ ok: true, checks: expect.any(Array) })
+  expect(json().checks.at(-1)).toEqual({
+    name: 'clock',
+    ok: true,
+    detail: expect.any(String),
+    ms: expect.any(Number),
+    next: null,
+  })
+  const all = await user.run(['session', 'ls', '--all', '--json'])
+  expect(all.json().data).toEqual([])
+})
+
+test('a settings file that others may read fails, and the rest is checked all the same', async () => {
+  using user = await newUser()
+  chmodSync(user.home.configFile, 0o644)
+  const { json, code } = await user.run(['doctor', '--json', '--no-create'])
+  expect(code).toBe(1)
+  const { ok, checks } = json()
+  expect(ok).toBe(false)
+  expect(checks[0]).toMatchObject({ name: 'settings', ok: false, next: `chmod 600 ${user.home.configFile}` })
+  expect(checks.at(-1)).toMatchObject({ name: 'clock', ok: true })
+})
+
+test.each([
+  ['no address', { SANDLOT_URL: '' }, 'address', 2],
+  ['an address that sends the key in cleartext', { SANDLOT_URL: 'http://example.com' }, 'address', 2],
+  ['a host that nobody knows', { SANDLOT_URL: 'https://no-such-host.invalid' }, 'name', 8],
+  ['a port that nobody listens at', { SANDLOT_URL: 'http://127.0.0.1:1' }, 'connection', 8],
+  ['a key of nobody', { SANDLOT_API_KEY: `sandlot_live_${'x'.repeat(49)}` }, 'account', 4],
+])('%s is found, with what to do and its exit code', async (_, env, name, exitCode) => {
+  using user = await newUser()
+  const before = { SANDLOT_URL: world.url(), SANDLOT_API_KEY: 'sandlot_live_x' }
+  if (name === 'address') writeFileSync(user.home.configFile, 'api_key = "sandlot_live_x"\n')
+  const options = { env: name === 'account' ? env : { ...before, ...env } }
+  const { json, code } = await user.run(['doctor', '--json'], options)
+  const failed = (json().checks as Check[]).filter(({ ok }) => !ok)
+  expect(namesOf(failed)).toEqual([`${name} FAILED`])
+  expect(failed[0]!.next).not.toBeNull()
+  expect(code).toBe(exitCode)
+  const { stdout } = await user.run(['doctor'], options)
+  expect(stdout).toContain(`FAIL  ${name}`)
+  expect(stdout).toContain(failed[0]!.next!.split('\n')[0])
+})
+
+test('a server that is no Sandlot is told from one', async () => {
+  using user = await newUser()
+  await using peer = await startPeer((_, response) => response.end('<html>'))
+  const { json, code } = await user.run(['doctor', '--json', '--url', peer.url])
+  expect(namesOf(json().checks)).toEqual(['settings', 'address', 'key', 'connection', 'service FAILED'])
+  expect(code).toBe(8)
+})
+
+test('a clock that is wrong is told from one that is right', async () => {
+  using user = await newUser()
+  await using peer = await passOn((headers) => {
+    headers.date = new Date(Date.now() - 600_000).toUTCString()
+  })
+  const { stdout, code } = await user.run(['doctor', '--no-create', '--url', peer.url])
+  expect(stdout).toMatch(/FAIL {2}clock +This machine's clock is (59\d|60\d) s ahead of the service's/)
+  expect(code).toBe(1)
+})
+
+test('a certificate that is not trusted fails; one that is is described', async () => {
+  using user = await newUser()
+  const certificate = makeCertificate()
+  await using peer = await passOn(() => {}, certificate)
+  const args = ['doctor', '--no-create', '--url', peer.url]
+  const refused = await user.run(args)
+  expect(refused.stdout).toMatch(/FAIL {2}certificate .*not trusted[\s\S]*NODE_EXTRA_CA_CERTS/)
+  expect(refused.code).toBe(8)
+  const file = join(user.home.folder, 'authority.pem')
+  writeFileSync(file, certificate.cert)
+  const trusted = await user.run(args, { env: { NODE_EXTRA_CA_CERTS: file } })
+  expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid to /)
+  expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
+})
+
+test('a full quota is what fails, with its exit code', async () => {
+  using user = await newUser()
+  await user.run(['session', 'create', '--async'])
+  await user.run(['session', 'create', '--async'])
+  const { stdout, code } = await user.run(['doctor'])
+  expect(stdout).toContain('FAIL  create')
+  expect(stdout).toContain('sandlot session rm')
+  expect(code).toBe(6)
+  expect(await activeOf(user)).toHaveLength(2)
+})
+
+test('interrupted in the middle, it destroys its session before it ends', async () => {
+  using user = await newUser()
+  await using line = await openLineWithoutExec(world.url())
+  const doctor = user.run(['doctor'], {
+    env: { SANDLOT_URL: line.url },
+    onStart: (child) => void line.asked.then(() => child.kill('SIGINT')),
+  })
+  await line.asked
+  expect(await doctor).toMatchObject({ code: 130, stderr: expect.stringContaining('Interrupted') })
+  await eventually(async () => (await activeOf(user)).length === 0, 5_000)
+  const all = await user.run(['session', 'ls', '--all', '--json'])
+  expect(all.json().data).toMatchObject([{ name: 'sandlot-doctor', destroy_reason: 'requested' }])
+})
+
+/** A line on which a command never gets through. */
+async function openLineWithoutExec(to: string) {
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const { connect } = await import('node:net')
+  const { hostname, port } = new URL(to)
+  const server = createServer((near) => {
+    near.on('error', () => {})
+    near.once('data', (first: Buffer) => {
+      if (/^POST \S+\/exec /.test(first.toString('latin1'))) return resolve()
+      const far = connect(Number(port), hostname)
+      far.on('error', () => near.destroy())
+      far.write(first)
+      near.pipe(far).pipe(near)
+    })
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  const { port: own } = server.address() as { port: number }
+  return {
+    url: `http://127.0.0.1:${own}`,
+    asked,
+    async [Symbol.asyncDispose]() {
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}

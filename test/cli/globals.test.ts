@@ -1,0 +1,142 @@
+/** The options that every command takes, and the help beside that of commands. */
+import { expect, test } from 'vitest'
+import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
+import { openTerminal } from './terminal.ts'
+
+const secret = 'sandlot_live_secret'
+const env = (url: string) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: secret })
+const nowhere = env('http://127.0.0.1:1')
+
+const account = {
+  id: 'acc_1',
+  email: 'ada@example.com',
+  created_at: '2026-11-01T00:00:00.000Z',
+  usage: { month: '2026-11', milliseconds: 0, sandbox_hours: 0, limit: 20 },
+  concurrent: { active: 1, limit: 2 },
+  limits: {},
+}
+const answerAccount = () =>
+  startPeer((_, response) => response.setHeader('x-request-id', 'req_abc').end(JSON.stringify(account)))
+
+test('--json=FIELD,FIELD prints those fields, in that order, wherever it stands', async () => {
+  using home = new Home()
+  await using peer = await answerAccount()
+  for (const args of [
+    ['whoami', '--json=email,concurrent'],
+    ['--json=email,concurrent', 'whoami'],
+    ['whoami', '--json', '--json= email , concurrent'],
+  ]) {
+    const { stdout } = await home.run(args, { env: env(peer.url) })
+    expect(stdout).toBe('{"email":"ada@example.com","concurrent":{"active":1,"limit":2}}\n')
+  }
+})
+
+test('a field that is not there is a wrong usage that names those that are, before anything is asked', async () => {
+  using home = new Home()
+  await using peer = await answerAccount()
+  const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })
+  expect(code).toBe(2)
+  expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
+  expect(json().error.fields).toContain('email')
+  expect(stderr).toContain('mail here.\nThere are: id, email,')
+  expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
+  expect(peer.asked).toEqual([])
+})
+
+test('--json takes no word behind it for fields', async () => {
+  using home = new Home()
+  const { json, code } = await home.run(['session', 'get', '--json', 'sbx_a'], { env: nowhere })
+  expect(code).toBe(8)
+  expect(json().error.code).toBe('network')
+})
+
+test('--debug shows each request with status, time and id, and nothing that is secret', async () => {
+  using home = new Home()
+  await using peer = await startPeer((_, response) =>
+    response.writeHead(404, { 'x-request-id': 'req_abc' }).end('{"secret_member": "hush"}'),
+  )
+  const args = ['files', 'view', '-s', 'sbx_a', 'secret-path', '--debug', '--quiet']
+  const { stderr } = await home.run(args, { env: env(peer.url) })
+  const [line] = stderr.split('\n')
+  expect(line).toMatch(/^debug: GET \/v1\/sandboxes\/sbx_a\/files\/view 404 \d+ ms req_abc$/)
+  for (const hidden of [secret, 'secret-path', 'hush', 'Bearer']) expect(stderr).not.toContain(hidden)
+  const body = ['secrets', 'create', 'TOKEN', '--debug']
+  const created = await home.run(body, { env: env(peer.url), input: 'very-hidden' })
+  expect(created.stderr).toMatch(/^debug: POST \/v1\/secrets 404/)
+  expect(created.stderr).not.toContain('very-hidden')
+})
+
+test('--debug shows a request that got no answer, each time', async () => {
+  using home = new Home()
+  const { stderr } = await home.run(['whoami', '--debug'], { env: nowhere })
+  expect(stderr.match(/^debug: GET \/v1\/account Nothing listens at .* \d+ ms$/gm)).toHaveLength(3)
+})
+
+test.each([
+  ['signup', ['signup', '--url', 'http://127.0.0.1:1'], '--email and --password-stdin'],
+  ['keys ls', ['keys', 'ls'], '--email and --password-stdin'],
+  ['session rm', ['session', 'rm', 'sbx_a'], '--yes'],
+  ['secrets create', ['secrets', 'create', 'A'], '--from-file'],
+  ['config set-key', ['config', 'set-key'], 'API_KEY'],
+  ['files edit', ['files', 'edit', 'a'], '--old and --new'],
+])('with --no-input %s asks nothing, also at a terminal, and says what to give', async (_, args, instead) => {
+  using home = new Home()
+  for (const words of [
+    [...args, '--no-input'],
+    ['--no-input', ...args],
+  ]) {
+    const terminal = openTerminal([process.execPath, clientPath, ...words], home.environment(nowhere))
+    await terminal.shows('--no-input')
+    await terminal.shows(instead)
+    expect(await terminal.ended).toBe(2)
+  }
+})
+
+test('colour is for terminals; --color wins over FORCE_COLOR, that over NO_COLOR', async () => {
+  using home = new Home()
+  // Before any request: no time is lost.
+  const refused = ['session', 'get', '..']
+  const isColoured = async (args: string[], more = {}) =>
+    (await home.run([...refused, ...args], { env: { ...nowhere, ...more } })).stderr.includes('\u001b[31m')
+  expect(await isColoured([])).toBe(false)
+  expect(await isColoured(['--color', 'always'], { NO_COLOR: '1', FORCE_COLOR: '0' })).toBe(true)
+  expect(await isColoured(['--color', 'never'], { FORCE_COLOR: '1' })).toBe(false)
+  expect(await isColoured([], { FORCE_COLOR: '1', NO_COLOR: '1' })).toBe(true)
+  expect(await isColoured([], { FORCE_COLOR: '0' })).toBe(false)
+  expect((await home.run([...refused, '--color', 'blue'], { env: nowhere })).stderr).toContain('auto, always')
+
+  const atTerminal = async (more: Record<string, string>) => {
+    const terminal = openTerminal(
+      [process.execPath, clientPath, ...refused],
+      home.environment({ ...nowhere, ...more }),
+    )
+    await terminal.ended
+    return terminal.screen().includes('\u001b[31m')
+  }
+  expect(await atTerminal({})).toBe(true)
+  expect(await atTerminal({ NO_COLOR: '1' })).toBe(false)
+  expect(await atTerminal({ TERM: 'dumb' })).toBe(false)
+})
+
+test.each([
+  [['sesion'], 'session'],
+  [['session', 'creat'], 'create'],
+  [['session', 'ls', '--stat', 'all'], '--state'],
+])('%j asks whether %s was meant', async (args, meant) => {
+  using home = new Home()
+  const { code, stderr } = await home.run(args)
+  expect(stderr).toContain(`(Did you mean ${meant}?)`)
+  expect(code).toBe(2)
+})
+
+test('help exit-codes and help settings tell what no command does', async () => {
+  using home = new Home()
+  const codes = await home.run(['help', 'exit-codes'])
+  expect(codes).toMatchObject({ code: 0, stderr: '' })
+  for (const line of ['0  done', '125  the client', '130  interrupted']) expect(codes.stdout).toContain(line)
+  const settings = await home.run(['help', 'settings'])
+  expect(settings).toMatchObject({ code: 0, stderr: '' })
+  expect(settings.stdout).toContain('SANDLOT_PROFILE')
+  expect(await home.run(['help', 'nonsense'])).toMatchObject({ code: 2, stdout: '' })
+})

@@ -1,0 +1,125 @@
+/** The client as a package: packed, installed where nothing is, and run there. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { build, stop } from 'esbuild'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { root } from '../../scripts/root.mjs'
+import { clientPath, Home, runProcess } from './client.ts'
+
+const read = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
+const folder = mkdtempSync(join(tmpdir(), 'sandlot-package-'))
+const empty = join(folder, 'empty')
+const installed = join(empty, 'node_modules', 'sandlot')
+let packed: string[] = []
+
+/** Offline: whatever it would have to fetch, it could not. */
+function npm(...args: string[]): string {
+  const env = { PATH: process.env.PATH ?? '', HOME: folder, npm_config_offline: 'true' }
+  return execFileSync('npm', args, { cwd: empty, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+beforeAll(() => {
+  mkdirSync(empty)
+  const [made] = JSON.parse(npm('pack', '--json', '--ignore-scripts', join(root, 'cli')))
+  packed = made.files.map(({ path }: { path: string }) => path)
+  npm('install', '--no-audit', '--no-fund', join(empty, made.filename))
+})
+afterAll(async () => {
+  await stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test("has the project's version, needs Node 22 alone, and is not published by accident", () => {
+  const manifest = read('cli/package.json')
+  expect(manifest.version).toBe(read('package.json').version)
+  expect(manifest).toMatchObject({ name: 'sandlot', engines: { node: '>=22' }, private: true })
+  expect(manifest).not.toHaveProperty('dependencies')
+  expect(manifest).not.toHaveProperty('scripts')
+})
+
+test('holds what was built, and nothing else', () => {
+  const parts = packed.filter((path) => !/^dist\/[\w-]+\.js$/.test(path))
+  expect(parts.sort()).toEqual(['README.md', 'dist/THIRD-PARTY.txt', 'dist/man/sandlot.1', 'package.json'])
+  expect(packed).toContain('dist/main.js')
+  expect(readdirSync(join(empty, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+    'sandlot',
+  ])
+})
+
+test('asks for no module but those of Node and its own', async () => {
+  // Whatever is neither, esbuild does not find: nothing else is installed there.
+  const { metafile } = await build({
+    entryPoints: [join(installed, 'dist', 'main.js')],
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    write: false,
+    metafile: true,
+    logLevel: 'silent',
+  })
+  expect(Object.keys(metafile.inputs).length).toBe(packed.filter((path) => path.endsWith('.js')).length)
+  const wanted = Object.values(metafile.inputs).flatMap(({ imports }) => imports)
+  const outside = wanted.filter(({ external }) => external).map(({ path }) => path)
+  expect(outside.filter((name) => !isBuiltin(name))).toEqual([])
+})
+
+test('names the licence of each package that it was built from', () => {
+  const notice = readFileSync(join(installed, 'dist', 'THIRD-PARTY.txt'), 'utf8')
+  const sources = readdirSync(join(root, 'cli'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.tsx?$/.test(path))
+    .map((path) => readFileSync(join(root, 'cli', path), 'utf8'))
+  const imports =
+    /(?:^(?:import|export) (?!type\b)[^'"]*?from |\bimport\()'((?:@[\w-]+\/)?[\w-][\w.-]*)(?:\/[^']*)?'/gm
+  const used = new Set(sources.flatMap((text) => [...text.matchAll(imports)].map(([, name]) => name!)))
+  // What only hands on the exports of others leaves nothing in a bundle.
+  used.delete('@inquirer/prompts')
+  const packages = [...used].filter((name) => name in read('package.json').dependencies)
+  expect(packages).toEqual(expect.arrayContaining(['commander', 'ink', 'react', 'smol-toml', 'ws']))
+  const named = [...notice.matchAll(/^(\S+) \d\S* \(.+\)$/gm)].map(([, name]) => name)
+  expect(named).toEqual(expect.arrayContaining([...packages, '@inquirer/password']))
+  expect(notice).toContain('Permission is hereby granted')
+})
+
+test('runs from the folder it was installed in', async () => {
+  using home = new Home()
+  const program = join(empty, 'node_modules', '.bin', 'sandlot')
+  expect(statSync(program).mode & 0o111).not.toBe(0)
+  // With the Node that the PATH of the test has, as a user would.
+  const env = home.environment({ PATH: `${dirname(process.execPath)}:${process.env.PATH}` })
+  const run = (...args: string[]) => runProcess(program, args, env)
+  expect(await run('--version')).toMatchObject({ code: 0, stdout: `${read('package.json').version}\n` })
+  expect(await run('config', 'set-url', 'http://127.0.0.1:1')).toMatchObject({ code: 0 })
+  expect(await run('config', 'set-key', 'sandlot_live_x')).toMatchObject({ code: 0 })
+  expect((await run('session', 'ls', '--json')).json().error).toMatchObject({ code: 'network', exit_code: 8 })
+  expect(await run('files', '--help')).toMatchObject({ code: 0, stderr: '' })
+  const entry = (await run('mcp', 'init', 'cursor', '--print')).json().mcpServers.sandlot
+  expect(entry.args[0]).toBe(join(installed, 'dist', 'main.js'))
+})
+
+const oldNode = process.env.SANDLOT_NODE_22
+test.skipIf(!oldNode)('runs on the Node 22 that SANDLOT_NODE_22 names', async () => {
+  using home = new Home()
+  const run = (...args: string[]) => runProcess(oldNode!, [join(installed, 'dist', 'main.js'), ...args], env)
+  const env = home.environment({ SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })
+  expect((await runProcess(oldNode!, ['--version'], {})).stdout).toMatch(/^v22\./)
+  expect(await run('man')).toMatchObject({ code: 0, stderr: '' })
+  expect(await run('config', 'show')).toMatchObject({ code: 0, stderr: '' })
+  expect(await run('session', 'ls')).toMatchObject({ code: 8 })
+  expect(await run('__complete', '--', 'session', '')).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('the compiled code that a run leaves behind is not packed', async () => {
+  using home = new Home()
+  expect(
+    await runProcess(process.execPath, [clientPath, 'config', 'show'], home.environment()),
+  ).toMatchObject({
+    code: 0,
+  })
+  const [made] = JSON.parse(npm('pack', '--json', '--dry-run', '--ignore-scripts', join(root, 'cli')))
+  const names = made.files.map(({ path }: { path: string }) => path)
+  expect(readdirSync(dirname(clientPath))).toContain('cache')
+  expect(names.filter((path: string) => path.includes('cache'))).toEqual([])
+})

@@ -1,0 +1,120 @@
+/** Profiles: several services and accounts in one settings file. */
+import { readFileSync } from 'node:fs'
+import { parse } from 'smol-toml'
+import { expect, test } from 'vitest'
+import { Home } from './client.ts'
+import { startPeer } from './peer.ts'
+
+const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
+const file = `base_url = "https://top.example"
+api_key = "${key('topp')}"
+
+# Where I work.
+[profiles.work]
+base_url = "https://work.example"
+api_key = "${key('work')}"
+
+[profiles.bare]
+base_url = "https://bare.example"
+`
+
+function homeWithProfiles() {
+  const home = new Home()
+  home.writeConfig(file)
+  const show = async (args: string[], env = {}) =>
+    (await home.run(['config', 'show', '--json', ...args], { env })).json()
+  return { home, show, [Symbol.dispose]: () => home[Symbol.dispose]() }
+}
+
+test('a flag wins over --profile, that over the environment, that over SANDLOT_PROFILE, that over the top', async () => {
+  using at = homeWithProfiles()
+  const { configFile } = at.home
+  const work = `${configFile} [profiles.work]`
+  const url = (value: string, source: string) => ({ base_url: { value, source } })
+  const env = { SANDLOT_URL: 'https://environment.example' }
+  const named = { SANDLOT_PROFILE: 'work' }
+
+  expect(await at.show(['--profile', 'work', '--url', 'https://flag.example'], env)).toMatchObject(
+    url('https://flag.example', '--url'),
+  )
+  expect(await at.show(['--profile', 'work'], env)).toMatchObject(url('https://work.example', work))
+  expect(await at.show([], { ...env, ...named })).toMatchObject(
+    url('https://environment.example', 'SANDLOT_URL'),
+  )
+  expect(await at.show([], named)).toMatchObject({ ...url('https://work.example', work), profile: 'work' })
+  expect(await at.show(['--profile', 'bare'], named)).toMatchObject({ profile: 'bare' })
+  expect(await at.show([])).toMatchObject({
+    ...url('https://top.example', configFile),
+    profile: null,
+    profiles: ['work', 'bare'],
+  })
+})
+
+test("the top's key never goes to the address of a profile that has none", async () => {
+  using at = homeWithProfiles()
+  await using peer = await startPeer((_, response) => response.end('{}'))
+  at.home.writeConfig(file.replace('https://bare.example', peer.url))
+  const { code, json, stderr } = await at.home.run(['whoami', '--profile', 'bare', '--json'])
+  expect(code).toBe(4)
+  expect(json().error.code).toBe('no_api_key')
+  expect(stderr).toContain('sandlot signup --profile bare')
+  expect(peer.asked).toEqual([])
+})
+
+test('an unknown profile is told, with those that there are; a name that is none too', async () => {
+  using at = homeWithProfiles()
+  for (const options of [{ args: ['--profile', 'wrok'] }, { args: [], env: { SANDLOT_PROFILE: 'wrok' } }]) {
+    const { code, json } = await at.home.run(['whoami', '--json', ...options.args], {
+      env: options.env ?? {},
+    })
+    expect(code).toBe(2)
+    expect(json().error).toMatchObject({ code: 'no_profile', profiles: ['work', 'bare'] })
+  }
+  expect(await at.home.run(['whoami', '--profile', 'a.b'])).toMatchObject({ code: 2 })
+})
+
+test('config set-url and set-key write into the profile, and leave all else as it is', async () => {
+  using at = homeWithProfiles()
+  await at.home.run(['config', 'set-url', '--profile', 'work', 'https://moved.example'])
+  expect(readFileSync(at.home.configFile, 'utf8')).toBe(
+    file.replace('https://work.example', 'https://moved.example'),
+  )
+  await at.home.run(['config', 'set-key', '--profile', 'bare', key('bare')])
+  const set = await at.home.run(['config', 'set-url', 'https://fresh.example', '--json'], {
+    env: { SANDLOT_PROFILE: 'fresh' },
+  })
+  expect(set.json()).toMatchObject({ profile: 'fresh' })
+  expect(parse(readFileSync(at.home.configFile, 'utf8'))).toEqual({
+    base_url: 'https://top.example',
+    api_key: key('topp'),
+    profiles: {
+      work: { base_url: 'https://moved.example', api_key: key('work') },
+      bare: { base_url: 'https://bare.example', api_key: key('bare') },
+      fresh: { base_url: 'https://fresh.example' },
+    },
+  })
+  expect(readFileSync(at.home.configFile, 'utf8')).toContain('# Where I work.')
+})
+
+test.each([
+  ['an inline table', 'profiles = { work = { base_url = "https://work.example" } }\n'],
+  ['dotted keys', 'profiles.work.base_url = "https://work.example"\n'],
+  ['a quoted name', '[profiles."work"]\nbase_url = "https://work.example"\n'],
+])('a profile written as %s is changed all the same', async (_, text) => {
+  using home = new Home()
+  home.writeConfig(text)
+  await home.run(['config', 'set-key', '--profile', 'work', key('abcd')])
+  expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({
+    profiles: { work: { base_url: 'https://work.example', api_key: key('abcd') } },
+  })
+})
+
+test('an MCP client is told to start the server with the profile', async () => {
+  using at = homeWithProfiles()
+  const args = ['mcp', 'init', 'cursor', '--print', '--portable', '--json', '--profile', 'work']
+  const { json } = await at.home.run(args)
+  expect(json().mcpServers.sandlot).toMatchObject({
+    command: 'sandlot',
+    args: ['mcp', 'serve', '--profile', 'work'],
+  })
+})

@@ -1,0 +1,101 @@
+/** What is drawn over on stderr: on a terminal alone, and gone when it is over. */
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { stripVTControlCharacters } from 'node:util'
+import { expect, test } from 'vitest'
+import { showTransfer } from '../../cli/progress.ts'
+import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
+import { openTerminal } from './terminal.ts'
+
+const env = (url: string, more = {}) => ({ SANDLOT_URL: url, SANDLOT_API_KEY: 'sandlot_live_x', ...more })
+const typed = (...args: string[]) => [process.execPath, clientPath, ...args]
+const sandbox = { id: 'sbx_a', ready_at: '2026-11-01T00:00:00.000Z', expires_at: '2026-11-01T00:30:00.000Z' }
+
+/** Answers once it is told to. */
+async function startPatientPeer() {
+  const held: ServerResponse[] = []
+  const peer = await startPeer((_, response) => held.push(response))
+  return {
+    url: peer.url,
+    release: () => held[0]!.end(JSON.stringify(sandbox)),
+    [Symbol.asyncDispose]: () => peer[Symbol.asyncDispose](),
+  }
+}
+
+test('a create that takes long shows it on a terminal, and leaves nothing of it there', async () => {
+  using home = new Home()
+  await using peer = await startPatientPeer()
+  const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))
+  await terminal.shows('| creating a session')
+  await terminal.shows('/ creating a session')
+  peer.release()
+  expect(await terminal.ended).toBe(0)
+  const after = terminal.screen().slice(terminal.screen().lastIndexOf('creating a session'))
+  expect(after).toContain('\r\u001b[2K')
+  expect(stripVTControlCharacters(after)).toMatch(/\rsbx_a\r\n/)
+})
+
+test.each([
+  ['with --quiet', ['--quiet'], {}],
+  ['with --json', ['--json'], {}],
+  ['on a dumb terminal', [], { TERM: 'dumb' }],
+])('%s nothing is drawn', async (_, args, more) => {
+  using home = new Home()
+  await using peer = await startPatientPeer()
+  const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))
+  // Longer than one that draws waits before it does.
+  setTimeout(peer.release, 1_000)
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen()).toContain('sbx_a')
+  expect(terminal.screen()).not.toContain('creating')
+})
+
+test('a transfer shows how far it is', async () => {
+  using home = new Home()
+  let finish = () => {}
+  await using peer = await startPeer((_, response) => {
+    response.writeHead(200, { 'content-length': '2000000' }).write(Buffer.alloc(1_000_000))
+    finish = () => void response.end(Buffer.alloc(1_000_000))
+  })
+  const local = `${home.folder}/big`
+  const terminal = openTerminal(
+    typed('files', 'get', '-s', 'sbx_a', 'big', local),
+    home.environment(env(peer.url)),
+  )
+  await terminal.shows('big  [############------------]  50%  1.0/2.0 MB')
+  finish()
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen()).toContain('2000000 bytes.')
+})
+
+test('an upload shows how far it is', async () => {
+  using home = new Home()
+  // Reads nothing, until it is told to.
+  let read = () => {}
+  const server = createServer((request, response) => {
+    read = () => request.resume().on('end', () => response.writeHead(201).end('{"path": "/p", "size": 1}'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const args = [
+    'head -c 50000000 /dev/zero | "$@"',
+    'sh',
+    ...typed('files', 'put', '-s', 'sbx_a', '-', 'big'),
+  ]
+  const terminal = openTerminal(['sh', '-c', ...args], home.environment(env(url)))
+  await terminal.shows(' MB')
+  read()
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen()).toMatch(/big {2}\d+\.\d MB {2}\d+\.\d MB\/s/)
+  server.close()
+})
+
+test('a bar never lies about its ends', () => {
+  expect(showTransfer(0, 10_000_000, 0)).toBe('[------------------------]   0%  0.0/10.0 MB')
+  expect(showTransfer(9_999_999, 10_000_000, 1)).toContain('  99%  ')
+  expect(showTransfer(10_000_000, 10_000_000, 4)).toBe(
+    '[########################] 100%  10.0/10.0 MB  2.5 MB/s',
+  )
+  expect(showTransfer(1_500_000, undefined, 1)).toBe('1.5 MB  1.5 MB/s')
+})

@@ -1,0 +1,122 @@
+/** `session create --rm`: whatever happens, no session stays behind. */
+import type { ChildProcess } from 'node:child_process'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { startWorld, type World } from '../world/index.ts'
+import type { RunOptions } from './client.ts'
+import { openLine } from './line.ts'
+import { makeUsers, type Users } from './users.ts'
+
+let world: World
+let user: Awaited<ReturnType<Users['newUser']>>
+beforeAll(async () => {
+  world = await startWorld()
+  user = await makeUsers(world.url()).newUser()
+})
+afterEach(async () => {
+  expect(await world.db.query('select id from sandbox where destroyed_at is null')).toEqual([])
+})
+afterAll(async () => {
+  user[Symbol.dispose]()
+  await world[Symbol.asyncDispose]()
+})
+
+const once = (args: string[], options: RunOptions = {}) =>
+  user.run(['session', 'create', '--rm', ...args], options)
+/** The one that was made last. */
+async function newest() {
+  const [row] = await world.db.query<{ id: string; name: string | null; reason: string | null }>(
+    'select id, name, destroy_reason as reason from sandbox order by id desc limit 1',
+  )
+  return row!
+}
+
+test("stdin, stdout, stderr and the exit code are the command's", async () => {
+  const script = 'cat; echo problem >&2; exit 42'
+  const ran = await once(['--name', 'once', '--env', 'A=b', '--', 'sh', '-c', script], {
+    input: 'from stdin',
+  })
+  expect(ran).toMatchObject({ code: 42, stdout: 'from stdin', stderr: 'problem\n' })
+  expect(await newest()).toMatchObject({ name: 'once', reason: 'requested' })
+})
+
+test('options behind the command are the command’s, also without --', async () => {
+  expect(await once(['echo', '--json', '--rm'])).toMatchObject({ code: 0, stdout: '--json --rm\n' })
+})
+
+test('--json prints the result with the session, or the fields asked for', async () => {
+  const { json, code } = await once([
+    '--json=exit_code,stdout,sandbox_id',
+    '--',
+    'sh',
+    '-c',
+    'echo out; exit 3',
+  ])
+  expect(code).toBe(3)
+  expect(json()).toEqual({ exit_code: 3, stdout: 'out\n', sandbox_id: (await newest()).id })
+})
+
+test.each([
+  ['127 when there is no such command', ['--', 'no-such-command'], 127],
+  ['137 when the command was killed', ['--', 'sh', '-c', 'kill -9 $$'], 137],
+  ['125 when there is no command', [], 125],
+  ['125 when an option is unknown', ['--nonsense', '--', 'true'], 125],
+  ['125 when the session is refused', ['--ttl', '100h', '--', 'true'], 125],
+])('ends with %s', async (_, args, code) => {
+  expect(await once(args)).toMatchObject({ code, stdout: '' })
+})
+
+test('without --rm a command is a wrong usage, and makes nothing', async () => {
+  expect(await user.run(['session', 'create', 'true'])).toMatchObject({ code: 2, stdout: '' })
+})
+
+/** Signals the client as soon as the command prints. */
+const onOutput = (signal: NodeJS.Signals) => (child: ChildProcess) =>
+  void child.stdout!.on('data', () => child.kill(signal))
+
+test.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+] as const)('%s while the command runs destroys the session first', async (signal, code) => {
+  const ran = await once(['--', 'sh', '-c', 'echo up; sleep 60'], { onStart: onOutput(signal) })
+  expect(ran).toMatchObject({ code, stdout: 'up\n' })
+})
+
+test('Ctrl-C is the command’s, and a second one leaves it', async () => {
+  const caught = await once(['--', 'sh', '-c', 'trap "exit 7" INT; echo up; while :; do sleep 0.1; done'], {
+    onStart: onOutput('SIGINT'),
+  })
+  expect(caught.code).toBe(7)
+  const left = await once(['--', 'sh', '-c', 'trap "echo again" INT; echo up; while :; do sleep 0.1; done'], {
+    onStart: onOutput('SIGINT'),
+  })
+  expect(left.code).toBe(130)
+})
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s while the session is being made leaves none', async (signal, code) => {
+  await using line = await openLine(world.url())
+  const { code: ended } = await once(['--', 'sleep', '60'], {
+    env: { SANDLOT_URL: line.url },
+    onStart: (child) => line.onConnection(() => void child.kill(signal)),
+  })
+  expect(ended).toBe(code)
+})
+
+test('a reader that has left ends the command and the session', async () => {
+  const { code } = await once(['--', 'sh', '-c', 'while :; do echo line; sleep 0.01; done'], {
+    onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
+  })
+  expect(code).toBe(141)
+})
+
+test('an answer that was lost on its way leaves no session either', async () => {
+  await using line = await openLine(world.url())
+  // Each time the answer is about to come, the connection breaks: until the client has given up on its create.
+  line.cutAnswers(3)
+  const { code, stderr } = await once(['--', 'true'], { env: { SANDLOT_URL: line.url } })
+  expect(code).toBe(125)
+  expect(stderr).not.toContain('could not be destroyed')
+  expect(await newest()).toMatchObject({ reason: 'requested' })
+})

@@ -1,0 +1,23 @@
+/** A screen of the picker as text. */
+import { render } from 'ink-testing-library'
+import { Screen } from '../../../cli/ui/screen.tsx'
+import type { State } from '../../../cli/ui/state.ts'
+import { now as sampleNow } from './sample.ts'
+
+export function draw(state: State, now = sampleNow): string {
+  const { lastFrame, unmount } = render(<Screen state={state} now={now} />)
+  const frame = lastFrame() ?? ''
+  unmount()
+  return frame
+}
+
+/** Its rows, without the spaces at their ends. */
+export const drawRows = (state: State, now?: number): string[] =>
+  draw(state, now)
+    .split('\n')
+    .map((row) => row.trimEnd())
+
+export const sized = (state: State, columns: number, rows: number): State => ({
+  ...state,
+  size: { columns, rows },
+})

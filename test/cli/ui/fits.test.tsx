@@ -1,0 +1,116 @@
+/** Nothing that is drawn is taller or wider than the screen, whatever stands in it. */
+import stringWidth from 'string-width'
+import { describe, expect, test } from 'vitest'
+import { field, newForm } from '../../../cli/ui/form.ts'
+import { Scrollback } from '../../../cli/ui/scrollback.ts'
+import type { Page, State } from '../../../cli/ui/state.ts'
+import { newTree, putFolder } from '../../../cli/ui/tree.ts'
+import { draw, sized } from './draw.tsx'
+import { command, ended, many, session, sessionPage, stateWith } from './sample.ts'
+
+const nasty = `\u001b[2J\u001b]0;title\u0007日本語の名前🎈👩‍👩‍👧‍👦\u202e\t${'long '.repeat(20)}\r\nnext\u009b31m`
+const web = session({ name: nasty, image: nasty, metadata: { [nasty]: nasty } })
+const gone = ended({ id: 'sbx_gone', name: nasty, destroy_reason: 'pod_failed', destroy_detail: nasty })
+const entry = (name: string, type: 'file' | 'directory') =>
+  ({ name, type, size: 12345, mode: '644', modified_at: '2026-11-21T12:00:00.000Z', target: nasty }) as const
+const tree = putFolder(
+  newTree(),
+  { path: '/workspace' },
+  {
+    isOpen: true,
+    isCut: true,
+    entries: [
+      entry(nasty, 'directory'),
+      ...Array.from({ length: 50 }, (_, n) => entry(`${nasty}${n}`, 'file')),
+    ],
+  },
+)
+
+const pages: Record<string, Page[]> = {
+  list: [{ at: 'list' }],
+  'first-run': [{ at: 'first-run', step: 'way', address: `http://${nasty}`, way: 1 }],
+  commands: [
+    sessionPage(web.id, {
+      commands: Array.from({ length: 60 }, (_, n) => command({ id: `${n}`, command: nasty })),
+    }),
+  ],
+  files: [sessionPage(web.id, { tab: 'files', tree })],
+  'a session that has ended': [sessionPage(gone.id)],
+  output: [
+    {
+      at: 'output',
+      id: web.id,
+      execId: 'exec_1',
+      command: nasty,
+      output: Scrollback.of(`${nasty}\n`.repeat(100)),
+      status: '✓ exit 0',
+      isRunning: false,
+      top: 'end',
+    },
+  ],
+  file: [
+    {
+      at: 'file',
+      id: web.id,
+      path: `/workspace/${nasty}`,
+      pathBase64: undefined,
+      content: Scrollback.of(nasty.repeat(50)),
+      status: '1 byte',
+      top: 3,
+    },
+  ],
+}
+
+const form = newForm(
+  'Title',
+  [field('a', 'Label', { text: nasty }), field('b', 'Secret', { text: nasty, isHidden: true })],
+  () => {},
+)
+const overlays: Record<string, Partial<State>> = {
+  'on its own': {},
+  'with a notice and trouble': {
+    notice: { text: nasty, isError: true },
+    trouble: { isAway: true, since: 0, message: nasty },
+  },
+  'with a question': {
+    dialog: { kind: 'confirm', question: `Destroy ${'x'.repeat(300)}?`, onYes: () => {} },
+  },
+  'with a line to type': {
+    dialog: {
+      kind: 'form',
+      form: { ...form, fields: form.fields.slice(0, 1), error: 'no '.repeat(40) },
+      isPrompt: true,
+    },
+    notice: { text: nasty, isError: false },
+  },
+  'with a form': { dialog: { kind: 'form', form: { ...form, error: nasty, busy: 'busy' }, isPrompt: false } },
+  'with help': { dialog: { kind: 'help', top: 0 } },
+  'with the command lines': { dialog: { kind: 'copy', at: 1 } },
+}
+
+const sizes = [
+  [80, 24],
+  [20, 5],
+  [200, 50],
+] as const
+
+describe.each(Object.entries(pages))('%s', (_, stack) => {
+  const fits = (columns: number, rows: number, overlay: string) => {
+    const change = overlays[overlay]!
+    const state = stateWith([web, gone, ...many(100)], { pages: stack, selected: web.id, ...change })
+    const frame = draw(sized(state, columns, rows))
+    const lines = frame.split('\n')
+    expect(lines.length, `${overlay}\n${frame}`).toBeLessThanOrEqual(rows)
+    for (const line of lines) expect(stringWidth(line), `${overlay}\n${frame}`).toBeLessThanOrEqual(columns)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(frame).not.toMatch(/[\u0000-\u0009\u000b-\u001a\u001c-\u001f\u007f-\u009f\u202e]|\u001b(?!\[)/)
+  }
+
+  test('holds in 40 columns and 12 rows, whatever lies over it', () => {
+    for (const overlay of Object.keys(overlays)) fits(40, 12, overlay)
+  })
+
+  test.each(sizes)('holds in %i columns and %i rows', (columns, rows) => {
+    fits(columns, rows, 'with a notice and trouble')
+  })
+})

@@ -1,0 +1,69 @@
+/** Lines that are typed. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { editLine, insert, lineOf } from '../../../cli/ui/edit-line.ts'
+import { type Form, field, newForm, pressInForm, valuesOf } from '../../../cli/ui/form.ts'
+
+const typed = (text: string, ...keys: string[]) =>
+  keys.reduce((line, key) => editLine(line, key) ?? insert(line, key), lineOf(text))
+
+describe('a line', () => {
+  test.each([
+    ['ab', ['left', 'x'], 'axb'],
+    ['ab', ['home', 'x'], 'xab'],
+    ['ab', ['backspace', 'backspace', 'backspace'], ''],
+    ['ab', ['home', 'delete'], 'b'],
+    ['one two  ', ['ctrl+w'], 'one '],
+    ['one two', ['ctrl+u'], ''],
+    ['one two', ['home', 'ctrl+k'], ''],
+    ['🎈🎈', ['left', 'backspace'], '🎈'],
+    ['', ['pasted\r\nlines\u001b[2J'], 'pasted lines[2J'],
+  ])('%j and then %j is %j', (text, keys, result) => {
+    expect(typed(text, ...keys).text).toBe(result)
+  })
+
+  test('keeps its cursor within', () => {
+    const keys = [
+      'left',
+      'right',
+      'home',
+      'end',
+      'backspace',
+      'delete',
+      'ctrl+w',
+      'ctrl+u',
+      'ctrl+k',
+      'é',
+      '語 x',
+    ]
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...keys)), (pressed) => {
+        const { text, at } = typed('start 🎈', ...pressed)
+        expect(at).toBeGreaterThanOrEqual(0)
+        expect(at).toBeLessThanOrEqual([...text].length)
+      }),
+    )
+  })
+})
+
+describe('a form', () => {
+  const press = (form: Form, ...keys: string[]) =>
+    keys.reduce<Form | 'submit' | 'cancel'>((before, key) => {
+      if (typeof before === 'string') throw new Error(`It was over: ${before}`)
+      return pressInForm(before, key, key.length === 1 ? key : '')
+    }, form)
+  const form = newForm('Title', [field('a', 'A'), field('b', 'B')], () => {})
+
+  test('goes from field to field, and Enter in the last one takes it', () => {
+    const filled = press(form, 'x', 'return', 'y') as Form
+    expect(valuesOf(filled)).toEqual({ a: 'x', b: 'y' })
+    expect(press(filled, 'return')).toBe('submit')
+    expect(valuesOf(press(filled, 'tab', 'z', 'up', 'w') as Form)).toEqual({ a: 'xz', b: 'yw' })
+  })
+
+  test('is left with Esc, and takes no key while it is busy', () => {
+    expect(press(form, 'escape')).toBe('cancel')
+    expect(press({ ...form, busy: 'signing up' }, 'x', 'return')).toMatchObject({ busy: 'signing up', at: 0 })
+    expect(press({ ...form, busy: 'signing up' }, 'escape')).toBe('cancel')
+  })
+})

@@ -1,0 +1,94 @@
+/** The list, drawn. */
+import { describe, expect, test } from 'vitest'
+import { draw, drawRows, sized } from './draw.tsx'
+import { account, command, ended, many, now, session, start, stateWith } from './sample.ts'
+
+const web = session()
+const second = session({ id: 'sbx_01kb0000000000000000000002', name: null, image: 'node:24' })
+
+test('before the first answer the frame is there, and says that it loads', () => {
+  const rows = drawRows({ ...stateWith([]), account: undefined, sessions: undefined })
+  expect(rows).toHaveLength(24)
+  expect(rows[0]).toContain('http://localhost:8080')
+  expect(rows[0]).toContain('loading…')
+  expect(rows[2]).toContain('SESSIONS')
+  expect(rows[3]).toBe('  loading…')
+})
+
+test('a row has name or id, image, age, what is left as a bar and in figures, and the last command', () => {
+  const state = stateWith([web, second], {
+    selected: web.id,
+    lastCommands: new Map([
+      [web.id, command({ status: 'exited', exit_code: 1 })],
+      [second.id, null],
+    ]),
+  })
+  const rows = drawRows(sized(state, 100, 24))
+  const line = rows.find((row) => row.includes('web'))
+  expect(line).toMatch(/^›web\s+debian\S+\s+5m ███████░ 25:00\s+✗ npm test$/)
+  expect(rows.find((row) => row.includes('sbx_'))).toMatch(/^ sbx_01\S*…\S*02 +node:24 +5m .* –$/)
+})
+
+test('the header has the account and both limits, as bars and in figures', () => {
+  expect(drawRows(stateWith([web]))[0]).toMatch(
+    /^ada@example\.com +2\/5 sessions █{4}░{7} {2}3\.2\/20 h of the month █{2}░{9}$/,
+  )
+  const full = { ...account, concurrent: { active: 5, limit: 5 } }
+  expect(drawRows(stateWith([web], { account: full }))[0]).toContain(`5/5 sessions ${'█'.repeat(11)} `)
+})
+
+test('what is left runs down with the time', () => {
+  const at = (ms: number) => draw(stateWith([web]), start + ms)
+  expect(at(0)).toContain('████████ 30:00')
+  expect(at(15 * 60_000)).toContain('████░░░░ 15:00')
+  expect(at(29 * 60_000 + 59_001)).toContain('░░░░░░░░ 0:01')
+  expect(at(30 * 60_000)).toContain('░░░░░░░░ ending')
+})
+
+test('one that starts says so', () => {
+  expect(draw(stateWith([session({ ready_at: null })]))).toContain('starting…')
+})
+
+test('destroyed ones are there only when they are asked for', () => {
+  const state = stateWith([web, ended({ id: 'sbx_old', name: 'old' })])
+  expect(draw(state)).not.toContain('old')
+  const rows = drawRows({ ...state, showsDestroyed: true })
+  expect(rows.find((row) => row.includes('old'))).toContain('expired 1m ago')
+  expect(rows[2]).toContain('1 of 2')
+})
+
+test('a filter lets those through that have all its words, in any case', () => {
+  const state = stateWith([web, session({ id: 'sbx_2', name: 'db', metadata: { team: 'Blue' } })])
+  const shown = (filter: string) => draw({ ...state, filter })
+  expect(shown('WEB')).toContain('web')
+  expect(shown('WEB')).not.toContain(' db ')
+  expect(shown('blue d')).toContain('db')
+  expect(shown('blue web')).toContain('None that the filter lets through')
+})
+
+test('of a thousand only as many are drawn as there are rows, around the one that is stood on', () => {
+  const sessions = many(1000)
+  const rows = drawRows(stateWith(sessions, { selected: sessions[500]!.id }))
+  expect(rows).toHaveLength(24)
+  expect(rows[2]).toContain('500 of 1000')
+  expect(rows.filter((row) => row.includes('job-'))).toHaveLength(20)
+  expect(rows.find((row) => row.startsWith('›'))).toContain('job-500')
+})
+
+describe('when the service is away', () => {
+  const state = stateWith([web], {
+    trouble: { isAway: true, since: now - 42_000, message: 'Nothing listens.' },
+  })
+
+  test('it says so, since when and why, and what was known stays', () => {
+    expect(draw(sized(state, 120, 24))).toMatch(
+      /! Service away since [\d:]{8} \(42s\), trying again\. Nothing listens\./,
+    )
+    expect(draw(state)).toContain('web')
+  })
+
+  test('since when is told by our clock, whatever the service has', () => {
+    const other = { ...state, clockAhead: 3_600_000 }
+    expect(draw(other, now + 3_600_000)).toContain('(42s)')
+  })
+})

@@ -1,0 +1,91 @@
+/** States of the picker to draw. */
+
+import { firstState, type SessionPage, type State } from '../../../cli/ui/state.ts'
+import { newTree } from '../../../cli/ui/tree.ts'
+import type { Account } from '../../../shared/contract/account.ts'
+import type { ExecSummary } from '../../../shared/contract/exec.ts'
+import type { Sandbox } from '../../../shared/contract/sandboxes.ts'
+
+export const start = Date.parse('2026-11-21T12:00:00.000Z')
+/** Five minutes later. */
+export const now = start + 5 * 60_000
+const at = (ms: number) => new Date(ms).toISOString()
+
+export const session = (change: Partial<Sandbox> = {}): Sandbox => ({
+  id: 'sbx_01kb0000000000000000000001',
+  state: 'active',
+  name: 'web',
+  image: 'debian:bookworm-slim',
+  metadata: {},
+  created_at: at(start),
+  ready_at: at(start + 300),
+  expires_at: at(start + 30 * 60_000),
+  destroyed_at: null,
+  destroy_reason: null,
+  destroy_detail: null,
+  billed_seconds: 299.7,
+  timings: {},
+  ...change,
+})
+
+export const ended = (change: Partial<Sandbox> = {}) =>
+  session({
+    state: 'destroyed',
+    destroyed_at: at(start + 4 * 60_000),
+    destroy_reason: 'expired',
+    ...change,
+  })
+
+export const command = (change: Partial<ExecSummary> = {}): ExecSummary => ({
+  id: 'exec_1',
+  status: 'exited',
+  exit_code: 0,
+  signal: null,
+  stdout_bytes: 3,
+  stderr_bytes: 0,
+  truncated: false,
+  started_at: at(start + 60_000),
+  duration_ms: 1234,
+  reason: null,
+  command: 'npm test',
+  background: false,
+  tty: false,
+  ...change,
+})
+
+export const account: Account = {
+  id: 'acc_1',
+  email: 'ada@example.com',
+  created_at: at(start),
+  usage: { month: '2026-11', milliseconds: 11_520_000, sandbox_hours: 3.2, limit: 20 },
+  concurrent: { active: 2, limit: 5 },
+  limits: { sandbox_seconds: 1800, sandbox_ops_per_minute: 120, sandbox_lifecycle_per_minute: 20 },
+}
+
+export const stateWith = (sessions: Sandbox[], change: Partial<State> = {}): State => ({
+  ...firstState,
+  address: 'http://localhost:8080',
+  account,
+  sessions: new Map(sessions.map((each) => [each.id, each])),
+  ...change,
+})
+
+export const sessionPage = (id: string, change: Partial<SessionPage> = {}): SessionPage => ({
+  at: 'session',
+  id,
+  tab: 'commands',
+  commands: undefined,
+  selectedCommand: undefined,
+  tree: newTree(),
+  ...change,
+})
+
+/** `count` sessions, the newest last. */
+export const many = (count: number): Sandbox[] =>
+  Array.from({ length: count }, (_, index) =>
+    session({
+      id: `sbx_${String(index).padStart(26, '0')}`,
+      name: `job-${index}`,
+      created_at: at(start + index),
+    }),
+  )

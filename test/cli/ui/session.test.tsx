@@ -1,0 +1,125 @@
+/** A session's page, its output and its files, drawn. */
+import { describe, expect, test, vi } from 'vitest'
+import { Scrollback } from '../../../cli/ui/scrollback.ts'
+import type { OutputPage } from '../../../cli/ui/state.ts'
+import { newTree, putFolder } from '../../../cli/ui/tree.ts'
+import { draw, drawRows, sized } from './draw.tsx'
+import { command, ended, many, now, session, sessionPage, start, stateWith } from './sample.ts'
+
+const web = session({ metadata: { team: 'blue' } })
+const on = (page: Parameters<typeof sessionPage>[1]) =>
+  stateWith([web], { pages: [sessionPage(web.id, page)] })
+
+test('has facts, the end counted down, and its commands with how they stand', () => {
+  const rows = drawRows(
+    on({
+      commands: [
+        command({ id: 'exec_2', status: 'running', exit_code: null, command: 'sleep 60' }),
+        command({ exit_code: 2 }),
+      ],
+    }),
+  )
+  expect(rows[0]).toMatch(/^‹ web +█{13}░{3} 25:00$/)
+  expect(rows[1]).toBe(`${web.id}  debian:bookworm-slim`)
+  expect(rows[2]).toBe('made 5m ago, ready after 300 ms, 300 s billed')
+  expect(rows[3]).toBe('team=blue')
+  expect(rows[4]).toBe('[Commands]  Files')
+  expect(rows[5]).toMatch(/^›▸ running +4m +sleep 60$/)
+  expect(rows[6]).toMatch(/^ ✗ exit 2 +4m +1\.2 s npm test$/)
+})
+
+test.each([
+  ['expired', null, 'its time was up'],
+  ['requested', null, 'it was destroyed on request'],
+  ['pod_failed', 'OOMKilled', 'its machine failed (OOMKilled)'],
+  ['start_failed', 'no image', 'it could not be started (no image)'],
+  ['suspended', null, 'the account was suspended'],
+] as const)('one that ended as %s says why', (destroy_reason, destroy_detail, words) => {
+  const gone = ended({ destroy_reason, destroy_detail })
+  const screen = draw(stateWith([gone], { pages: [sessionPage(gone.id)] }))
+  expect(screen).toMatch(/! It has ended at [\d:]{8}/)
+  expect(screen).toContain(words)
+})
+
+describe('output', () => {
+  const page = (top: OutputPage['top']): OutputPage => ({
+    at: 'output',
+    id: web.id,
+    execId: 'exec_1',
+    command: 'seq 100',
+    output: Scrollback.of(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join('')),
+    status: '▸ running',
+    isRunning: true,
+    top,
+  })
+
+  test('stays at its end while more comes', () => {
+    const rows = drawRows(stateWith([web], { pages: [page('end')] }))
+    expect(rows[0]).toBe('‹ $ seq 100')
+    expect(rows[1]).toBe('▸ running · row 80 of 100')
+    expect(rows[22]).toBe('line 100')
+  })
+
+  test('stays where one has scrolled to', () => {
+    const rows = drawRows(stateWith([web], { pages: [page(9)] }))
+    expect(rows[2]).toBe('line 10')
+  })
+})
+
+test('files are a tree: folders first, what is open below its folder', () => {
+  const entry = (name: string, type: 'file' | 'directory', size = 2048) =>
+    ({ name, type, size, mode: '644', modified_at: new Date(start).toISOString() }) as const
+  const root = putFolder(
+    newTree(),
+    { path: '/workspace' },
+    {
+      isOpen: true,
+      entries: [entry('a.txt', 'file'), entry('src', 'directory')],
+    },
+  )
+  const tree = putFolder(
+    root,
+    { path: '/workspace/src' },
+    { isOpen: true, entries: [entry('main.c', 'file', 7)] },
+  )
+  const rows = drawRows(on({ tab: 'files', tree }))
+  expect(rows.slice(4, 9).map((row) => row.replace(/ {2,}(?=\d)/, ' '))).toEqual([
+    ' Commands  [Files]',
+    '/workspace',
+    '›▾ src/',
+    '     main.c 7 B',
+    '   a.txt 2.0 KiB',
+  ])
+})
+
+test('no colour and no bar alone says anything: without both it is all there in words', () => {
+  const bare = draw(stateWith([web], { lastCommands: new Map([[web.id, command({ exit_code: 1 })]]) }))
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    .replace(/\u001b\[[\d;]*m/g, '')
+    .replace(/[█░]/g, '')
+  for (const words of ['2/5 sessions', '3.2/20 h', '25:00', '›web', '✗ npm test']) {
+    expect(bare).toContain(words)
+  }
+})
+
+test('read aloud it is plain text: no bars, no rules, and what is left in words', () => {
+  vi.stubEnv('INK_SCREEN_READER', 'true')
+  try {
+    const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)
+    expect(text).not.toMatch(/[█░─]/)
+    expect(text).toContain('ada@example.com')
+    expect(text).toMatch(/selected.*web/)
+    expect(text).toContain('25 min left')
+  } finally {
+    vi.unstubAllEnvs()
+  }
+})
+
+test('on 40 columns and 12 rows the list and a session keep what matters', () => {
+  const list = drawRows(sized(stateWith([web]), 40, 12))
+  expect(list).toHaveLength(12)
+  expect(list.find((row) => row.startsWith('›web'))).toMatch(/5m ████░ 25:00$/)
+  const page = drawRows(sized(on({ commands: [command()] }), 40, 12))
+  expect(page[0]).toMatch(/^‹ web +█{5}░ 25:00$/)
+  expect(page.join('\n')).toContain('npm test')
+})
