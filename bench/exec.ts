@@ -155,7 +155,7 @@ const row = (inFlight: number, { name }: Way, { counted, leftOut }: Times) => [
  * @param rounds at one in flight, and at 20
  * @returns whether the figures are what they must be
  */
-export async function benchExec(kubeconfig: string, rounds = { one: 60, twenty: 8 }): Promise<boolean> {
+export async function benchExec(kubeconfig: string, rounds = { one: 40, twenty: 4 }): Promise<boolean> {
   const kubectl = await versionOfKubectl()
   await using namespace = await makeNamespace(kubeconfig)
   await using stack = await startStack(namespace.env)
@@ -199,6 +199,6 @@ function judge(ways: Way[], one: Map<Way, Times>): boolean {
 if (import.meta.main) {
   const { KUBECONFIG } = process.env
   if (!KUBECONFIG) throw new Error('KUBECONFIG names no cluster')
-  const [one = 60, twenty = 8] = process.argv.slice(2).map(Number)
+  const [one = 40, twenty = 4] = process.argv.slice(2).map(Number)
   process.exit((await benchExec(KUBECONFIG, { one, twenty })) ? 0 : 1)
 }
