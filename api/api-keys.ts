@@ -3,12 +3,12 @@
  * of each; a process remembers what it looked up for less than a second, so a revoked key is dead
  * within one second in all of them.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Context } from '../shared/context.ts'
 import { apiKeyPrefix } from '../shared/contract/api-keys.ts'
 import type { Bucket } from '../shared/contract/routes.ts'
-import type { Row } from '../shared/database/index.ts'
+import { prepare, type Row } from '../shared/database/index.ts'
 
 /** A key, and what every request with it needs of its account: one query, remembered together. */
 export interface FoundKey {
@@ -49,7 +49,7 @@ export const looksLikeApiKey = (credential: string): boolean => credential.start
 export function makeApiKey(): NewKey {
   const body = apiKeyPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), characters.random)
   const raw = body + checksumOf(body)
-  return { raw, hash: hashOf(raw), lastFour: raw.slice(-4) }
+  return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
 }
 
 /** Tells a typing error from a key, without asking the database. */
@@ -66,31 +66,25 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
   const remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
   let used = new Set<string>()
 
-  function lookUp(hash: Buffer): Promise<FoundKey | undefined> {
-    const name = hash.toString('base64')
-    const known = remembered.get(name)
+  function lookUp(hash: string, raw: string): Promise<FoundKey | undefined> {
+    const known = remembered.get(hash)
     // Counted from before the query, so that what it saw is never older than this.
     const now = performance.now()
     if (known && known.untilMs > now) return known.key
+    if (!isWellFormed(raw)) return Promise.resolve(undefined)
     const key = query(hash)
-    remembered.delete(name)
+    remembered.delete(hash)
     if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
-    remembered.set(name, { key, untilMs: now + rememberMs })
+    remembered.set(hash, { key, untilMs: now + rememberMs })
     const forget = () => {
-      if (remembered.get(name)?.key === key) remembered.delete(name)
+      if (remembered.get(hash)?.key === key) remembered.delete(hash)
     }
     key.then((found) => found ?? forget(), forget)
     return key
   }
 
-  async function query(hash: Buffer): Promise<FoundKey | undefined> {
-    const [row] = await db.query<KeyRow>(
-      `select api_key.id, account_id, suspended_at is not null as suspended, allowlist,
-              sandbox_seconds_limit, sandbox_ops_per_minute, sandbox_lifecycle_per_minute
-         from api_key join account on account.id = account_id
-        where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
-      [hash],
-    )
+  async function query(hash: string): Promise<FoundKey | undefined> {
+    const [row] = await db.run<KeyRow>(byHash, [Buffer.from(hash, 'base64')])
     return row && toFoundKey(row)
   }
 
@@ -114,8 +108,7 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
 
   return {
     async find(raw) {
-      if (!isWellFormed(raw)) return undefined
-      const found = await lookUp(hashOf(raw))
+      const found = await lookUp(digest('sha256', raw, 'base64'), raw)
       if (found) used.add(found.id)
       return found
     },
@@ -125,6 +118,14 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
     },
   }
 }
+
+const byHash = prepare(
+  'api key by hash',
+  `select api_key.id, account_id, suspended_at is not null as suspended, allowlist,
+          sandbox_seconds_limit, sandbox_ops_per_minute, sandbox_lifecycle_per_minute
+     from api_key join account on account.id = account_id
+    where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
+)
 
 interface KeyRow extends Row {
   id: string
@@ -147,8 +148,6 @@ const toFoundKey = (row: KeyRow): FoundKey => ({
     ...(row.sandbox_lifecycle_per_minute !== null && { sandbox_lifecycle: row.sandbox_lifecycle_per_minute }),
   },
 })
-
-const hashOf = (raw: string): Buffer => createHash('sha256').update(raw).digest()
 
 const checksumOf = (body: string): string => base62(BigInt(crc32(body)), characters.checksum)
 

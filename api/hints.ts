@@ -12,12 +12,17 @@ interface Of {
   log: Logger
 }
 
-/** A pod for a sandbox that was admitted, and its end at its cap. */
+/** A claimed pod is told when the first command, which follows at once, has had the machine for itself. */
+const assignAfterMs = 500
+
+/** A pod, or word to its warm one, for a sandbox that was admitted, and its end at its cap. */
 export async function hintCreated(context: Context, admission: Admission, of: Of): Promise<void> {
-  const { sandboxId, replayed, lifeMs, expired } = admission
+  const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return
   await allOf(of, [
-    context.jobs.add('createPod', { sandboxId, requestId: of.requestId }),
+    pod === 'claimed'
+      ? context.jobs.add('assignPod', { sandboxId, requestId: of.requestId }, assignAfterMs)
+      : context.jobs.add('createPod', { sandboxId, requestId: of.requestId }),
     context.jobs.add('expire', { sandboxId }, lifeMs),
     hintDestroyed(context, expired, of),
   ])

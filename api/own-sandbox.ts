@@ -1,6 +1,7 @@
 /** Sandboxes as their owner sees them. Every query names the account. */
 import type { Sandbox } from '../shared/contract/sandboxes.ts'
-import type { Queries, Row } from '../shared/database/index.ts'
+import { sandboxColumns } from '../shared/database/entities.ts'
+import { prepare, type Queries, type Row } from '../shared/database/index.ts'
 import { Problem } from '../shared/problem.ts'
 import { type SandboxRow, toSandbox } from '../shared/sandboxes.ts'
 
@@ -12,18 +13,20 @@ export interface OwnSandbox {
 }
 
 /** Billed over its whole life, whichever months that touches. */
-const columns = `sandbox.*, clock.now,
+const columns = `${sandboxColumns}, clock.now,
   billed_ms(ready_at, destroyed_at, expires_at, '-infinity', clock.now) as billed`
 const clock = 'with clock as materialized (select sandlot_now() as now)'
 
+const ownById = prepare(
+  'own sandbox',
+  `${clock} select ${columns} from sandbox, clock where id = ? and account_id = ?`,
+)
+
 /** @throws {Problem} `not_found`, for somebody else's as for none */
 export async function findOwn(db: Queries, accountId: string, id: string): Promise<OwnSandbox> {
-  const [row] = await db.query(
-    `${clock} select ${columns} from sandbox, clock where id = ? and account_id = ?`,
-    [id, accountId],
-  )
+  const [row] = await db.run(ownById, [id, accountId])
   if (!row) throw new Problem('not_found', 'There is no such sandbox.')
-  return toOwn(db, row)
+  return toOwn(row)
 }
 
 export interface PageOf {
@@ -33,20 +36,35 @@ export interface PageOf {
   before: string | null
 }
 
-/** Newest first. */
-export async function listOwn(db: Queries, accountId: string, page: PageOf): Promise<OwnSandbox[]> {
-  const inState = { active: 'destroyed_at is null', destroyed: 'destroyed_at is not null', all: 'true' }
-  const rows = await db.query(
-    `${clock} select ${columns} from sandbox, clock
-      where account_id = ? and ${inState[page.state]} and (?::text is null or id < ?)
-      order by id desc limit ?`,
-    [accountId, page.before, page.before, page.limit],
-  )
-  return rows.map((row) => toOwn(db, row))
+const inState = { active: 'destroyed_at is null', destroyed: 'destroyed_at is not null', all: 'true' }
+
+/** One plan for each shape of the question, so that every one of them walks an index. */
+const listIn = (state: PageOf['state']) => ({
+  first: prepare(`list ${state}`, listSql(state, 'true')),
+  next: prepare(`list ${state} next`, listSql(state, 'id < ?')),
+})
+const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
+
+function listSql(state: PageOf['state'], after: string): string {
+  return `${clock} select ${columns} from sandbox, clock
+    where account_id = ? and ${inState[state]} and ${after} order by id desc limit ?`
 }
 
-const toOwn = (db: Queries, row: Row): OwnSandbox => ({
-  row: toSandbox(db, row),
+/** Newest first. */
+export async function listOwn(
+  db: Queries,
+  accountId: string,
+  { state, before, limit }: PageOf,
+): Promise<OwnSandbox[]> {
+  const rows =
+    before === null
+      ? await db.run(lists[state].first, [accountId, limit])
+      : await db.run(lists[state].next, [accountId, before, limit])
+  return rows.map(toOwn)
+}
+
+const toOwn = (row: Row): OwnSandbox => ({
+  row: toSandbox(row),
   billedMs: Number(row.billed),
   now: new Date(row.now as string),
 })

@@ -6,11 +6,11 @@ import type * as z from 'zod'
 import type { Context } from '../shared/context.ts'
 import { limits } from '../shared/contract/limits.ts'
 import type { createSandbox } from '../shared/contract/sandboxes.ts'
-import type { Queries } from '../shared/database/index.ts'
-import { newSandboxId } from '../shared/ids.ts'
+import { prepare, type Queries } from '../shared/database/index.ts'
+import { newSandboxId, newSandboxIdAt, podName } from '../shared/ids.ts'
 import { Problem } from '../shared/problem.ts'
 import { hashOfRequest } from '../shared/request-hash.ts'
-import { envPlace } from '../shared/sandboxes.ts'
+import { envPlace, warmPodMs } from '../shared/sandboxes.ts'
 import type { Settings } from '../shared/settings.ts'
 import { suspended } from './authenticate.ts'
 import { millisecondsPerHour, usage } from './usage.ts'
@@ -22,6 +22,8 @@ export interface Admission {
   sandboxId: string
   /** Whether the Idempotency-Key was known, and this is its sandbox of before. */
   replayed: boolean
+  /** Whether it runs already, in a warm pod; else one is to be made. Undefined when nothing was admitted. */
+  pod?: 'claimed' | 'cold'
   /** From now until it ends. */
   lifeMs: number
   /** Sandboxes that were past their end, and were ended here to make room: their pods are to go. */
@@ -72,39 +74,98 @@ export async function admit(
     const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body))
     if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
 
-    const expired = await endExpired(db, accountId)
-    await checkConcurrent(db, accountId, account.concurrentLimit)
+    const active = await findActive(db, accountId)
+    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
+    checkConcurrent(
+      active.filter(({ id }) => !expired.includes(id)),
+      account.concurrentLimit,
+    )
     const now = await checkMonth(db, accountId, account.hoursLimit)
 
-    const id = newSandboxId()
+    const endsAt = new Date(now.getTime() + seconds * 1000)
+    const warm = settings.pools.has(image) ? await claimWarmPod(db, image, now, endsAt) : undefined
+    const id = warm ? newSandboxIdAt(warm.name) : newSandboxId()
     const env = body.env && sealer.seal(JSON.stringify(body.env), envPlace(id))
-    await db.query(
-      `insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at)
-       values (?, ?, ?, ?, ?, ?, ?, ?)`,
-      [
-        id,
-        accountId,
-        body.name ?? null,
-        image,
-        JSON.stringify(body.metadata ?? {}),
-        env ?? null,
-        now,
-        new Date(now.getTime() + seconds * 1000),
-      ],
-    )
+    await db.run(insertSandbox, [
+      id,
+      accountId,
+      body.name ?? null,
+      image,
+      JSON.stringify(body.metadata ?? {}),
+      env ?? null,
+      now,
+      endsAt,
+      warm?.name ?? podName(id),
+      warm?.uid ?? null,
+      warm?.born_at ?? null,
+    ])
     if (idempotencyKey) await remember(db, accountId, idempotencyKey, body, id, now)
-    return { sandboxId: id, replayed: false, lifeMs: seconds * 1000, expired }
+    const pod = warm ? 'claimed' : 'cold'
+    return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
   })
 }
 
+/** With a warm pod it is ready at once. The parameters are its columns, in their order. */
+const insertSandbox = prepare(
+  'insert sandbox',
+  `with row (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid, pod_since) as
+          (values (?, ?, ?, ?, ?::jsonb, ?::bytea, ?::timestamptz, ?::timestamptz, ?, ?, ?::timestamptz)),
+        clock as materialized (select greatest(sandlot_now(), created_at) as now from row)
+   insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid,
+                        pod_since, ready_at, claim, timings)
+   select row.*,
+          case when pod_uid is not null then now end,
+          case when pod_uid is not null then 'unused' end,
+          case when pod_uid is null then jsonb_build_object('pod', 'cold')
+               else jsonb_build_object('pod', 'claimed', 'claimed_ms', ms, 'ready_ms', ms) end
+     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
+)
+
+interface ClaimedPod extends Record<string, unknown> {
+  name: string
+  uid: string
+  born_at: string
+}
+
+/** Of two that claim at once each passes over what the other has locked: no pod is given twice. */
+const claimOldest = prepare(
+  'claim warm pod',
+  `delete from warm_pod where name = (
+     select name from warm_pod
+      where image = ? and ready_at is not null
+        and born_at > ?::timestamptz - ? * interval '1 millisecond' and ends_at >= ?
+      order by born_at limit 1 for update skip locked)
+   returning name, uid, born_at`,
+)
+
+/**
+ * Takes a warm pod from the pool, for good: when the transaction fails, it stays there.
+ * @returns undefined when none is ready, or none would live until `endsAt`
+ */
+async function claimWarmPod(
+  db: Queries,
+  image: string,
+  now: Date,
+  endsAt: Date,
+): Promise<ClaimedPod | undefined> {
+  const [pod] = await db.run<ClaimedPod>(claimOldest, [image, now, warmPodMs, endsAt])
+  return pod
+}
+
+const lockById = prepare(
+  'lock account',
+  `select suspended_at is not null as suspended,
+          coalesce(concurrent_limit, ?) as concurrent, coalesce(hours_limit, ?) as hours
+     from account where id = ? for no key update`,
+)
+
 /** What every later statement sees is as of this lock: read committed takes a new look each time. */
 async function lockAccount(db: Queries, accountId: string, { quotas }: Settings) {
-  const [row] = await db.query<{ suspended: boolean; concurrent: number; hours: number }>(
-    `select suspended_at is not null as suspended,
-            coalesce(concurrent_limit, ?) as concurrent, coalesce(hours_limit, ?) as hours
-       from account where id = ? for no key update`,
-    [quotas.concurrent, quotas.hoursPerMonth, accountId],
-  )
+  const [row] = await db.run<{ suspended: boolean; concurrent: number; hours: number }>(lockById, [
+    quotas.concurrent,
+    quotas.hoursPerMonth,
+    accountId,
+  ])
   if (!row) throw new Problem('invalid_credentials', 'The account of this API key is gone.')
   if (row.suspended) throw suspended()
   return { concurrentLimit: Number(row.concurrent), hoursLimit: Number(row.hours) }
@@ -160,15 +221,21 @@ type InTheWay = {
   name: string | null
   created_at: string
   expires_at: string
+  /** Until it ends. */
+  seconds: number
 }
 
-async function checkConcurrent(db: Queries, accountId: string, limit: number) {
-  const rows = await db.query<InTheWay & { seconds: number }>(
-    `select id, name, created_at, expires_at,
-            extract(epoch from expires_at - sandlot_now())::double precision as seconds
-       from sandbox where account_id = ? and destroyed_at is null order by expires_at`,
-    [accountId],
-  )
+const activeOfAccount = prepare(
+  'active sandboxes',
+  `select id, name, created_at, expires_at,
+          extract(epoch from expires_at - sandlot_now())::double precision as seconds
+     from sandbox where account_id = ? and destroyed_at is null order by expires_at`,
+)
+
+const findActive = (db: Queries, accountId: string): Promise<InTheWay[]> =>
+  db.run(activeOfAccount, [accountId])
+
+function checkConcurrent(rows: InTheWay[], limit: number) {
   if (rows.length < limit) return
   const time = (text: string) => new Date(text).toISOString()
   throw new Problem(

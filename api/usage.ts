@@ -1,5 +1,5 @@
 /** What an account has used in a month: the billed intervals of its sandboxes, cut to that month. */
-import type { Queries } from '../shared/database/index.ts'
+import { prepare, type Queries } from '../shared/database/index.ts'
 
 export interface Usage {
   /** UTC, such as 2026-11. */
@@ -25,15 +25,17 @@ const bounds = `
 const billed = 'billed_ms(ready_at, destroyed_at, expires_at, since, least(until, now))'
 const inMonth = 'account_id = ? and expires_at > since and ready_at < least(until, now)'
 
+const ofMonth = prepare(
+  'usage',
+  `with ${bounds}
+   select month, now, until as month_end,
+          (select coalesce(sum(${billed}), 0) from sandbox where ${inMonth}) as used
+     from bounds`,
+)
+
 /** @param month UTC, such as 2026-11; the one that is now if absent */
 export async function usage(db: Queries, accountId: string, month?: string): Promise<Usage> {
-  const [row] = await db.query<UsageRow>(
-    `with ${bounds}
-     select month, now, until as month_end,
-            (select coalesce(sum(${billed}), 0) from sandbox where ${inMonth}) as used
-       from bounds`,
-    [null, month ?? null, accountId],
-  )
+  const [row] = await db.run<UsageRow>(ofMonth, [null, month ?? null, accountId])
   return toUsage(row!)
 }
 
@@ -68,6 +70,21 @@ export interface UsagePage {
   limit: number
 }
 
+const bySandbox = prepare(
+  'usage by sandbox',
+  `with ${bounds},
+        billed as materialized (
+          select id, name, created_at, ready_at, destroyed_at, ${billed} as milliseconds
+            from sandbox, bounds where ${inMonth})
+   select month, now, until as month_end,
+          (select coalesce(sum(milliseconds), 0) from billed) as used, page.*
+     from bounds
+     left join lateral (
+       select * from billed
+        where milliseconds > 0 and (?::text is null or id < ?) order by id desc limit ?) as page on true
+    order by page.id desc`,
+)
+
 /** The month's usage with its sandboxes, newest first, all as of one moment and in one statement. */
 export async function usageBySandbox(
   db: Queries,
@@ -75,19 +92,13 @@ export async function usageBySandbox(
   month: string | undefined,
   { asOf, before, limit }: UsagePage,
 ): Promise<Usage & { sandboxes: SandboxUsageRow[] }> {
-  const rows = await db.query<UsageRow & (SandboxUsageRow | { id: null })>(
-    `with ${bounds},
-          billed as materialized (
-            select id, name, created_at, ready_at, destroyed_at, ${billed} as milliseconds
-              from sandbox, bounds where ${inMonth})
-     select month, now, until as month_end,
-            (select coalesce(sum(milliseconds), 0) from billed) as used, page.*
-       from bounds
-       left join lateral (
-         select * from billed
-          where milliseconds > 0 and (?::text is null or id < ?) order by id desc limit ?) as page on true
-      order by page.id desc`,
-    [asOf, month ?? null, accountId, before, before, limit],
-  )
+  const rows = await db.run<UsageRow & (SandboxUsageRow | { id: null })>(bySandbox, [
+    asOf,
+    month ?? null,
+    accountId,
+    before,
+    before,
+    limit,
+  ])
   return { ...toUsage(rows[0]!), sandboxes: rows.filter((row) => row.id !== null) }
 }

@@ -2,21 +2,20 @@
  * How long `true` takes in a pod, four ways by turns: kubectl, the client library's own exec, Sandlot's
  * API with a slot and without one; one in flight, then 20, each in a sandbox of its own.
  *
- *   KUBECONFIG=… SANDBOX_IMAGE=… [KUBECTL=…] node bench/exec.ts [ROUNDS] [ROUNDS-OF-20]
- *
  * Clients pause between commands, as people and agents do: the next slot is opened in the pause. That each
  * command found what its line says, a slot or none, is read from the workers' metrics; those that did not
- * are left out, and counted. It needs an administrator's KUBECONFIG, and makes a namespace of its own.
+ * are left out, and counted.
  */
 import { execFile } from 'node:child_process'
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node'
-import { podName } from '../workers/drivers/driver.ts'
+import { podName } from '../shared/ids.ts'
 import { CONTAINER } from '../workers/drivers/kubernetes/manifest.ts'
-import { machine, median, percentile, table } from './figures.ts'
+import { median } from './figures.ts'
 import { makeNamespace } from './namespace.ts'
+import { kubeconfig, type Part, type Row, timed } from './part.ts'
 import { type Stack, startStack } from './stack.ts'
 
 const sandboxes = 20
@@ -123,12 +122,6 @@ async function runOnce(stack: Stack, way: Way, ids: string[]): Promise<Times> {
   return found === ids.length ? { counted: times, leftOut: 0 } : { counted: [], leftOut: ids.length }
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const started = performance.now()
-  await work()
-  return performance.now() - started
-}
-
 async function measure(stack: Stack, ways: Way[], idsOf: (round: number) => string[], rounds: number) {
   const all = new Map<Way, Times>(ways.map((way) => [way, { counted: [], leftOut: 0 }]))
   for (let round = -warmUp; round < rounds; round++) {
@@ -143,62 +136,63 @@ async function measure(stack: Stack, ways: Way[], idsOf: (round: number) => stri
   return all
 }
 
-const row = (inFlight: number, { name }: Way, { counted, leftOut }: Times) => [
-  String(inFlight),
-  name,
-  ...[0.5, 0.9].map((share) => `${percentile(counted, share).toFixed(1)} ms`),
-  `${counted.length}${leftOut > 0 ? ` (${leftOut} left out)` : ''}`,
-]
+const rows = (inFlight: number, times: Map<Way, Times>): Row[] =>
+  [...times].map(([{ name, finds }, { counted }]) => ({
+    what: `${name}, ${inFlight} in flight`,
+    ours: finds !== undefined,
+    unit: 'ms',
+    values: counted,
+  }))
 
-/**
- * Measures and prints.
- * @param rounds at one in flight, and at 20
- * @returns whether the figures are what they must be
- */
-export async function benchExec(kubeconfig: string, rounds = { one: 40, twenty: 4 }): Promise<boolean> {
-  const kubectl = await versionOfKubectl()
-  await using namespace = await makeNamespace(kubeconfig)
-  await using stack = await startStack(namespace.env)
-  const cluster = { kubeconfig: namespace.env.KUBECONFIG!, namespace: namespace.env.SANDBOX_NAMESPACE! }
-  const ids: string[] = []
-  for (let count = 0; count < sandboxes; count++) {
-    ids.push(String((await stack.request('POST', '/v1/sandboxes', {})).id))
-  }
-  const ways = waysOf(stack, cluster, kubectl !== undefined)
-  // In this order, so that the few commands of the second half meet code that is compiled.
-  const twenty = await measure(stack, ways, () => ids, rounds.twenty)
-  const one = await measure(stack, ways, (round) => [ids[round % ids.length]!], rounds.one)
-  await Promise.all(ids.map((id) => stack.request('DELETE', `/v1/sandboxes/${id}`)))
-
-  console.log(`\n\`true\`, ${machine()}, kubectl: ${kubectl ?? 'none found; name one with KUBECTL=…'}`)
-  console.log(`20 in flight: one in each of ${sandboxes} sandboxes, started at once\n`)
-  console.log(
-    table(
-      ['in flight', 'through', 'median', '90th percentile', 'runs'],
-      ways.flatMap((way) => [row(1, way, one.get(way)!), row(20, way, twenty.get(way)!)]).sort(byInFlight),
-    ),
-  )
-  return judge(ways, one)
+const rounds = {
+  one: Number(process.env.BENCH_EXECS ?? 40),
+  twenty: Number(process.env.BENCH_EXECS_OF_20 ?? 4),
 }
 
-const byInFlight = ([a]: string[], [b]: string[]) => Number(a) - Number(b)
+export const exec: Part = {
+  title: 'A command: `true`',
+  needsCluster: true,
+  async measure() {
+    const kubectl = await versionOfKubectl()
+    await using namespace = await makeNamespace(kubeconfig())
+    await using stack = await startStack(namespace.env)
+    const cluster = { kubeconfig: namespace.env.KUBECONFIG!, namespace: namespace.env.SANDBOX_NAMESPACE! }
+    const ids: string[] = []
+    for (let count = 0; count < sandboxes; count++) {
+      ids.push(String((await stack.request('POST', '/v1/sandboxes', {})).id))
+    }
+    const ways = waysOf(stack, cluster, kubectl !== undefined)
+    // In this order, so that the few commands of the second half meet code that is compiled.
+    const twenty = await measure(stack, ways, () => ids, rounds.twenty)
+    const one = await measure(stack, ways, (round) => [ids[round % ids.length]!], rounds.one)
+    await Promise.all(ids.map((id) => stack.request('DELETE', `/v1/sandboxes/${id}`)))
+    const leftOut = [...one.values(), ...twenty.values()].reduce((sum, times) => sum + times.leftOut, 0)
+    return {
+      rows: [...rows(1, one), ...rows(20, twenty)],
+      verdicts: judge(ways, one),
+      notes: [
+        `kubectl: ${kubectl ?? 'none found; KUBECTL names one'}.`,
+        'Clients pause between commands: the next slot is opened in the pause.',
+        `20 in flight are one in each of ${sandboxes} sandboxes, started at once.`,
+        `Commands that found a slot where the line says none, or the reverse, are left out: ${leftOut}.`,
+      ],
+    }
+  },
+}
 
-function judge(ways: Way[], one: Map<Way, Times>): boolean {
+function judge(ways: Way[], one: Map<Way, Times>) {
   const medianOf = (way: Way | undefined) => way && median(one.get(way)!.counted)
   const slotMs = medianOf(ways.find(({ finds }) => finds === 'warm'))!
   const kubectlMs = medianOf(ways.find(({ name }) => name === 'kubectl exec'))
-  const isMet = (met: boolean) => (met ? 'met' : 'NOT MET')
-  const isQuick = slotMs <= most.slotMs
-  const isQuicker = kubectlMs !== undefined && slotMs <= kubectlMs * most.ofKubectl
-  console.log(`\nAt most ${most.slotMs} ms with a slot at one in flight: ${isMet(isQuick)}.`)
   const share = kubectlMs === undefined ? 'not measured' : `1/${(kubectlMs / slotMs).toFixed(1)}`
-  console.log(`At most a fifth of kubectl exec: ${isMet(isQuicker)} (${share}).`)
-  return isQuick && isQuicker
-}
-
-if (import.meta.main) {
-  const { KUBECONFIG } = process.env
-  if (!KUBECONFIG) throw new Error('KUBECONFIG names no cluster')
-  const [one = 40, twenty = 4] = process.argv.slice(2).map(Number)
-  process.exit((await benchExec(KUBECONFIG, { one, twenty })) ? 0 : 1)
+  return [
+    {
+      what: `with a slot at most ${most.slotMs} ms, one in flight: ${slotMs.toFixed(1)}`,
+      met: slotMs <= most.slotMs,
+    },
+    {
+      what: `at most a fifth of kubectl exec: ${share}`,
+      met: kubectlMs !== undefined && slotMs <= kubectlMs * most.ofKubectl,
+    },
+  ]
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { installCluster } from '../workers/drivers/kubernetes/install.ts'
+import { undoneAnyway } from './signals.ts'
 
 export interface Namespace extends AsyncDisposable {
   env: Record<string, string>
@@ -16,10 +17,10 @@ export async function makeNamespace(kubeconfig: string): Promise<Namespace> {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-bench-'))
   const admin = new KubeConfig()
   admin.loadFromFile(kubeconfig)
-  const remove = async () => {
+  const remove = undoneAnyway(async () => {
     await admin.makeApiClient(CoreV1Api).deleteNamespace({ name: namespace })
     rmSync(folder, { recursive: true, force: true })
-  }
+  })
   try {
     const installed = await installCluster({ kubeconfig, namespace, egress: 'internet' })
     const path = join(folder, 'kubeconfig')

@@ -1,84 +1,96 @@
-/** A whole Sandlot for one benchmark: throw-away databases, one API, one worker, one account. */
+/** A whole Sandlot for one benchmark: throw-away databases, API and worker processes, one account. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { migrate } from '../migrations/run.ts'
 import { root } from '../scripts/root.mjs'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
-import { postgresUrl, preparePostgres } from '../scripts/services/postgres.ts'
-import { prepareRedis, redisUrl } from '../scripts/services/redis.ts'
-import { startService } from '../scripts/services/service.ts'
-import { startWatchdog } from '../scripts/supervisor/watchdog.ts'
+import { type Services, startServices } from './services.ts'
 
 export interface Stack extends AsyncDisposable {
   /** Sends a request as the one account. @throws for every answer that is no success */
   request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
   /** The sum of a counter over all workers, by the value of its label `outcome`. */
   countOutcomes(counter: string): Promise<Record<string, number>>
+  apis: Started[]
+  workers: Started[]
+  services: Services
+  /** The account's API key. */
+  key: string
+  /** Starts one more process of ours, with the settings of the others. */
+  start(entry: string, readyWords: string[]): Promise<Started>
 }
 
-/** @param env the driver's settings, over those of a machine of its own */
-export async function startStack(env: Record<string, string>, workerCount = 1): Promise<Stack> {
+/** A process, and what its lines said when it was ready. */
+export interface Started {
+  pid: number
+  lines: Record<string, unknown>[]
+}
+
+/** @returns the address of an API process */
+export const addressOf = ({ lines }: Started) => `http://127.0.0.1:${lines[0]!.port}`
+
+/**
+ * @param env the driver's settings, over those of a machine of its own
+ * @param prepare called when the databases are there, and nothing uses them yet
+ */
+export async function startStack(
+  env: Record<string, string>,
+  workerCount = 1,
+  apiCount = 1,
+  prepare: (services: Services) => Promise<void> = async () => {},
+): Promise<Stack> {
   await using undo = new AsyncDisposableStack()
-  const watchdog = startWatchdog()
-  undo.defer(() => watchdog.dismiss())
-  const folder = mkdtempSync('/tmp/sandlot-bench-')
-  watchdog.remove(folder)
-  undo.defer(() => rmSync(folder, { recursive: true, force: true }))
-
-  const placeOf = (name: string) => ({
-    directory: join(folder, name),
-    socketDir: folder,
-    log: join(folder, `${name}.log`),
-  })
-  mkdirSync(join(folder, 'redis'))
-  const postgres = await startService(await preparePostgres(placeOf('postgres'), watchdog), watchdog)
-  undo.defer(() => postgres.stop())
-  const redis = await startService(await prepareRedis(placeOf('redis'), console.error), watchdog)
-  undo.defer(() => redis.stop())
+  const services = undo.use(await startServices())
+  await prepare(services)
   const bwrap = await findBubblewrap(console.error)
-  await migrate(postgresUrl(folder))
-
   const settings = {
     PATH: process.env.PATH,
-    DATABASE_URL: postgresUrl(folder),
-    REDIS_URL: redisUrl(folder),
+    DATABASE_URL: services.databaseUrl,
+    REDIS_URL: services.redisUrl,
     JWT_SECRET: randomBytes(32).toString('hex'),
     SECRETS_KEY: randomBytes(32).toString('hex'),
-    SANDBOX_LOCAL_DIR: join(folder, 'sandboxes'),
+    SANDBOX_LOCAL_DIR: join(services.folder, 'sandboxes'),
     ...(bwrap ? { SANDBOX_LOCAL_BWRAP: bwrap } : {}),
     PORT: '0',
     INTERNAL_PORT: '0',
     RATE_SANDBOX_OPS_PER_MINUTE: '1000000',
     RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1000000',
-    QUOTA_CONCURRENT_SANDBOXES: '100',
+    QUOTA_CONCURRENT_SANDBOXES: '1000',
     ...env,
   }
-  const start = async (entry: string, readyWords: string[]) => {
+  const children: ChildProcess[] = []
+  undo.defer(async () => void (await Promise.all(children.map(endOf))))
+  const start = async (entry: string, readyWords: string[]): Promise<Started> => {
     const child = spawn(process.execPath, [join(root, entry)], {
       env: settings,
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,
     })
-    watchdog.guard('application', child.pid!)
-    undo.defer(() => endOf(child))
-    return await linesThatSay(child, readyWords)
+    services.watchdog.guard('application', child.pid!)
+    children.push(child)
+    return { pid: child.pid!, lines: await linesThatSay(child, readyWords) }
   }
-  const [[api], ...workers] = await Promise.all([
-    start('api/main.ts', ['listening']),
-    ...Array.from({ length: workerCount }, () => start('workers/main.ts', ['listening', 'working'])),
+  const [apis, workers] = await Promise.all([
+    Promise.all(Array.from({ length: apiCount }, () => start('api/main.ts', ['listening']))),
+    Promise.all(
+      Array.from({ length: workerCount }, () => start('workers/main.ts', ['listening', 'working'])),
+    ),
   ])
-  const base = `http://127.0.0.1:${api!.port}`
+  const base = addressOf(apis[0]!)
   const key = await makeKey(base)
   const rest = undo.move()
   return {
+    apis,
+    workers,
+    services,
+    key,
+    start,
     request: (method, path, body) => send(base, key, method, path, body),
     async countOutcomes(counter) {
       const sums: Record<string, number> = {}
-      for (const [listening] of workers) {
-        const text = await (await fetch(`http://127.0.0.1:${listening!.port}/metrics`)).text()
+      for (const worker of workers) {
+        const text = await (await fetch(`${addressOf(worker)}/metrics`)).text()
         for (const [, outcome, count] of text.matchAll(
           new RegExp(`^${counter}\\{.*outcome="(\\w+)".*\\} (\\d+)`, 'gm'),
         )) {
@@ -90,7 +102,6 @@ export async function startStack(env: Record<string, string>, workerCount = 1): 
     [Symbol.asyncDispose]: () => rest[Symbol.asyncDispose](),
   }
 }
-
 async function makeKey(base: string): Promise<string> {
   const credentials = { email: 'bench@example.com', password: randomBytes(16).toString('hex') }
   const { token } = await send(base, undefined, 'POST', '/v1/auth/signup', credentials)

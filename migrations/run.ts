@@ -3,12 +3,16 @@ import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/database/index.ts'
 import { Exec } from './20261121_exec.ts'
 import { First } from './20261121_first.ts'
+import { Growth } from './20261121_growth.ts'
 import { Policies } from './20261121_policies.ts'
+import { Pool } from './20261122_pool.ts'
 
 const migrationsList = [
   { name: '20261121_first', class: First },
   { name: '20261121_exec', class: Exec },
   { name: '20261121_policies', class: Policies },
+  { name: '20261121_growth', class: Growth },
+  { name: '20261122_pool', class: Pool },
 ]
 
 /** A number of our own for pg_advisory_lock: MikroORM's migrator takes no lock itself. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
+import { placeOf } from './ids.ts'
 
 export interface WorkerEntry {
   id: string
@@ -54,12 +55,16 @@ export async function listWorkers(redis: Redis): Promise<WorkerEntry[]> {
 
 /**
  * Rendezvous hashing: everybody puts the workers of one sandbox in the same order without asking.
- * The first one holds it: it gets its commands, and opens slots for it ahead of time.
+ * The first one holds it: it gets its commands, and opens slots for it ahead of time. What counts is the
+ * end of an id alone, which a sandbox has in common with the warm pod it claimed.
+ * @param id a sandbox's, or the name of a warm pod
  */
-export function inOrderFor(sandboxId: string, workers: WorkerEntry[]): WorkerEntry[] {
+export function inOrderFor(id: string, workers: WorkerEntry[]): WorkerEntry[] {
   const rank = (worker: WorkerEntry) =>
     (worker.driverProblem === null ? '0' : '1') +
-    createHash('sha1').update(`${worker.id} ${sandboxId}`).digest('hex')
+    createHash('sha1')
+      .update(`${worker.id} ${placeOf(id)}`)
+      .digest('hex')
   return workers
     .map((worker) => ({ worker, rank: rank(worker) }))
     .sort((a, b) => (a.rank < b.rank ? -1 : 1))

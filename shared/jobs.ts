@@ -10,6 +10,8 @@ import { unavailable } from './problem.ts'
 export interface Jobs {
   /** Gives an admitted sandbox its pod. */
   createPod: { sandboxId: string; requestId: string }
+  /** Tells the warm pod that a sandbox claimed whose it is. */
+  assignPod: { sandboxId: string; requestId: string }
   /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
   /** Ends a sandbox at its cap; delayed until then. */
@@ -22,6 +24,7 @@ export const queuePrefix = 'sandlot'
 
 const options: Record<JobName, JobsOptions> = {
   createPod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
+  assignPod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
   deletePod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
   expire: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
 }

@@ -47,6 +47,25 @@ export function openMetrics(role: string) {
       labelNames: ['outcome'],
       registers,
     }),
+    poolClaims: new Counter({
+      name: 'sandlot_pool_claims_total',
+      help: 'Creates of images that have a pool: claimed a warm pod, or missed because none was ready',
+      labelNames: ['image', 'outcome'],
+      registers,
+    }),
+    poolPods: new Gauge({
+      name: 'sandlot_pool_pods',
+      help: 'Warm pods by state; wanted is what the pool is to have',
+      labelNames: ['image', 'state'],
+      registers,
+    }),
+    poolRefill: new Histogram({
+      name: 'sandlot_pool_refill_seconds',
+      help: 'From the decision to start a warm pod until it can be claimed',
+      labelNames: ['image'],
+      buckets: slow,
+      registers,
+    }),
     jobs: new Histogram({
       name: 'sandlot_job_seconds',
       help: 'Jobs by name and outcome',

@@ -1,16 +1,26 @@
 /** The life of a sandbox's row, for the API and the workers alike. The row is the only truth. */
 import type { DestroyReason } from './contract/sandboxes.ts'
-import { Sandbox, type SandboxRow } from './database/entities.ts'
-import type { Queries, Row } from './database/index.ts'
+import { type SandboxRow, sandboxColumns, sandboxDates } from './database/entities.ts'
+import { prepare, type Queries, type Row } from './database/index.ts'
+import { podName } from './ids.ts'
 
 export type { SandboxRow }
 
 /** Makes a typed row of what a statement returned. */
-export const toSandbox = (db: Queries, row: Row): SandboxRow => db.em.map(Sandbox, row)
+export function toSandbox(row: Row): SandboxRow {
+  const sandbox = { ...row }
+  for (const name of sandboxDates) {
+    const text = row[name]
+    if (typeof text === 'string') sandbox[name] = new Date(text)
+  }
+  return sandbox as unknown as SandboxRow
+}
+
+const byId = prepare('sandbox by id', `select ${sandboxColumns} from sandbox where id = ?`)
 
 export async function findSandbox(db: Queries, id: string): Promise<SandboxRow | undefined> {
-  const [row] = await db.query('select * from sandbox where id = ?', [id])
-  return row && toSandbox(db, row)
+  const [row] = await db.run(byId, [id])
+  return row && toSandbox(row)
 }
 
 /**
@@ -33,8 +43,17 @@ export async function endSandbox(
   returning *`,
     [reason, reason, detail, id],
   )
-  return row && toSandbox(db, row)
+  return row && toSandbox(row)
 }
+
+/** Which pod is a sandbox's own, as its row says. */
+export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
+  name: sandbox.pod_name ?? podName(sandbox.id),
+  uid: sandbox.pod_uid ?? undefined,
+})
+
+/** No warm pod is claimed that is older: images and nodes change. */
+export const warmPodMs = 60 * 60_000
 
 /** Where a sandbox's environment is sealed for. */
 export const envPlace = (sandboxId: string) => `sandbox-env ${sandboxId}`

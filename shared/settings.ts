@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import * as z from 'zod'
+import { poolEntry, poolsProblem, readPools } from './settings-pools.ts'
 
 export type Settings = ReturnType<typeof readSettings>
 
@@ -71,6 +72,8 @@ const Environment = z.object({
   TRUSTED_PROXIES: list.default([]),
   PASSWORD_SCRYPT_LOG_N: whole.min(10).max(20).default(17),
   PASSWORD_SCRYPT_AT_ONCE: whole.min(1).default(2),
+  WARM_POOL_SIZE: whole.min(0).max(1_000).default(0),
+  WARM_POOLS: list.pipe(z.array(poolEntry)).default([]),
   SWEEP_SECONDS: z.coerce.number().min(0.1).default(10),
 })
 
@@ -88,6 +91,10 @@ export function readClusterSettings(environment: Record<string, string | undefin
  */
 export function readSettings(environment: Record<string, string | undefined>) {
   const env = check(Environment, environment)
+  /** What a client may ask for; the default image is always among them. */
+  const images = [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])]
+  const wrong = poolsProblem(env, { image: env.SANDBOX_IMAGE, images })
+  if (wrong) throw new SettingsError(describeProblems([`  ${wrong}`]))
   return {
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
@@ -105,8 +112,7 @@ export function readSettings(environment: Record<string, string | undefined>) {
     local: { directory: resolve(env.SANDBOX_LOCAL_DIR), bwrap: env.SANDBOX_LOCAL_BWRAP },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      /** What a client may ask for; the default image is always among them. */
-      images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
+      images,
       /** Kubernetes quantities. */
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {
@@ -120,6 +126,8 @@ export function readSettings(environment: Record<string, string | undefined>) {
       startSeconds: env.SANDBOX_START_SECONDS,
       egress: env.SANDBOX_EGRESS,
     },
+    /** Warm pods that are kept ready, by image. */
+    pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
     /** Tokens per minute, by bucket. */
     rates: {
@@ -149,7 +157,8 @@ function check<Shape extends z.ZodType>(
     const name = String(issue.path[0])
     return `  ${name}: ${given[name] === undefined ? 'is not set, and has no default' : issue.message}`
   })
-  throw new SettingsError(
-    `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\nREADME.md lists all of them.`,
-  )
+  throw new SettingsError(describeProblems(lines))
 }
+
+const describeProblems = (lines: string[]) =>
+  `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\nREADME.md lists all of them.`

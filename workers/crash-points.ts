@@ -1,5 +1,5 @@
 /**
- * Every place where a worker's death leaves a create or a destroy half done. A test kills a
+ * Every place where a worker's death leaves a create, a destroy or the warm pool half done. A test kills a
  * worker at each of them, and expects the sweep to finish what was begun.
  */
 export const crashPoints = [
@@ -13,5 +13,12 @@ export const crashPoints = [
   'expire: before the row is ended',
   'expire: the row is ended, the pod lives',
   'sweep or watch: the row is ended, the pod lives',
+  'pool: the row is there, its pod is not',
+  'pool: the pod is made, it is not ready',
+  'pool: the pod is ready, its row does not say so',
+  'pool: the row is gone, its pod lives',
+  'claim: the row has the pod, which does not know it',
+  'claim: the pod knows whose it is, its row does not say so',
+  'replace: the row wants another pod, nobody makes it',
 ] as const
 export type CrashPoint = (typeof crashPoints)[number]

@@ -4,14 +4,18 @@
  */
 import pLimit from 'p-limit'
 import { limits } from '../shared/contract/limits.ts'
-import { findSandbox, type SandboxRow } from '../shared/sandboxes.ts'
+import { findSandbox, podOf, type SandboxRow } from '../shared/sandboxes.ts'
 import { makeOrphanSweep } from './commands/orphans.ts'
 import type { WorkerContext } from './context.ts'
 import type { PodState } from './drivers/driver.ts'
 import { endAndDelete } from './end-and-delete.ts'
+import { assignPod } from './jobs/assign-pod.ts'
 import { createPod } from './jobs/create-pod.ts'
 import { deletePod } from './jobs/delete-pod.ts'
-import { findUnreaped, readClock } from './sandbox-rows.ts'
+import { discardWarmPod } from './pool/make.ts'
+import { replacePod } from './pool/replace.ts'
+import { findWarmPods, isWarmPod, type WarmPod } from './pool/rows.ts'
+import { findByPod, findUnreaped, readClock, startOf } from './sandbox-rows.ts'
 
 /** A number of our own for pg_try_advisory_xact_lock. */
 const lock = 7_263_002
@@ -31,6 +35,12 @@ export type Action =
       detail: string | null
     }
   | { kind: 'delete'; sandboxId: string }
+  /** Its warm pod was not told whose it is. */
+  | { kind: 'assign'; sandboxId: string }
+  /** Its warm pod is dead, and nothing has run in it. */
+  | { kind: 'replace'; sandboxId: string }
+  /** A warm pod that nobody claimed is dead. */
+  | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
 /** Runs until the signal aborts; a pass that fails is logged and the next one tries again. */
@@ -56,9 +66,12 @@ async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Pr
     if (!row?.locked) return
     // Rows first, then pods: a sandbox admitted in between has a pod and no row here, and is
     // looked up again before anything is done to it.
+    // A claim takes a pod from the warm ones to the sandboxes: read in this order, it is in one of them.
+    const warm = await findWarmPods(worker.db)
     const rows = await findUnreaped(worker.db)
     const pods = await listPods(worker)
-    await mender.mend(decide(rows, pods, await readClock(worker.db), worker.settings.sandbox.startSeconds))
+    const now = await readClock(worker.db)
+    await mender.mend(decide(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
     await endOrphans()
     await forgetIdempotencyKeys(worker)
     await forgetRefusals(worker)
@@ -75,14 +88,20 @@ export function decide(
   pods: readonly PodState[] | undefined,
   now: Date,
   startSeconds: number,
+  warm: readonly WarmPod[] = [],
 ): Action[] {
-  const podOf = new Map(pods?.map((pod) => [pod.sandboxId, pod]))
-  const known = new Set(rows.filter((row) => !row.destroyed_at).map((row) => row.id))
-  const strays = (pods ?? []).filter((pod) => !known.has(pod.sandboxId))
+  const seen = pods && new Map(pods.map((pod) => [pod.name, pod]))
+  const live = rows.filter((row) => !row.destroyed_at).map((row) => podOf(row).name)
+  const known = new Set([...live, ...warm.map((pod) => pod.name)])
+  const strays = (pods ?? []).filter((pod) => !known.has(pod.name))
+  // One that still starts is the pool's own to look after.
+  const isDead = (pod: WarmPod) =>
+    pod.ready_at !== null && seen !== undefined && (seen.get(pod.name)?.death ?? !seen.has(pod.name))
   return [
     ...rows
-      .map((row) => decideRow(row, pods && { pod: podOf.get(row.id) }, now, startSeconds))
+      .map((row) => decideRow(row, seen && { pod: seen.get(podOf(row).name) }, now, startSeconds))
       .filter((it) => it !== undefined),
+    ...warm.filter(isDead).map((pod): Action => ({ kind: 'discard', pod })),
     ...strays.map((pod): Action => ({ kind: 'delete stray', pod })),
   ]
 }
@@ -94,7 +113,7 @@ function decideRow(
   startSeconds: number,
 ): Action | undefined {
   const sandboxId = row.id
-  const age = now.getTime() - row.created_at.getTime()
+  const age = now.getTime() - startOf(row).getTime()
   if (row.destroyed_at) {
     const sinceMs = now.getTime() - row.destroyed_at.getTime()
     return sinceMs > newbornMs ? { kind: 'delete', sandboxId } : undefined
@@ -105,10 +124,15 @@ function decideRow(
     return { kind: 'end', sandboxId, reason: 'start_failed', detail }
   }
   const death = seen?.pod?.death
+  const isGone = seen !== undefined && !seen.pod
+  if (row.ready_at && row.claim === 'unused' && (isGone || (death && death.reason !== 'expired'))) {
+    return { kind: 'replace', sandboxId }
+  }
   if (death) return { kind: 'end', sandboxId, ...death }
   if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
-  if (seen && !seen.pod) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
-  return undefined
+  if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
+  const isUntold = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
+  return seen && isUntold && age > newbornMs ? { kind: 'assign', sandboxId } : undefined
 }
 
 async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | undefined> {
@@ -143,7 +167,7 @@ function makeMender(worker: WorkerContext): Mender {
   return {
     async mend(actions) {
       for (const action of actions) {
-        const key = `${action.kind} ${action.kind === 'delete stray' ? action.pod.uid : action.sandboxId}`
+        const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
         if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
       }
       await Promise.race([Promise.all(underWay.values()), pause(passMs, new AbortController().signal)])
@@ -160,39 +184,59 @@ async function mend(worker: WorkerContext, action: Action): Promise<void> {
       return await deletePod({ sandboxId: action.sandboxId, requestId: '' }, worker)
     case 'end':
       return await mendEnd(worker, action)
-    case 'delete stray': {
-      const row = await findSandbox(worker.db, action.pod.sandboxId)
-      if (!row || row.destroyed_at) await worker.driver.delete(action.pod)
-    }
+    case 'assign':
+      return await assignPod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+    case 'replace':
+      return await mendReplace(worker, action.sandboxId)
+    case 'discard':
+      return void (await discardWarmPod(worker, action.pod))
+    case 'delete stray':
+      return await mendStray(worker, action.pod)
   }
+}
+
+async function mendStray({ db, driver }: WorkerContext, pod: PodState): Promise<void> {
+  // In the order of a claim, as above.
+  if (await isWarmPod(db, pod.name)) return
+  const row = await findByPod(db, pod)
+  if (!row || row.destroyed_at) await driver.delete(pod)
+}
+
+async function mendReplace(worker: WorkerContext, sandboxId: string): Promise<void> {
+  const row = await findSandbox(worker.db, sandboxId)
+  if (row && !(await lives(worker, row))) await replacePod(worker, row)
+}
+
+/** Before anything is done about a pod that is not there, the pods are listed once more. */
+async function lives({ driver }: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
+  const { name } = podOf(sandbox)
+  return (await driver.list()).some((pod) => pod.name === name && !pod.death)
 }
 
 async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) {
   const { sandboxId, reason, detail } = action
-  // Before a sandbox is ended for a pod that is not there, the pods are listed once more.
-  if (
-    detail === 'Gone' &&
-    (await worker.driver.list()).some((pod) => pod.sandboxId === sandboxId && !pod.death)
-  )
-    return
+  const row = await findSandbox(worker.db, sandboxId)
+  if (row && detail === 'Gone' && (await lives(worker, row))) return
   // A start may have succeeded in this very moment.
-  if (reason === 'start_failed' && (await findSandbox(worker.db, sandboxId))?.ready_at) return
+  if (reason === 'start_failed' && row?.ready_at) return
   await endAndDelete(worker, sandboxId, reason, detail, () =>
     worker.reach('sweep or watch: the row is ended, the pod lives'),
   )
 }
 
+/** A clock that is read for every row cannot be looked up in an index. */
+const readOnce = '(select sandlot_now())'
+
 async function forgetIdempotencyKeys({ db }: WorkerContext) {
   // Twice as long as they are honoured: no request that races this one sees a difference.
-  await db.query(`delete from idempotency_key where created_at < sandlot_now() - interval '48 hours'`)
+  await db.query(`delete from idempotency_key where created_at < ${readOnce} - interval '48 hours'`)
 }
 
 /** Counts of refused commands are kept for a month. */
 async function forgetRefusals({ db }: WorkerContext) {
-  await db.query(
-    `delete from command_refusal where day <= (sandlot_now() at time zone 'UTC')::date - ?::int`,
-    [limits.refusalDays],
-  )
+  await db.query(`delete from command_refusal where day <= (${readOnce} at time zone 'UTC')::date - ?::int`, [
+    limits.refusalDays,
+  ])
 }
 
 /** An account that an operator deleted goes when the last of its pods is gone, with all that is its own. */

@@ -13,6 +13,7 @@ import { makeCommands } from './commands/registry.ts'
 import type { WorkerContext } from './context.ts'
 import { watchDeaths } from './deaths.ts'
 import { openDriver } from './drivers/open.ts'
+import { keepPool } from './pool/index.ts'
 import { takeJobs } from './queue.ts'
 import { followWorkers, prepareSlots } from './shell/holder.ts'
 import { makeSlotPool } from './shell/slot-pool.ts'
@@ -64,6 +65,7 @@ export async function startWorker(
   endCommandsWithSandboxes(worker, stopping.signal)
   prepareSlots(worker)
   const sweeping = sweepForEver(worker, stopping.signal)
+  const keeping = keepPool(worker, stopping.signal)
   const announcement = await announce(worker, `http://${settings.internal.host}:${port}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
@@ -73,7 +75,13 @@ export async function startWorker(
       await announcement.withdraw()
       const late = new Promise((resolve) => setTimeout(resolve, finishMs).unref())
       await Promise.race([
-        Promise.allSettled([queue.close(), callServer.drain(finishMs), commands.drain(finishMs), sweeping]),
+        Promise.allSettled([
+          queue.close(),
+          callServer.drain(finishMs),
+          commands.drain(finishMs),
+          sweeping,
+          keeping,
+        ]),
         late,
       ])
       server.closeAllConnections()

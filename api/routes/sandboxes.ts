@@ -12,7 +12,7 @@ import type { App } from '../app.ts'
 import { hintCreated, hintDestroyed } from '../hints.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../own-sandbox.ts'
 import { pageOf, readCursor } from '../page.ts'
-import { admit, readOrder } from '../quotas.ts'
+import { type Admission, admit, readOrder } from '../quotas.ts'
 import { Answer, route } from '../route.ts'
 import { destroyed, settled } from '../running-sandbox.ts'
 
@@ -21,8 +21,9 @@ export const sandboxes = (app: App) => [
     const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
     await app.workers.mustBeThere()
     const admission = await admit(app.context, account.id, order, headers['idempotency-key'])
-    const { sandboxId } = admission
-    log.info({ sandbox_id: sandboxId, replayed: admission.replayed }, 'admitted')
+    const { sandboxId, replayed, pod } = admission
+    log.info({ sandbox_id: sandboxId, replayed, pod }, 'admitted')
+    countClaim(app, order.image, pod)
     await hintCreated(app.context, admission, { requestId, log })
 
     const wait = { accountId: account.id, sandboxId, signal }
@@ -50,6 +51,11 @@ export const sandboxes = (app: App) => [
     return present(await findOwn(db, account.id, id))
   }),
 ]
+
+function countClaim({ context: { metrics, settings } }: App, image: string, pod: Admission['pod']) {
+  if (!pod || !settings.pools.has(image)) return
+  metrics.poolClaims.inc({ image, outcome: pod === 'claimed' ? 'claimed' : 'missed' })
+}
 
 /** RFC 7240: preferences are separated by commas, and may carry parameters. */
 const prefersAsync = (header = ''): boolean =>

@@ -29,9 +29,10 @@ export const Sandbox = z
     destroy_reason: z.enum(destroyReasons).nullable(),
     destroy_detail: z.string().nullable(),
     billed_seconds: z.number(),
-    timings: z
-      .record(z.string(), z.number())
-      .meta({ description: 'Milliseconds from admission to each stage' }),
+    timings: z.record(z.string(), z.union([z.number(), z.string()])).meta({
+      description:
+        '`pod`: `claimed` for a warm one, `cold` for one that was made, `replaced` for one made after a warm one had died; milliseconds from admission to each stage',
+    }),
   })
   .meta({ id: 'Sandbox' })
 export type Sandbox = z.infer<typeof Sandbox>

@@ -1,5 +1,5 @@
 /** The tables as MikroORM knows them. Migrations make them; these only read and write. */
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
+import { DateTimeType, defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { DestroyReason } from '../contract/sandboxes.ts'
 
 export const Account = defineEntity({
@@ -55,9 +55,21 @@ export const Sandbox = defineEntity({
     destroyed_at: p.datetime(3).nullable(),
     destroy_reason: p.text().$type<DestroyReason>().nullable(),
     destroy_detail: p.text().nullable(),
+    pod_name: p.text().nullable(),
     pod_uid: p.text().nullable(),
+    pod_since: p.datetime(3).nullable(),
+    claim: p.text().$type<'unused' | 'used' | 'replaced'>().nullable(),
     reaped_at: p.datetime(3).nullable(),
-    timings: p.json<Record<string, number>>(),
+    timings: p.json<Record<string, number | string>>(),
   },
 })
 export type SandboxRow = InferEntity<typeof Sandbox>
+
+const sandboxProperties = Object.entries(Sandbox.meta.properties) as unknown as [string, { type: unknown }][]
+
+/** As statements that are prepared must name them. */
+export const sandboxColumns = sandboxProperties.map(([name]) => name).join(', ')
+/** Those that come as text and are meant as a Date. */
+export const sandboxDates = sandboxProperties
+  .filter(([, { type }]) => type === DateTimeType)
+  .map(([name]) => name)

@@ -1,17 +1,24 @@
 /**
- * The database of a process: one pool, plain SQL on the paths that are hot or that lock, the
- * entity manager where rows are simply found and written.
+ * The database of a process: one pool, plain SQL. The ORM makes the pool, quotes parameters and
+ * types the rows; requests go past its entity manager, which costs more than the query itself.
  */
-import { type EntityManager, MikroORM } from '@mikro-orm/postgresql'
+import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
 import { Account, ApiKey, Sandbox } from './entities.ts'
 
 export type Row = Record<string, unknown>
 
+/** A statement that each connection plans once: see {@link prepare}. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
 export interface Queries {
-  /** Runs one statement with `?` for each parameter and returns its rows, typed by {@link em}. */
+  /** Runs one statement with `?` for each parameter, each written into it as a literal. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
-  em: EntityManager
+  /** Runs a statement of a hot path. */
+  run<T extends Row = Row>(statement: Statement, parameters: unknown[]): Promise<T[]>
 }
 
 export interface Database extends Queries {
@@ -22,43 +29,79 @@ export interface Database extends Queries {
 
 const entities = [Account, ApiKey, Sandbox]
 
+/**
+ * Planning costs more than running where an index leads to the row. It must name its columns: a plan
+ * for `*` is refused once a migration has added one.
+ * @param name its own, among all statements of the process
+ * @param sql with `?` for each parameter
+ */
+export function prepare(name: string, sql: string): Statement {
+  let count = 0
+  return { name, text: sql.replaceAll('?', () => `$${++count}`) }
+}
+
 /** Connects lazily: a database that is away fails each query, and the next one tries again. */
 export function openDatabase(url: string, { connections = 10 } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } })
+  const connection = orm.em.getConnection() as PostgreSqlConnection
+  const pool = (): Promise<Pool> => connection.getNativeClient()
   return {
-    get em() {
-      return orm.em.fork()
+    ...queriesOf(orm, async (query) => (await pool()).query(query)),
+    async transaction(work) {
+      const client = await (await pool()).connect()
+      // One that breaks while nothing is asked of it says so to nobody else, and would end the process.
+      client.on('error', ignore)
+      let broken: unknown
+      try {
+        await client.query('begin')
+        const result = await work(queriesOf(orm, (query) => client.query(query)))
+        await client.query('commit')
+        return result
+      } catch (error) {
+        // The first error is the one that tells what went wrong.
+        await client.query('rollback').catch((second) => {
+          broken = second
+        })
+        throw error
+      } finally {
+        client.off('error', ignore)
+        client.release(broken !== undefined)
+      }
     },
-    // Past the entity manager, which would make another one of itself for each statement.
-    query: (sql, parameters) => orm.em.getDriver().execute(sql, parameters),
-    transaction: (work) => inTransaction(orm, work),
     close: () => orm.close(true),
   }
 }
 
-/**
- * The ORM's own transactions keep their connection for ever when it breaks before the rollback: ten of
- * those and the pool is empty. Those of Kysely below it give it back.
- */
-async function inTransaction<T>(orm: MikroORM, work: (queries: Queries) => Promise<T>): Promise<T> {
-  const connection = orm.em.getConnection()
-  await connection.ensureConnection()
-  let failure: { error: unknown } | undefined
-  const transaction = connection.getClient().transaction()
-  return await transaction
-    .execute(async (context) => {
-      const em = orm.em.fork()
-      em.setTransactionContext(context)
-      return await work(queriesOf(em)).catch((error) => {
-        failure = { error }
-        throw error
-      })
-    })
-    .catch((error) => {
-      // Not that the rollback failed as well.
-      throw failure ? failure.error : error
-    })
+type Send = (query: string | (Statement & { values: unknown[] })) => Promise<{ rows: Row[] }>
+
+function queriesOf(orm: MikroORM, send: Send): Queries {
+  const platform = orm.em.getPlatform()
+  return {
+    async query<T extends Row>(sql: string, parameters: unknown[] = []) {
+      const { rows } = await send(platform.formatQuery(sql, parameters))
+      return rows as T[]
+    },
+    async run<T extends Row>({ name, text }: Statement, values: unknown[]) {
+      const { rows } = await send({ name, text, values })
+      return rows as T[]
+    },
+  }
 }
+
+/** What is used of `pg`, which the ORM brings along. */
+interface Pool {
+  query: Send
+  connect(): Promise<Client>
+}
+
+interface Client {
+  query: Send
+  on(event: 'error', listener: () => void): void
+  off(event: 'error', listener: () => void): void
+  release(destroy: boolean): void
+}
+
+const ignore = () => {}
 
 /** The ORM itself, for the migrations. */
 export function makeOrm(url: string, options: object = {}): MikroORM {
@@ -83,8 +126,3 @@ export function makeOrm(url: string, options: object = {}): MikroORM {
     ...options,
   })
 }
-
-const queriesOf = (em: EntityManager): Queries => ({
-  em,
-  query: (sql, parameters) => em.execute(sql, parameters),
-})

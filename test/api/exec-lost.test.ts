@@ -1,7 +1,7 @@
 /** Commands on a cluster that lose their client, their connection, their slot or their pod. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { podName } from '../../workers/drivers/driver.ts'
+import { podName } from '../../shared/ids.ts'
 import { openDriver } from '../../workers/drivers/open.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { Refusal } from '../world/account.ts'

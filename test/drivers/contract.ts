@@ -6,7 +6,8 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ulid } from 'ulid'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Driver, DriverUnavailable, type Pod, PodGone, podName } from '../../workers/drivers/driver.ts'
+import { podName } from '../../shared/ids.ts'
+import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
 import { collect, eventually, firstLine, readScreen, run, shell } from './processes.ts'
 
 export interface OpenDriver {
@@ -25,7 +26,7 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
     let pod: Pod
 
     const request = (sandboxId: string, deadlineSeconds = 600) => ({
-      sandboxId,
+      ...ofSandbox(sandboxId),
       image: opened.image,
       deadlineSeconds,
     })
@@ -54,11 +55,11 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
       })
 
       test('names the pod after its sandbox', () => {
-        expect(pod.name).toBe(podName(pod.sandboxId))
+        expect(pod.name).toBe(podName(pod.sandboxId!))
       })
 
       test('finds a pod again that exists already', async () => {
-        const again = await driver.create(request(pod.sandboxId))
+        const again = await driver.create(request(pod.sandboxId!))
         expect(again).toEqual(pod)
       })
 
@@ -126,7 +127,7 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
         const first = await createReady()
         await run(driver, first, shell('echo old > /workspace/left'))
         await driver.delete(first)
-        const second = await createReady(first.sandboxId)
+        const second = await createReady(first.sandboxId!)
         const left = await run(driver, second, shell('cat /workspace/left'))
         await driver.delete(first)
         expect(await names()).toContain(second.name)
@@ -161,6 +162,53 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
       })
 
       const names = async () => (await driver.list()).map((each) => each.name)
+
+      describe('for nobody', () => {
+        const make = async (deadlineSeconds = 600) => {
+          const made = await driver.create({ ...ofNobody(), image: opened.image, deadlineSeconds })
+          await driver.ready(made, AbortSignal.timeout(60_000))
+          return made
+        }
+        const find = async ({ uid }: Pod) => (await driver.list()).find((each) => each.uid === uid)
+
+        test('are told whose they are, again and again, and keep what runs in them', async () => {
+          const warm = await make()
+          expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
+          const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))
+          const sandboxId = newSandboxId()
+          await driver.assign(warm, { sandboxId, deadlineSeconds: 300 })
+          await driver.assign(warm, { sandboxId, deadlineSeconds: 300 })
+          expect(await find(warm)).toEqual({ ...warm, sandboxId, death: undefined })
+          waiting.stdin.end('still here\n')
+          expect(String(await collect(waiting.stdout))).toBe('still here\n')
+          const another = { name: warm.name, uid: randomUUID() }
+          await expect(driver.assign(another, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
+          expect(await find(warm)).toMatchObject({ sandboxId })
+          await driver.delete(warm)
+          await expect(driver.assign(warm, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
+        })
+
+        test('end by themselves at the deadline that they are told, with every driver closed', async () => {
+          const other = await open()
+          const warm = await make()
+          await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 4 })
+          await other.close()
+          await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
+          const found = await find(warm)
+          if (found) expect(found.death?.reason).toBe('expired')
+          await expect(
+            driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 2 }),
+          ).rejects.toThrow(PodGone)
+          await driver.delete(warm)
+        })
+
+        test('are alike when what they are made of is', () => {
+          const print = (deadlineSeconds: number) =>
+            driver.fingerprint({ image: opened.image, deadlineSeconds })
+          expect(print(600)).toBe(print(600))
+          expect(print(600)).not.toBe(print(601))
+        })
+      })
     })
 
     describe('processes', () => {
@@ -483,6 +531,12 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
 }
 
 export const newSandboxId = (): string => `sbx_${ulid().toLowerCase()}`
+
+/** What a request says of a warm pod. */
+export const ofNobody = () => ({ name: `warm-${ulid().toLowerCase()}` })
+
+/** What a request says of a pod that is made for one sandbox. */
+export const ofSandbox = (sandboxId = newSandboxId()) => ({ name: podName(sandboxId), sandboxId })
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openWire, type Wire } from '../world/wire.ts'
-import { newSandboxId } from './contract.ts'
+import { ofSandbox } from './contract.ts'
 import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
 import { collect, eventually, firstLine, run, shell } from './processes.ts'
 
@@ -20,7 +20,7 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
   afterAll(() => world?.close(), 90_000)
 
   const request = (changes: Partial<PodRequest> = {}): PodRequest => ({
-    sandboxId: newSandboxId(),
+    ...ofSandbox(),
     image: IMAGES.busybox,
     deadlineSeconds: 300,
     ...changes,
@@ -109,7 +109,7 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
       await eventually(async () => (await others.list()).some(({ death }) => death), 20_000)
       expect((await driver.list()).map(({ uid }) => uid)).not.toContain(pod.uid)
       expect(deaths.map(({ uid }) => uid)).not.toContain(pod.uid)
-      await expect(driver.create(request({ sandboxId: pod.sandboxId }))).rejects.toThrow(PodRefused)
+      await expect(driver.create(request({ name: pod.name }))).rejects.toThrow(PodRefused)
       await others.delete(pod)
     })
   })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod, PodRefused } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
-import { newSandboxId } from './contract.ts'
+import { newSandboxId, ofNobody, ofSandbox } from './contract.ts'
 import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
 import { eventually, run, shell } from './processes.ts'
 
@@ -25,11 +25,19 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
 
   async function createReady(driver: Driver): Promise<Pod> {
     const pod = await driver.create({
-      sandboxId: newSandboxId(),
+      ...ofSandbox(),
       image: IMAGES.busybox,
       deadlineSeconds: 300,
     })
     await driver.ready(pod, AbortSignal.timeout(60_000))
+    return pod
+  }
+
+  /** One that was made for nobody, and then told whose it is. */
+  async function createClaimed(driver: Driver): Promise<Pod> {
+    const pod = await driver.create({ ...ofNobody(), image: IMAGES.busybox, deadlineSeconds: 300 })
+    await driver.ready(pod, AbortSignal.timeout(60_000))
+    await driver.assign(pod, { sandboxId: newSandboxId(), deadlineSeconds: 200 })
     return pod
   }
 
@@ -47,7 +55,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
     })
     afterAll(() => node?.server.close())
 
-    test(`a sandbox’s first command reaches nothing of the cluster, ${TRIES} times of ${TRIES}`, async () => {
+    test(`a sandbox’s first command reaches nothing of the cluster, ${TRIES} times of ${TRIES}, in a claimed pod as in its own`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -77,7 +85,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
         Array.from({ length: AT_ONCE }, async () => {
           while (tries < TRIES) {
             tries++
-            const newborn = await createReady(workers)
+            const newborn = await (tries % 2 ? createReady(workers) : createClaimed(workers))
             const { stdout, code } = await run(workers, newborn, probe(targets))
             expect(code).toBe(0)
             reached.push(...stdout.split('\n').filter(Boolean))
@@ -137,7 +145,8 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
     test.each([
       { verb: 'get', resource: 'secrets' },
       { verb: 'list', resource: 'configmaps' },
-      { verb: 'patch', resource: 'pods' },
+      { verb: 'update', resource: 'pods' },
+      { verb: 'patch', resource: 'pods', subresource: 'status' },
       { verb: 'update', resource: 'pods', subresource: 'ephemeralcontainers' },
       { verb: 'create', resource: 'pods', subresource: 'portforward' },
       { verb: 'create', resource: 'serviceaccounts', subresource: 'token' },
@@ -183,7 +192,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
   })
 })
 
-const request = () => ({ sandboxId: newSandboxId(), image: IMAGES.busybox, deadlineSeconds: 60 })
+const request = () => ({ ...ofSandbox(), image: IMAGES.busybox, deadlineSeconds: 60 })
 
 /** Answers on every address of this machine, which is the node of the test cluster. */
 async function listenOnNode(): Promise<{ server: Server; port: number }> {

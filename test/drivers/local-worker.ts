@@ -6,6 +6,7 @@
  */
 import { once } from 'node:events'
 import { pino } from 'pino'
+import { podName } from '../../shared/ids.ts'
 import { openLocalDriver } from '../../workers/drivers/local/index.ts'
 import { localSettings } from './local-settings.ts'
 import { run, shell } from './processes.ts'
@@ -18,7 +19,8 @@ const driver = openLocalDriver({
 })
 process.stdout.write('waiting\n')
 await once(process.stdin, 'data')
-const pod = await driver.create({ sandboxId: sandboxId!, image: 'any', deadlineSeconds: 120 })
+const name = podName(sandboxId!)
+const pod = await driver.create({ name, sandboxId: sandboxId!, image: 'any', deadlineSeconds: 120 })
 process.stdout.write(`${pod.uid}\n`)
 if (script) {
   await driver.ready(pod, AbortSignal.timeout(30_000))

@@ -26,7 +26,7 @@ import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { openLocalDriver } from '../../workers/drivers/local/index.ts'
 import { examineMachine, isReachable } from '../../workers/drivers/local/machine.ts'
 import { identify } from '../../workers/drivers/local/process-id.ts'
-import { describeDriver, newSandboxId } from './contract.ts'
+import { describeDriver, newSandboxId, ofSandbox } from './contract.ts'
 import { localSettings } from './local-settings.ts'
 import { collect, eventually, firstLine, run, shell } from './processes.ts'
 
@@ -225,7 +225,7 @@ describe.runIf(hasWalls)('workers that die', () => {
       const before = (await driver.list()).find((pod) => pod.sandboxId === sandboxId)
       expect(before?.death).toBeUndefined()
       if (ms % 2 === 0) {
-        const pod = await driver.create({ sandboxId, image: 'any', deadlineSeconds: 60 })
+        const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
         if (before) expect(pod.uid).toBe(before.uid)
         await driver.ready(pod, AbortSignal.timeout(20_000))
         expect(await run(driver, pod, shell('echo here'))).toMatchObject({ stdout: 'here\n' })
@@ -258,7 +258,7 @@ describe.runIf(hasWalls)('workers that die', () => {
     await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {
         const driver = drivers[index % 2]!
-        const pod = await driver.create({ sandboxId, image: 'any', deadlineSeconds: 60 })
+        const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
         await sleep(Math.random() * 30)
         await driver.delete(index % 3 === 0 ? { name } : pod)
       }),
@@ -278,9 +278,9 @@ describe.runIf(hasWalls)('workers that die', () => {
     const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })
-    const pod = await driver.create({ sandboxId: newSandboxId(), image: 'any', deadlineSeconds: 60 })
+    const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     await driver.ready(pod, AbortSignal.timeout(20_000))
-    await driver.create({ sandboxId: newSandboxId(), image: 'any', deadlineSeconds: 60 })
+    await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     expect(await endAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
     expect(findProcesses(own)).toEqual([])
@@ -385,7 +385,7 @@ function openDriver(options: OpenOptions = {}): { driver: Driver; log: LogLine[]
 async function createReady(options: OpenOptions & { deadlineSeconds?: number } = {}) {
   const { driver } = openDriver(options)
   const pod = await driver.create({
-    sandboxId: newSandboxId(),
+    ...ofSandbox(),
     image: 'any',
     deadlineSeconds: options.deadlineSeconds ?? 120,
   })

@@ -1,8 +1,6 @@
-import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/sandboxes.ts'
-import { openDriver } from '../../workers/drivers/open.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
+import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
 import { startWorld, type World } from '../world/index.ts'
 
 const capSeconds = 4
@@ -28,13 +26,7 @@ describeOnBothDrivers('the cap', (driver) => {
     await using world = await startWorld({ driver, env: { ...env, ...noSweep } })
     const sandboxId = await create(world)
     await Promise.all(world.workers.map((worker) => worker.kill()))
-    const [installation] = await world.db.query<{ id: string }>('select id from installation')
-    const open = {
-      settings: world.settings,
-      installationId: installation!.id,
-      log: pino({ level: 'silent' }),
-    }
-    const looking = await openDriver(open)
+    const looking = await openWorldDriver(world)
     try {
       expect((await looking.list()).map(({ sandboxId, death }) => [sandboxId, death])).toEqual([
         [sandboxId, undefined],

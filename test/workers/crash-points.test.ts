@@ -1,12 +1,11 @@
-import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/sandboxes.ts'
 import { type CrashPoint, crashPoints } from '../../workers/crash-points.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
-import { openDriver } from '../../workers/drivers/open.ts'
+import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
 import type { Account } from '../world/account.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
+import { type Process, startWorld, type World } from '../world/index.ts'
 
 /** How long the workers may take to mend what a death left. */
 const mendMs = 60_000
@@ -18,7 +17,9 @@ describeOnBothDrivers('a worker is killed', (driverName) => {
   let driver: Driver
 
   beforeAll(async () => {
-    world = await startWorld({ driver: driverName, workers: 0 })
+    world = await startWorld({ driver: driverName, apis: 0, workers: 0 })
+    // It claims what there is; which workers keep a pool is for each test to say.
+    await world.startApi(pool)
     driver = await openWorldDriver(world)
   }, 60_000)
   afterAll(async () => {
@@ -29,30 +30,72 @@ describeOnBothDrivers('a worker is killed', (driverName) => {
     await world[Symbol.asyncDispose]()
   }, 120_000)
 
-  test.each(crashPoints)(
+  // What a death leaves of a pool is rows, alike for both drivers; whether a pod stays is seen on both.
+  const points = crashPoints.filter(
+    (point) => driverName === 'local' || !point.startsWith('pool:') || point.endsWith('its pod lives'),
+  )
+  test.each(points)(
     'at "%s", and Redis is flushed: rows and pods agree again',
     async (point) => {
       const alice = await world.account()
       // Whatever else would end a sandbox at its cap must not come before the point.
       const noSweep: Record<string, string> = point.startsWith('expire') ? { SWEEP_SECONDS: '3600' } : {}
-      const doomed = await world.startDoomedWorker(point, noSweep)
+      if (point === 'pool: the row is gone, its pod lives') await leaveWarmPod(world)
+      const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
       // Sees the worker die by itself: it was alive when the sandbox was asked for.
-      const sandboxId = await bringTo(point, world, alice)
+      const sandboxId = await bringTo(point, world, alice, doomed, driver)
       expect(await doomed.ended).toBe('SIGKILL')
       await world.redis.flushall()
 
       const worker = await world.startWorker()
-      await world.eventually(async () => isSettled(world, sandboxId), mendMs)
+      if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
+      // None of the mending workers keeps a pool.
+      await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
       await expectAgreement(world, driver)
-      await expectBilledOnce(world, alice, sandboxId, point)
+      if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)
       await worker.stop()
     },
     180_000,
   )
 })
 
-/** Does what makes a worker reach the point. @returns the sandbox it is about */
-async function bringTo(point: CrashPoint, world: World, alice: Account): Promise<string> {
+const pool = { WARM_POOL_SIZE: '1' }
+/** The points of a worker that keeps a pool, but for the one where it ends what another has kept. */
+const keepsPool = (point: CrashPoint) =>
+  /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is gone, its pod lives'
+
+async function awaitWarmPod(world: World): Promise<WarmPod> {
+  return await world.eventually(
+    async () => (await findWarmPods(world.db)).find((row) => row.ready_at),
+    mendMs,
+  )
+}
+
+async function leaveWarmPod(world: World): Promise<void> {
+  const worker = await world.startWorker(pool)
+  await awaitWarmPod(world)
+  await worker.stop()
+}
+
+/** Does what makes a worker reach the point. @returns the sandbox it is about, if any */
+async function bringTo(
+  point: CrashPoint,
+  world: World,
+  alice: Account,
+  doomed: Process,
+  driver: Driver,
+): Promise<string | undefined> {
+  if (point.startsWith('pool')) return undefined
+  if (keepsPool(point)) {
+    const warm = await awaitWarmPod(world)
+    // A pod that is dead when it is claimed: nobody may find it before.
+    doomed.signal('SIGSTOP')
+    if (point.startsWith('replace')) await driver.delete({ name: warm.name })
+    const { body } = await alice.call('createSandbox')
+    expect(body.timings.pod).toBe('claimed')
+    doomed.signal('SIGCONT')
+    return body.id
+  }
   const isAboutCap = point.startsWith('expire') || point.startsWith('sweep')
   const { body } = await alice.call('createSandbox', {
     body: isAboutCap ? { ttl_seconds: 3 } : {},
@@ -75,19 +118,20 @@ async function isSettled(world: World, sandboxId: string): Promise<boolean> {
 /** No pod without a live row, no live row without its pod. */
 async function expectAgreement(world: World, driver: Driver): Promise<void> {
   await world.eventually(async () => {
-    const rows = await world.db.query<{ id: string; pod_uid: string }>(
-      'select id, pod_uid from sandbox where destroyed_at is null order by id',
+    const rows = await world.db.query<{ id: string | null; name: string; uid: string }>(
+      `select id, pod_name as name, pod_uid as uid from sandbox where destroyed_at is null
+       union all select null, name, uid from warm_pod order by name`,
     )
     const pods = (await driver.list()).filter((pod) => !pod.death)
-    const told = pods.map(({ sandboxId, uid }) => ({ id: sandboxId, pod_uid: uid }))
-    expect(told.sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual(rows)
+    const told = pods.map(({ sandboxId = null, name, uid }) => ({ id: sandboxId, name, uid }))
+    expect(told.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual(rows)
     return true
   }, mendMs)
 }
 
 /** The account's usage is its one sandbox's interval, and nothing for one that never was ready. */
 async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: CrashPoint) {
-  if (point.startsWith('create')) await alice.call('destroySandbox', { params: { id: sandboxId } })
+  if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
   await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)
   const rows = await world.db.query<{ id: string }>('select id from sandbox where account_id = ?', [alice.id])
   expect(rows).toHaveLength(1)
@@ -95,9 +139,4 @@ async function expectBilledOnce(world: World, alice: Account, sandboxId: string,
   const end = Math.min(sandbox.destroyed_at!.getTime(), sandbox.expires_at.getTime())
   const { body } = await alice.call('getAccount')
   expect(body.usage.milliseconds).toBe(sandbox.ready_at ? end - sandbox.ready_at.getTime() : 0)
-}
-
-async function openWorldDriver({ db, settings }: World): Promise<Driver> {
-  const [installation] = await db.query<{ id: string }>('select id from installation')
-  return await openDriver({ settings, installationId: installation!.id, log: pino({ level: 'silent' }) })
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/sandboxes.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
+import type { WarmPod } from '../../workers/pool/rows.ts'
 import { decide } from '../../workers/sweep.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
@@ -22,7 +23,19 @@ const pod = (changes: Partial<PodState> = {}): PodState => ({
   sandboxId: 'sbx_1',
   ...changes,
 })
-const decided = (rows: SandboxRow[], pods: PodState[] | undefined) => decide(rows, pods, now, 60)
+const warm = (changes: Partial<WarmPod> = {}): WarmPod => ({
+  name: 'warm-1',
+  image: 'any',
+  fingerprint: 'any',
+  born_at: ago(50),
+  ends_at: ago(-5_000),
+  ready_at: ago(49),
+  uid: 'w1',
+  ...changes,
+})
+const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
+const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
+  decide(rows, pods, now, 60, pool)
 
 test('a ready sandbox with its pod is left alone', () => {
   expect(decided([row({})], [pod()])).toEqual([])
@@ -53,7 +66,6 @@ test('a ready sandbox whose pod is gone is ended, but not when the cluster canno
 })
 
 test('a sandbox whose pod died is ended with the reason of the pod', () => {
-  const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
@@ -64,4 +76,43 @@ test('the pod of a destroyed sandbox is deleted until it was seen to be gone', (
 
 test('a pod without a live row is deleted', () => {
   expect(decided([], [pod()])).toEqual([{ kind: 'delete stray', pod: pod() }])
+})
+
+const warmState = (changes: Partial<PodState> = {}) =>
+  pod({ name: 'warm-1', uid: 'w1', sandboxId: undefined, ...changes })
+const claimed = (changes: Partial<SandboxRow> = {}) =>
+  row({ pod_name: 'warm-1', pod_uid: 'w1', pod_since: ago(150), claim: 'unused', ...changes })
+
+test('a warm pod is no stray, and one that died or is gone is discarded', () => {
+  expect(decided([], [warmState()], [warm()])).toEqual([])
+  expect(decided([], [warmState({ death })], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
+  expect(decided([], [], [warm()])).toEqual([{ kind: 'discard', pod: warm() }])
+  expect(decided([], undefined, [warm()])).toEqual([])
+  expect(decided([], [], [warm({ ready_at: null, uid: null })])).toEqual([])
+})
+
+test('a claimed pod that was not told whose it is is told, unless that is just being done', () => {
+  expect(decided([claimed()], [warmState()])).toEqual([{ kind: 'assign', sandboxId: 'sbx_1' }])
+  expect(decided([claimed({ claim: 'used' })], [warmState()])).toMatchObject([{ kind: 'assign' }])
+  expect(decided([claimed()], [warmState({ sandboxId: 'sbx_1' })])).toEqual([])
+  expect(decided([claimed({ created_at: ago(4) })], [warmState()])).toEqual([])
+})
+
+test('a claimed pod that died unused is replaced, and one that was used ends its sandbox', () => {
+  const replace = [{ kind: 'replace', sandboxId: 'sbx_1' }]
+  expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
+  expect(decided([claimed()], [])).toEqual(replace)
+  expect(decided([claimed()], undefined)).toEqual([])
+  const used = claimed({ claim: 'used' })
+  expect(decided([used], [warmState({ death })])).toMatchObject([{ kind: 'end', detail: 'OOMKilled' }])
+  expect(decided([used], [])).toMatchObject([{ kind: 'end', detail: 'Gone' }])
+  const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
+  expect(decided([claimed()], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
+})
+
+test('the start of a replacement counts from when it began', () => {
+  const replaced = (since: number) =>
+    row({ claim: 'replaced', pod_name: 'sbx-1', pod_since: ago(since), ready_at: null })
+  expect(decided([replaced(59)], [])).toEqual([{ kind: 'create', sandboxId: 'sbx_1' }])
+  expect(decided([replaced(60)], [])).toMatchObject([{ kind: 'end', reason: 'start_failed' }])
 })

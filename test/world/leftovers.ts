@@ -16,7 +16,11 @@ export async function endAllSandboxes(world: World): Promise<void> {
   const { db, redis } = world
   const unreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
   const rows = await unreaped()
-  if (rows.length === 0) return
+  const hasPool = async () => (await db.query('select from warm_pod')).length > 0
+  if (world.settings.pools.size > 0) {
+    // Who goes by those settings would fill it again.
+    await Promise.all(world.workers.map((worker) => worker.stop()))
+  } else if (rows.length === 0 && !(await hasPool())) return
   // The sweep leaves what is newer than some seconds to the jobs.
   await letClockRun(db)
   const jobs = openQueue(redis)
@@ -26,8 +30,8 @@ export async function endAllSandboxes(world: World): Promise<void> {
   }
   await jobs.close()
   // Whether those that were there still work is for the test to say.
-  await world.startWorker({ SWEEP_SECONDS: '0.2' })
-  await eventually(async () => (await unreaped()).length === 0, cleanMs)
+  await world.startWorker({ SWEEP_SECONDS: '0.2', WARM_POOL_SIZE: '', WARM_POOLS: '' })
+  await eventually(async () => (await unreaped()).length === 0 && !(await hasPool()), cleanMs)
 }
 
 /** @throws names every pod and process that outlived the world's processes */

@@ -9,7 +9,7 @@ import { pino } from 'pino'
 import { describe, inject } from 'vitest'
 import type { Driver, Pod } from '../../workers/drivers/driver.ts'
 import { openLocalDriver } from '../../workers/drivers/local/index.ts'
-import { newSandboxId } from '../drivers/contract.ts'
+import { ofSandbox } from '../drivers/contract.ts'
 import { adminKubeconfig, IMAGES, startClusterWorld } from '../drivers/kubernetes-world.ts'
 import { localSettings } from '../drivers/local-settings.ts'
 
@@ -62,7 +62,7 @@ async function sandboxesOf(open: () => Driver, image: string): Promise<Sandboxes
       return another
     },
     async make() {
-      const pod = await driver.create({ sandboxId: newSandboxId(), image, deadlineSeconds: 900 })
+      const pod = await driver.create({ ...ofSandbox(), image, deadlineSeconds: 900 })
       pods.push(pod)
       await driver.ready(pod, AbortSignal.timeout(60_000))
       return pod

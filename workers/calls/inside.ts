@@ -1,10 +1,12 @@
 /** What every call that works inside a sandbox begins and ends with. */
 
-import type { Row } from '../../shared/database/index.ts'
+import { sandboxColumns } from '../../shared/database/entities.ts'
+import { prepare, type Row } from '../../shared/database/index.ts'
 import { Problem, unavailable } from '../../shared/problem.ts'
-import { envPlace, findSandbox, type SandboxRow, toSandbox } from '../../shared/sandboxes.ts'
+import { envPlace, findSandbox, podOf, type SandboxRow, toSandbox } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { DriverUnavailable, PodGone, type PodName, podName } from '../drivers/driver.ts'
+import { DriverUnavailable, PodGone } from '../drivers/driver.ts'
+import { awaitReplacement, renewPod, useWarmPod } from '../pool/replace.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
 import type { Command } from '../shell/script.ts'
 import type { CommandIo, Slot } from '../shell/slot.ts'
@@ -15,19 +17,36 @@ export interface Inside {
   leftMs: number
 }
 
+const withTimeLeft = prepare(
+  'sandbox with time left',
+  `select ${sandboxColumns}, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms
+     from sandbox where id = ?`,
+)
+
 /** @throws {Problem} when no command can run in it now */
 export async function enter(
   worker: WorkerContext,
-  { sandboxId, accountId }: { sandboxId: string; accountId: string },
+  call: { sandboxId: string; accountId: string },
 ): Promise<Inside> {
-  const [row] = await worker.db.query<Row & { left_ms: number }>(
-    `select *, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms
-       from sandbox where id = ?`,
-    [sandboxId],
-  )
-  const sandbox = row && toSandbox(worker.db, row)
+  const { row, sandbox } = await readOwn(worker, call)
+  // It was ready when the API looked: its warm pod was found dead since.
+  const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
+  if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
+  return enterNow(isReplaced ? await readOwn(worker, call) : { row, sandbox })
+}
+
+async function readOwn(
+  worker: WorkerContext,
+  { sandboxId, accountId }: { sandboxId: string; accountId: string },
+) {
+  const [row] = await worker.db.run<Row & { left_ms: number }>(withTimeLeft, [sandboxId])
+  const sandbox = row && toSandbox(row)
   if (!sandbox || sandbox.account_id !== accountId)
     throw new Problem('not_found', 'There is no such sandbox.')
+  return { row, sandbox }
+}
+
+function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): Inside {
   if (sandbox.destroyed_at) throw destroyed(sandbox)
   if (!sandbox.ready_at) {
     throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again.', {
@@ -57,16 +76,26 @@ export async function runInside(
 
 /** A shell that waits in the sandbox's own pod. @throws {Problem} when there is none to be had */
 export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
-  reaching(worker, sandbox, async () => (await worker.slots.take(sandbox.id, podOf(sandbox))).slot)
+  reaching(worker, sandbox, async () => {
+    const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
+    return await useWarmPod(worker, sandbox, slot)
+  })
 
-/** What `work` throws when the pod is gone or out of reach becomes what the client is to see. */
+/**
+ * What `work` throws when the pod is gone or out of reach becomes what the client is to see. A warm pod
+ * that was gone before anything ran is replaced, which `sandbox` then says, and `work` is done in the new one.
+ */
 export async function reaching<T>(
   worker: WorkerContext,
   sandbox: SandboxRow,
   work: () => Promise<T>,
 ): Promise<T> {
+  const tried = sandbox.pod_uid
   try {
-    return await work()
+    return await work().catch(async (error) => {
+      if (!(error instanceof PodGone && (await renewPod(worker, sandbox, tried)))) throw error
+      return await work()
+    })
   } catch (error) {
     if (!(error instanceof PodGone || error instanceof DriverUnavailable)) throw error
     const now = await findSandbox(worker.db, sandbox.id)
@@ -75,10 +104,7 @@ export async function reaching<T>(
   }
 }
 
-export const podOf = (sandbox: SandboxRow): PodName => ({
-  name: podName(sandbox.id),
-  uid: sandbox.pod_uid ?? undefined,
-})
+export { podOf }
 
 function destroyed({ destroy_reason, destroy_detail }: SandboxRow): Problem {
   return new Problem('sandbox_destroyed', `The sandbox is destroyed (${destroy_reason}). Create another.`, {

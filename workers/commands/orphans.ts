@@ -4,8 +4,9 @@
  * their own worker lost, with the connection to them, by that.
  */
 import { listWorkers } from '../../shared/directory.ts'
+import { podOf } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { type PodName, podName } from '../drivers/driver.ts'
+import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
 /** A worker is gone when it was not there for so long: an emptied Redis knows nobody for a second. */
@@ -16,6 +17,7 @@ interface Orphan {
   worker_id: string
   pid: number | null
   sandbox_id: string
+  pod_name: string | null
   pod_uid: string | null
   destroy_reason: string | null
 }
@@ -44,7 +46,7 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
 
 const findOrphans = ({ db }: WorkerContext, there: string[]): Promise<Orphan[]> =>
   db.query<Orphan & Record<string, unknown>>(
-    `select exec.id, worker_id, pid, sandbox_id, pod_uid, destroy_reason
+    `select exec.id, worker_id, pid, sandbox_id, pod_name, pod_uid, destroy_reason
        from exec join sandbox on sandbox.id = sandbox_id
       where status = 'running' and worker_id not in (${there.map(() => '?').join(', ')})
       limit 1000`,
@@ -53,7 +55,7 @@ const findOrphans = ({ db }: WorkerContext, there: string[]): Promise<Orphan[]> 
 
 async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {
   if (orphan.pid !== null && orphan.destroy_reason === null) {
-    const pod = { name: podName(orphan.sandbox_id), uid: orphan.pod_uid ?? undefined }
+    const pod = podOf({ ...orphan, id: orphan.sandbox_id })
     // A pod that is out of reach is tried again by the next pass: clients are told that it is lost all the same.
     if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
   }

@@ -2,7 +2,7 @@
 
 import type { StartExec } from '../../shared/calls.ts'
 import type { ExecResult } from '../../shared/contract/exec.ts'
-import type { Queries } from '../../shared/database/index.ts'
+import { prepare, type Queries } from '../../shared/database/index.ts'
 import { commandPlace, oneLine } from '../../shared/execs.ts'
 import { hashOfRequest } from '../../shared/request-hash.ts'
 import type { Sealer } from '../../shared/seal.ts'
@@ -13,6 +13,28 @@ export interface KnownCommand {
   workerId: string
   isSameRequest: boolean
 }
+
+/** A lost row of the last moments before a crash of Postgres costs nothing but its history. */
+const quick = `with quick as (select set_config('synchronous_commit', 'off', true))`
+
+const insertStart = prepare(
+  'command starts',
+  `${quick}
+   insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
+   select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from quick
+   on conflict (sandbox_id, idempotency_key) do nothing
+   returning id`,
+)
+
+const updateEnd = prepare(
+  'command ends',
+  `${quick}
+   update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
+          truncated = ?, duration_ms = ?
+     from quick
+    where id = ? and status = 'running'
+   returning id`,
+)
 
 /**
  * Writes down that a command is about to run, before it does.
@@ -25,25 +47,17 @@ export async function recordStart(
 ): Promise<KnownCommand | undefined> {
   const hash = idempotencyKey ? hashOfRequest(request) : null
   const isBackground = (request.background || request.tty) ?? false
-  // A lost row of the last moments before a crash of Postgres costs nothing but its history.
-  const inserted = await db.query(
-    `with quick as (select set_config('synchronous_commit', 'off', true))
-     insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
-     select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from quick
-     on conflict (sandbox_id, idempotency_key) do nothing
-     returning id`,
-    [
-      execId,
-      sandboxId,
-      workerId,
-      pid,
-      idempotencyKey ?? null,
-      hash,
-      sealer.seal(oneLine(request.command), commandPlace(execId)),
-      isBackground,
-      request.tty ?? false,
-    ],
-  )
+  const inserted = await db.run(insertStart, [
+    execId,
+    sandboxId,
+    workerId,
+    pid,
+    idempotencyKey ?? null,
+    hash,
+    sealer.seal(oneLine(request.command), commandPlace(execId)),
+    isBackground,
+    request.tty ?? false,
+  ])
   if (inserted.length === 1) return undefined
   const [known] = await db.query<{ id: string; worker_id: string; request_hash: Buffer }>(
     'select id, worker_id, request_hash from exec where sandbox_id = ? and idempotency_key = ?',
@@ -69,25 +83,17 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
 
 /** @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it */
 export async function recordEnd(db: Queries, result: ExecResult): Promise<Ending | undefined> {
-  const written = await db.query(
-    `with quick as (select set_config('synchronous_commit', 'off', true))
-     update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
-            truncated = ?, duration_ms = ?
-       from quick
-      where id = ? and status = 'running'
-      returning id`,
-    [
-      result.status,
-      result.exit_code,
-      result.signal,
-      result.reason,
-      result.stdout_bytes,
-      result.stderr_bytes,
-      result.truncated,
-      result.duration_ms,
-      result.id,
-    ],
-  )
+  const written = await db.run(updateEnd, [
+    result.status,
+    result.exit_code,
+    result.signal,
+    result.reason,
+    result.stdout_bytes,
+    result.stderr_bytes,
+    result.truncated,
+    result.duration_ms,
+    result.id,
+  ])
   if (written.length === 1) return undefined
   const [told] = await db.query<Ending & Record<string, unknown>>(
     'select status, exit_code, signal, reason from exec where id = ?',

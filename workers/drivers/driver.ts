@@ -14,12 +14,27 @@ export interface Driver {
   ping(): Promise<void>
 
   /**
-   * Makes the pod of a sandbox and resolves once it is accepted, not yet running. A pod that
+   * Makes a pod and resolves once it is accepted, not yet running. A pod that
    * exists already is found again, so that the call may be repeated.
    * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
    * @throws {DriverUnavailable} it could not be asked; try again
    */
   create(request: PodRequest): Promise<Pod>
+
+  /**
+   * All that settings and this version make of a pod, as a hash: of two pods with the same one each can
+   * stand for the other.
+   */
+  fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
+
+  /**
+   * Tells a pod that was made for nobody whose it is, and lowers its deadline; once it was told it stays
+   * so. What the network policy selects is not touched. May be repeated.
+   * @param to.deadlineSeconds counts from the pod's start, and is at most what it was made with
+   * @throws {PodGone} no such pod, or it runs no more
+   * @throws {DriverUnavailable} it could not be asked; try again
+   */
+  assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
 
   /**
    * Resolves when a command can run in the pod.
@@ -69,7 +84,10 @@ export interface TerminalSize {
 }
 
 export interface PodRequest {
-  sandboxId: string
+  /** Never used before for another sandbox. */
+  name: string
+  /** Whose it is; absent for a warm pod, which is told later. */
+  sandboxId?: string | undefined
   image: string
   /** Seconds from its start after which the pod ends by itself, whoever else is alive. */
   deadlineSeconds: number
@@ -83,7 +101,8 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  sandboxId: string
+  /** Whose it is, as far as it was told. Only its sandbox's row says whose it really is. */
+  sandboxId?: string | undefined
 }
 
 export interface PodState extends Pod {
@@ -122,9 +141,6 @@ export type ProcessEnd =
   | { kind: 'exited'; code: number }
   /** The connection ended before the status came: how the process ended is not known. */
   | { kind: 'lost'; why: string }
-
-/** The name of a sandbox's pod: derived from its id, so that 409 and 404 mean "done". */
-export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
 
 export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'

@@ -1,9 +1,10 @@
 import { tellChange } from '../../shared/changes.ts'
-import { endSandbox, findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
+import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { type Driver, type Pod, PodRefused, podName } from '../drivers/driver.ts'
-import { adoptPod, markReady, readClock } from '../sandbox-rows.ts'
-import { openSlot, type Slot } from '../shell/slot.ts'
+import { type Pod, PodRefused } from '../drivers/driver.ts'
+import { awaitFirstSlot } from '../first-slot.ts'
+import { adoptPod, markReady, readClock, startOf } from '../sandbox-rows.ts'
+import type { Slot } from '../shell/slot.ts'
 import type { Processor } from './processor.ts'
 
 /** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. */
@@ -13,54 +14,39 @@ export const createPod: Processor<'createPod'> = async ({ sandboxId }, worker) =
   if (!sandbox || sandbox.destroyed_at || sandbox.ready_at) return
   const now = await readClock(db)
   const deadlineSeconds = Math.ceil((sandbox.expires_at.getTime() - now.getTime()) / 1000)
-  const startMsLeft =
-    sandbox.created_at.getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
+  const startMsLeft = startOf(sandbox).getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
   // What is due is the sweep's to end.
   if (deadlineSeconds <= 0 || startMsLeft <= 0) return
 
+  const { name } = podOf(sandbox)
   try {
     reach('create: before the pod is made')
-    const pod = await driver.create({ sandboxId, image: sandbox.image, deadlineSeconds })
+    const pod = await driver.create({ name, sandboxId, image: sandbox.image, deadlineSeconds })
     reach('create: the pod is made, the row does not know it')
     // A destroy that came while the pod was made wins.
     if (!(await adoptPod(db, sandboxId, pod.uid))) return await driver.delete(pod)
     reach('create: the row knows the pod, it is not ready')
     const slot = await awaitFirstSlot(driver, pod, AbortSignal.timeout(startMsLeft))
     reach('create: the pod is ready, the row does not say so')
-    await settle(worker, pod, slot)
+    await settle(worker, sandboxId, pod, slot)
   } catch (error) {
     if (!(error instanceof PodRefused)) throw error
     await giveUp(worker, sandbox, error.message)
   }
 }
 
-/**
- * Resolves when a command can run in the pod. Where starting one is slow, that is when the first
- * slot answers, and the first command finds it.
- */
-async function awaitFirstSlot(driver: Driver, pod: Pod, signal: AbortSignal): Promise<Slot | undefined> {
-  let first: Slot | undefined
-  const trial = async () => {
-    const slot = await openSlot(driver, pod)
-    if (signal.aborted) slot.close()
-    else first = slot
-  }
-  await driver.ready(pod, signal, driver.startsSlowly ? trial : undefined)
-  return first
-}
-
-async function settle(worker: WorkerContext, pod: Pod, slot: Slot | undefined) {
-  const ready = await markReady(worker.db, pod.sandboxId, pod.uid).catch((error) => {
+async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
+  const ready = await markReady(worker.db, sandboxId, pod.uid).catch((error) => {
     slot?.close()
     throw error
   })
   // Another worker's commands do not come here: it opens one of its own when it is told.
-  if (slot && ready && worker.holder.holds(pod.sandboxId)) worker.slots.adopt(pod.sandboxId, pod, slot)
+  if (slot && ready && worker.holder.holds(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
   if (!ready) return await worker.driver.delete(pod)
   worker.reach('create: the row says ready, nobody was told')
-  worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(ready.created_at, ready.ready_at!))
-  await tellChange(worker.redis, pod.sandboxId)
+  worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(startOf(ready), ready.ready_at!))
+  await tellChange(worker.redis, sandboxId)
 }
 
 /** The cluster will not have this pod: nothing is billed, and its words go to the client. */
@@ -69,7 +55,7 @@ async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string)
   if (ended) {
     worker.metrics.creates.observe(
       { outcome: 'start_failed' },
-      secondsBetween(ended.created_at, ended.destroyed_at!),
+      secondsBetween(startOf(ended), ended.destroyed_at!),
     )
     worker.log.warn(
       { sandbox_id: sandbox.id, account_id: sandbox.account_id, reason: words },
@@ -77,7 +63,7 @@ async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string)
     )
     await tellChange(worker.redis, sandbox.id)
   }
-  await worker.driver.delete({ name: podName(sandbox.id) })
+  await worker.driver.delete({ name: podOf(sandbox).name })
 }
 
 const secondsBetween = (from: Date, to: Date) => (to.getTime() - from.getTime()) / 1000

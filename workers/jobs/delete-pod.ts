@@ -1,5 +1,4 @@
-import { findSandbox } from '../../shared/sandboxes.ts'
-import { podName } from '../drivers/driver.ts'
+import { findSandbox, podOf } from '../../shared/sandboxes.ts'
 import { markReaped } from '../sandbox-rows.ts'
 import type { Processor } from './processor.ts'
 
@@ -8,8 +7,8 @@ export const deletePod: Processor<'deletePod'> = async ({ sandboxId }, { db, dri
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return
   reach('delete: before the pod is deleted')
-  // By name alone: whatever carries this sandbox's name is to go.
-  await driver.delete({ name: podName(sandboxId) })
+  // By name alone: whatever has the name of this sandbox's pod is to go.
+  await driver.delete({ name: podOf(sandbox).name })
   reach('delete: the pod is deleted, the row does not say so')
   await markReaped(db, sandboxId)
 }

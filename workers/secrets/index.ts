@@ -1,4 +1,5 @@
 /** Secrets where they are used: opened for one command, and blanked out of what it prints. */
+import { prepare } from '../../shared/database/index.ts'
 import { Problem } from '../../shared/problem.ts'
 import type { SandboxRow } from '../../shared/sandboxes.ts'
 import { secretPlace } from '../../shared/secrets.ts'
@@ -10,6 +11,13 @@ export { makeRedactor, type Redactor } from './redactor.ts'
 /** By name: the value, as text. */
 export type Secrets = Record<string, string>
 
+const ofSandbox = prepare(
+  'secrets of a sandbox',
+  `select id, name, sealed_value from secret
+    where account_id = ? and (sandbox_id is null or sandbox_id = ?)
+    order by sandbox_id nulls first`,
+)
+
 /**
  * What a command that starts now gets: the account's secrets, overridden by the sandbox's own.
  * In an environment they come first: the sandbox's `env` and the request's win over them.
@@ -19,12 +27,10 @@ export async function secretsFor(
   { db, sealer, log }: Pick<WorkerContext, 'db' | 'sealer' | 'log'>,
   { id, account_id }: Pick<SandboxRow, 'id' | 'account_id'>,
 ): Promise<Secrets> {
-  const rows = await db.query<{ id: string; name: string; sealed_value: Uint8Array }>(
-    `select id, name, sealed_value from secret
-      where account_id = ? and (sandbox_id is null or sandbox_id = ?)
-      order by sandbox_id nulls first`,
-    [account_id, id],
-  )
+  const rows = await db.run<{ id: string; name: string; sealed_value: Uint8Array }>(ofSandbox, [
+    account_id,
+    id,
+  ])
   const open = ({ id: secretId, name, sealed_value }: (typeof rows)[number]) => {
     try {
       return sealer.open(sealed_value, secretPlace(secretId))

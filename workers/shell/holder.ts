@@ -3,13 +3,17 @@
  * first worker in the order of shared/directory.ts, and that same worker opens slots for it.
  */
 import { announceEveryMs, inOrderFor, listWorkers, type WorkerEntry } from '../../shared/directory.ts'
-import { findSandbox } from '../../shared/sandboxes.ts'
+import { findSandbox, podOf } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { podName } from '../drivers/driver.ts'
 
 export interface Holder {
-  /** As the workers were a second ago: a hint, which at worst costs one command a few milliseconds. */
-  holds(sandboxId: string): boolean
+  /**
+   * As the workers were a second ago: a hint, which at worst costs one command a few milliseconds.
+   * @param id a sandbox's, or the name of a warm pod
+   */
+  holds(id: string): boolean
+  /** Whether no worker that reaches the cluster started later: of two with different settings it is the one to go by. */
+  isNewest(): boolean
 }
 
 /** Follows who is there until the signal aborts. */
@@ -26,7 +30,10 @@ export function followWorkers(
   let timer: NodeJS.Timeout | undefined
   signal.addEventListener('abort', () => clearTimeout(timer))
   void look()
-  return { holds: (sandboxId) => inOrderFor(sandboxId, workers)[0]?.id === id }
+  return {
+    holds: (held) => inOrderFor(held, workers)[0]?.id === id,
+    isNewest: () => !workers.some((other) => other.id > id && other.driverProblem === null),
+  }
 }
 
 /** Opens the first slot of a sandbox as soon as somebody tells that it is ready, and drops those of an ended one. */
@@ -39,7 +46,7 @@ export function prepareSlots(worker: WorkerContext): void {
       const sandbox = await findSandbox(db, sandboxId)
       if (!sandbox || sandbox.destroyed_at) return slots.drop(sandboxId)
       if (sandbox.ready_at && holder.holds(sandboxId)) {
-        slots.prepare(sandboxId, { name: podName(sandboxId), uid: sandbox.pod_uid ?? undefined })
+        slots.prepare(sandboxId, podOf(sandbox))
       }
     } catch (error) {
       log.debug({ err: error, sandbox_id: sandboxId }, 'no slot is opened ahead of time')

@@ -51,7 +51,7 @@ interface Opening {
   isTaken: boolean
 }
 
-/** What is kept of one sandbox. */
+/** What is kept of one sandbox, or of a warm pod, whose name stands for it until it is claimed. */
 interface Shelf {
   sandboxId: string
   pod: PodName
@@ -87,7 +87,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
   let isClosed = false
 
   const shelfOf = (sandboxId: string, pod: PodName): Shelf => {
-    const known = shelves.get(sandboxId)
+    const known = shelves.get(sandboxId) ?? claim(sandboxId, pod.name)
     if (known && known.pod.uid === pod.uid) return known
     if (known) clear(known)
     const made: Shelf = {
@@ -100,6 +100,16 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     }
     shelves.set(sandboxId, made)
     return made
+  }
+
+  /** What was opened for a warm pod is its sandbox's from now on. */
+  function claim(sandboxId: string, podName: string): Shelf | undefined {
+    const shelf = shelves.get(podName)
+    if (!shelf) return undefined
+    shelves.delete(podName)
+    shelf.sandboxId = sandboxId
+    shelves.set(sandboxId, shelf)
+    return shelf
   }
 
   const isCurrent = (shelf: Shelf) => shelves.get(shelf.sandboxId) === shelf

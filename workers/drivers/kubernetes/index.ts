@@ -1,4 +1,5 @@
 /** Sandboxes as pods of a Kubernetes cluster. */
+import { createHash } from 'node:crypto'
 import { CoreV1Api } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/log.ts'
 import type { Settings } from '../../../shared/settings.ts'
@@ -14,7 +15,8 @@ import {
 import { Connection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
 import { openExec, type PodProcess, wrap } from './exec.ts'
-import { awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
+import { assignPod, awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
+import { buildPod } from './manifest.ts'
 import { listPods, presentPod, watchPods } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
@@ -79,6 +81,11 @@ export function openKubernetesDriver(options: {
     },
 
     create: (request) => createPod(cluster, request),
+    fingerprint: (request) =>
+      createHash('sha256')
+        .update(JSON.stringify(buildPod({ ...request, name: '' }, installationId, settings.sandbox)))
+        .digest('hex'),
+    assign: (pod, to) => assignPod(cluster, pod, to),
     ready: (pod, signal, trial) => awaitReady(cluster, pod, signal, trial),
     delete: (pod) => deletePod(cluster, pod),
 

@@ -1,6 +1,6 @@
 /** From the request for a pod to its end. Each function may run twice, or late. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CoreV1Api, V1Pod } from '@kubernetes/client-node'
+import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/log.ts'
 import type { Settings } from '../../../shared/settings.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import { untilAborted } from '../until-aborted.ts'
 import { type Failure, isSetupProblem, readFailure, unavailable } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
-import { buildPod, LABELS } from './manifest.ts'
+import { buildPod, LABELS, wholeSeconds } from './manifest.ts'
 import { type PodWatch, presentPod } from './watch.ts'
 
 export interface Cluster {
@@ -59,6 +59,29 @@ export async function createPod(cluster: Cluster, request: PodRequest): Promise<
     throw new PodRefused('Kubernetes: the pod of this name belongs to another installation')
   }
   return presentPod(found)
+}
+
+/** Only what the API server lets anybody change of a pod that runs, and no label that a policy selects. */
+export async function assignPod(
+  cluster: Cluster,
+  { name, uid }: PodName,
+  { sandboxId, deadlineSeconds }: { sandboxId: string; deadlineSeconds: number },
+): Promise<void> {
+  const { api, namespace } = cluster
+  const body = {
+    // With the uid, another pod of this name is left alone.
+    metadata: { ...(uid === undefined ? {} : { uid }), labels: { [LABELS.sandbox]: sandboxId } },
+    spec: { activeDeadlineSeconds: wholeSeconds(deadlineSeconds) },
+  }
+  const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
+  const pod = await api.patchNamespacedPod({ name, namespace, body }, merge).catch((error) => {
+    const failure = readFailure(error)
+    const isAnother = failure.code === 422 && failure.message.includes('metadata.uid')
+    if (isAnother || (failure.code === 404 && !isSetupProblem(failure))) throw new PodGone('The pod is gone.')
+    throw reported(cluster, failure)
+  })
+  const death = podDeath(pod)
+  if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The pod of a sandbox, as a pure function of what was asked: every wall it has is in here. */
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/settings.ts'
-import { type PodRequest, podName } from '../driver.ts'
+import type { PodRequest } from '../driver.ts'
 
 /** The one container, which every exec names. */
 export const CONTAINER = 'main'
@@ -10,6 +10,7 @@ export const LABELS = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
+  /** For whoever looks; no policy selects it, because a warm pod gets it late. */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
@@ -28,17 +29,17 @@ export function buildPod(
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      name: podName(request.sandboxId),
+      name: request.name,
       labels: {
         ...SANDBOX_ROLE,
         [LABELS.managedBy]: 'sandlot',
         [LABELS.installation]: installationId,
-        [LABELS.sandbox]: request.sandboxId,
+        ...(request.sandboxId === undefined ? {} : { [LABELS.sandbox]: request.sandboxId }),
       },
     },
     spec: {
       restartPolicy: 'Never',
-      activeDeadlineSeconds: Math.max(1, Math.ceil(request.deadlineSeconds)),
+      activeDeadlineSeconds: wholeSeconds(request.deadlineSeconds),
       terminationGracePeriodSeconds: 1,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
@@ -89,6 +90,9 @@ export function buildPod(
     },
   }
 }
+
+/** A deadline as Kubernetes takes it. */
+export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds))
 
 /**
  * The cluster's own resolver has a private address, which the network policy denies: pods ask

@@ -9,7 +9,7 @@ export const SERVICE_ACCOUNT = 'sandlot-worker'
 
 /** All that the driver does, and nothing more. A test compares it with what the cluster allows. */
 export const WORKER_RULES = [
-  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'watch'] },
+  { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
   // An exec over a WebSocket is a GET; from Kubernetes 1.35 on it also needs what a POST needs.
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['create', 'get'] },
 ]

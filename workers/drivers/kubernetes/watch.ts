@@ -202,5 +202,5 @@ export async function listPods(connection: Connection, namespace: string, instal
 export const presentPod = ({ metadata }: V1Pod) => ({
   name: metadata?.name ?? '',
   uid: metadata?.uid ?? '',
-  sandboxId: metadata?.labels?.[LABELS.sandbox] ?? '',
+  sandboxId: metadata?.labels?.[LABELS.sandbox],
 })

@@ -3,6 +3,7 @@
  * of workers may share the directory: all they know of a sandbox lies in its folder there
  * (`state.ts`), and a supervisor of its own (`supervise.sh`) keeps it until its deadline.
  */
+import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,9 +17,9 @@ import {
   PodRefused,
   type PodState,
   type Process,
-  podName,
 } from '../driver.ts'
 import { untilAborted } from '../until-aborted.ts'
+import { assignPod } from './assign.ts'
 import { greet, NoAnswer, startProcess } from './connection.ts'
 import { endPod } from './ending.ts'
 import { createPod, removeDrafts } from './launch.ts'
@@ -59,10 +60,27 @@ export function openLocalDriver(options: {
     },
 
     async create(request) {
-      const pod = await withLock(directory, podName(request.sandboxId), () =>
+      const pod = await withLock(directory, request.name, () =>
         createPod(directory, machine, { ...request, installationId }),
       ).catch(unavailable)
       return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId }
+    },
+
+    fingerprint: ({ deadlineSeconds }) =>
+      createHash('sha256')
+        .update(JSON.stringify([deadlineSeconds, isolation, settings.sandbox.limits, settings.sandbox.pids]))
+        .digest('hex'),
+
+    async assign(name, to) {
+      await withLock(directory, name.name, async () => {
+        const pod = await find(name)
+        const life = pod && (await readLife(directory, pod, Date.now()))
+        if (!pod || life?.stage === 'dead') throw new PodGone(`the sandbox ${name.name} has ended`)
+        await assignPod(directory, pod, to)
+      }).catch((error) => {
+        if (error instanceof PodGone) throw error
+        unavailable(error)
+      })
     },
 
     async ready(name, signal, trial) {

@@ -5,7 +5,7 @@ import { chmod, chown, copyFile, mkdir, open, readdir, rename, rm, stat, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type PodRequest, podName } from '../driver.ts'
+import type { PodRequest } from '../driver.ts'
 import { AGENT_FILES, sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
 import { isReachable, type Machine, pickHostUid, readUidMap } from './machine.ts'
@@ -26,7 +26,7 @@ export async function createPod(
   machine: Machine,
   request: PodRequest & { installationId: string },
 ): Promise<LocalPod> {
-  const existing = await readPod(directory, podName(request.sandboxId))
+  const existing = await readPod(directory, request.name)
   const pod = existing ?? (await makeFolder(directory, machine, request))
   if (existing) await waitForGo(directory, pod.name)
   const life = await readLife(directory, pod, Date.now())
@@ -49,8 +49,9 @@ async function makeFolder(
   machine: Machine,
   request: PodRequest & { installationId: string },
 ): Promise<LocalPod> {
-  const name = podName(request.sandboxId)
+  const { name } = request
   const uid = randomUUID()
+  const born = Date.now()
   const isPlain = machine.isolation === 'plain'
   const isElsewhere = isPlain && machine.isRoot && !isReachable(directory)
   const folder = podFolder(directory, name)
@@ -59,7 +60,8 @@ async function makeFolder(
     uid,
     sandboxId: request.sandboxId,
     installationId: request.installationId,
-    deadline: Date.now() + request.deadlineSeconds * 1000,
+    born,
+    deadline: born + request.deadlineSeconds * 1000,
     isolation: machine.isolation,
     ...(machine.isRoot ? { hostUid: pickHostUid(readUidMap()) } : {}),
     cgroups: machine.cgroups.map((parent) => join(parent.folder, `sandlot-${uid}`)),

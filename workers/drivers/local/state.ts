@@ -18,9 +18,11 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  sandboxId: string
+  /** Absent for a warm one, until it is told. */
+  sandboxId?: string | undefined
   installationId: string
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, as the deadline is. */
+  born: number
   deadline: number
   isolation: Isolation
   /** Who the sandbox is on the host. Absent when that is whoever runs the worker. */

@@ -1,0 +1,133 @@
+/**
+ * 1,000 accounts with traffic at their limits for a minute, through two API processes. Half of them ask
+ * as often as they may, half three times as often. Every answer is then held against the rule of the bucket.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeApiKey } from '../api/api-keys.ts'
+import { openDatabase } from '../shared/database/index.ts'
+import { newSandboxId } from '../shared/ids.ts'
+import { type Answered, mistakesOf } from './bucket-rule.ts'
+import { type Connection, openConnection, requestBytes } from './load.ts'
+import type { Part } from './part.ts'
+import { addressOf, type Stack, startStack } from './stack.ts'
+
+const accounts = 1_000
+const limit = 20
+const ms = Number(process.env.BENCH_ACCOUNTS_MS ?? 60_000)
+/** What a token takes to come back, and a hair more, so that delays on the way cannot add up to a token. */
+const politeMs = (60_000 / limit) * 1.02
+const greedyMs = 60_000 / limit / 3
+/** A full bucket is used at once, but for what the way there may delay. */
+const atFirst = limit - 4
+const connectionsEach = 48
+
+export const limits: Part = {
+  title: `${accounts.toLocaleString('en')} accounts at their limits`,
+  needsCluster: false,
+  async measure() {
+    await using stack = await startStack(
+      { SANDBOX_DRIVER: 'local', RATE_SANDBOX_LIFECYCLE_PER_MINUTE: String(limit) },
+      0,
+      2,
+    )
+    const keys = await makeAccounts(stack)
+    const send = await openPool(stack)
+    const end = performance.now() + ms
+    const histories = await Promise.all(keys.map((key, at) => useAccount(key, at, send, end)))
+    send.close()
+    const all = histories.flat()
+    const refused = all.filter(({ allowed }) => !allowed).length
+    const mistakes = histories.map((history) => mistakesOf(history, limit))
+    const wronglyRefused = sum(mistakes.map((each) => each.refused))
+    const letThrough = sum(mistakes.map((each) => each.letThrough))
+    return {
+      rows: [
+        { what: 'a request', ours: true, unit: 'ms', values: all.map(({ from, to }) => to - from) },
+        { what: 'requests', ours: true, unit: 'a second', values: [all.length / (ms / 1000)] },
+      ],
+      verdicts: [
+        {
+          what: `nothing refused that should not be: ${wronglyRefused} of ${refused} refused`,
+          met: wronglyRefused === 0,
+        },
+        {
+          what: `nothing let through: ${letThrough} of ${all.length - refused} allowed`,
+          met: letThrough === 0,
+        },
+      ],
+      notes: [
+        `\`DELETE\` of a sandbox that is not there, ${limit} a minute and account as by default, ${Math.round(ms / 1000)} s, two API processes that every account uses by turns.`,
+        'Half of the accounts use their bucket and then ask as often as a token comes back, half ask three times as often. An answer is a mistake when no moment between its request and its arrival explains it.',
+      ],
+    }
+  },
+}
+
+const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
+
+async function makeAccounts(stack: Stack): Promise<string[]> {
+  const db = openDatabase(stack.services.databaseUrl, { connections: 2 })
+  const made = Array.from({ length: accounts }, (_, at) => ({ id: `acc_${at}`, ...makeApiKey() }))
+  for (const { id, hash, lastFour } of made) {
+    await db.query(`insert into account (id, email, password_hash) values (?, ?, '\\x00')`, [id, id])
+    await db.query('insert into api_key (id, account_id, hash, last_four) values (?, ?, ?, ?)', [
+      id,
+      id,
+      hash,
+      lastFour,
+    ])
+  }
+  await db.close()
+  return made.map(({ raw }) => raw)
+}
+
+type Send = ((api: number, request: Buffer) => Promise<number>) & { close(): void }
+
+/** Connections to every API process; a request waits for a free one. */
+async function openPool(stack: Stack): Promise<Send> {
+  const pools = await Promise.all(
+    stack.apis.map(async (api) => {
+      const all = await Promise.all(
+        Array.from({ length: connectionsEach }, () => openConnection(addressOf(api))),
+      )
+      return { all, idle: [...all], waiting: [] as ((connection: Connection) => void)[] }
+    }),
+  )
+  const send = async (at: number, request: Buffer) => {
+    const { idle, waiting } = pools[at % pools.length]!
+    const connection = idle.pop() ?? (await new Promise<Connection>((resolve) => waiting.push(resolve)))
+    const status = await connection.send(request)
+    const next = waiting.shift()
+    if (next) next(connection)
+    else idle.push(connection)
+    return status
+  }
+  const close = () => {
+    for (const { all } of pools) for (const connection of all) connection.close()
+  }
+  return Object.assign(send, { close })
+}
+
+async function useAccount(key: string, at: number, send: Send, end: number): Promise<Answered[]> {
+  const request = requestBytes('DELETE', `/v1/sandboxes/${newSandboxId()}`, {
+    authorization: `Bearer ${key}`,
+  })
+  const isPolite = at % 2 === 0
+  const everyMs = isPolite ? politeMs : greedyMs
+  const history: Answered[] = []
+  let count = 0
+  const one = async () => {
+    const from = performance.now()
+    const status = await send(at + count++, request)
+    if (status !== 404 && status !== 429) throw new Error(`the API answered ${status}`)
+    history.push({ from, to: performance.now(), allowed: status === 404 })
+  }
+  // They come one after the other.
+  await sleep((at / accounts) * Math.min(10_000, ms / 4))
+  if (isPolite) for (let first = 0; first < atFirst; first++) await one()
+  for (let next = performance.now(); next < end; next += everyMs) {
+    await sleep(Math.max(0, next - performance.now()))
+    await one()
+  }
+  return history
+}

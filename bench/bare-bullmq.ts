@@ -1,0 +1,10 @@
+/** What one would write without Sandlot: a BullMQ worker whose jobs do nothing, as many at once as ours. */
+import { Worker } from 'bullmq'
+import { pino } from 'pino'
+import { connectRedis } from '../shared/redis.ts'
+
+const connection = connectRedis(process.env.REDIS_URL!, 'patient', pino({ level: 'silent' }))
+const worker = new Worker('bare', async () => {}, { connection, concurrency: 64 })
+await worker.waitUntilReady()
+console.log(JSON.stringify({ msg: 'working' }))
+process.on('SIGTERM', () => process.exit(0))

@@ -1,0 +1,13 @@
+/** What one would write without Sandlot: Koa and one answer, the size of a sandbox as JSON. */
+import Koa from 'koa'
+
+const sandbox = { id: `sbx_${'0'.repeat(26)}`, state: 'active', metadata: {}, filler: 'x'.repeat(400) }
+const koa = new Koa()
+koa.use((ctx) => {
+  ctx.body = sandbox
+})
+const server = koa.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as { port: number }
+  console.log(JSON.stringify({ msg: 'listening', port }))
+})
+process.on('SIGTERM', () => process.exit(0))

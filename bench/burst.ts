@@ -1,0 +1,61 @@
+/** 30 creates at once, with a pool and without, beside 30 `kubectl run` at once. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeNamespace } from './namespace.ts'
+import { kubeconfig, type Part, timed } from './part.ts'
+import { openPlainPods } from './plain-pods.ts'
+import { type Stack, startStack } from './stack.ts'
+
+const atOnce = Number(process.env.BENCH_BURST ?? 30)
+const poolSize = Math.ceil(atOnce / 3)
+const rounds = Number(process.env.BENCH_BURST_ROUNDS ?? 2)
+/** For the pods of a round to end, and the pool to fill. */
+const pauseMs = 20_000
+
+export const burst: Part = {
+  title: `${atOnce} creates at once`,
+  needsCluster: true,
+  async measure() {
+    const image = process.env.SANDBOX_IMAGE ?? 'debian:bookworm-slim'
+    // As many as there are must fit on the node of the test.
+    const small = { SANDBOX_CPU_REQUEST: '5m', SANDBOX_MEMORY_REQUEST: '16Mi' }
+    await using warmNamespace = await makeNamespace(kubeconfig())
+    await using coldNamespace = await makeNamespace(kubeconfig())
+    await using warm = await startStack({ ...warmNamespace.env, ...small, WARM_POOL_SIZE: String(poolSize) })
+    await using cold = await startStack({ ...coldNamespace.env, ...small, WARM_POOL_SIZE: '0' })
+    await using plain = await openPlainPods(kubeconfig(), image)
+    const times = { warm: [] as number[], cold: [] as number[], plain: [] as number[] }
+    for (let round = 0; round < rounds; round++) {
+      await sleep(pauseMs)
+      times.warm.push(...(await createMany(warm)))
+      await sleep(pauseMs)
+      times.cold.push(...(await createMany(cold)))
+      await sleep(pauseMs)
+      const names = Array.from({ length: atOnce }, (_, at) => `plain-${round}-${at}`)
+      times.plain.push(...(await Promise.all(names.map((name) => timed(() => plain.start(name))))))
+      await Promise.all(names.map((name) => plain.remove(name)))
+    }
+    return {
+      rows: [
+        { what: '`kubectl run` and wait', ours: false, unit: 'ms', values: times.plain },
+        { what: 'Sandlot, no pool', ours: true, unit: 'ms', values: times.cold },
+        { what: `Sandlot, a pool of ${poolSize}`, ours: true, unit: 'ms', values: times.warm },
+      ],
+      notes: [
+        `Each of ${atOnce} that are asked for in the same moment, in ${rounds} rounds by turns; the node starts pods at its own pace, which all three share.`,
+      ],
+    }
+  },
+}
+
+async function createMany(stack: Stack): Promise<number[]> {
+  const ids: string[] = []
+  const times = await Promise.all(
+    Array.from({ length: atOnce }, () =>
+      timed(async () => {
+        ids.push(String((await stack.request('POST', '/v1/sandboxes', {})).id))
+      }),
+    ),
+  )
+  await Promise.all(ids.map((id) => stack.request('DELETE', `/v1/sandboxes/${id}`)))
+  return times
+}

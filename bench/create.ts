@@ -1,0 +1,81 @@
+/** Creates one at a time: from the warm pool, cold, and what a user would do instead, by turns. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { percentile } from './figures.ts'
+import { makeNamespace } from './namespace.ts'
+import { kubeconfig, type Part, timed } from './part.ts'
+import { openPlainPods } from './plain-pods.ts'
+import { type Stack, startStack } from './stack.ts'
+
+const rounds = Number(process.env.BENCH_CREATES ?? 30)
+/** Not counted: caches fill and code is compiled. */
+const warmUp = 2
+const poolSize = 3
+/** For what a round leaves behind: pods that end, and one that the pool starts. */
+const pauseMs = 1_500
+const most = { warmMs: 15, warm90Ms: 40, ofKubectl: 0.4 }
+
+export const create: Part = {
+  title: 'A create, one at a time',
+  needsCluster: true,
+  async measure() {
+    const image = process.env.SANDBOX_IMAGE ?? 'debian:bookworm-slim'
+    await using warmNamespace = await makeNamespace(kubeconfig())
+    await using coldNamespace = await makeNamespace(kubeconfig())
+    await using warm = await startStack({ ...warmNamespace.env, WARM_POOL_SIZE: String(poolSize) })
+    await using cold = await startStack({ ...coldNamespace.env, WARM_POOL_SIZE: '0' })
+    await using plain = await openPlainPods(kubeconfig(), image)
+    const times = { warm: [] as number[], cold: [] as number[], plain: [] as number[] }
+    let misses = 0
+    await sleep(10_000)
+    for (let round = -warmUp; round < rounds; round++) {
+      const fromPool = await createOne(warm)
+      await sleep(pauseMs)
+      const withoutPool = await createOne(cold)
+      await sleep(pauseMs)
+      const plainMs = await timed(() => plain.start(`plain-${round + warmUp}`))
+      await plain.remove(`plain-${round + warmUp}`)
+      if (round < 0) continue
+      if (fromPool.isClaimed) times.warm.push(fromPool.ms)
+      else misses += 1
+      times.cold.push(withoutPool.ms)
+      times.plain.push(plainMs)
+    }
+    const [warmMs, warm90Ms] = [percentile(times.warm, 0.5), percentile(times.warm, 0.9)]
+    const share = percentile(times.cold, 0.5) / percentile(times.plain, 0.5)
+    return {
+      rows: [
+        { what: '`kubectl run` and wait', ours: false, unit: 'ms', values: times.plain },
+        { what: 'Sandlot, cold', ours: true, unit: 'ms', values: times.cold },
+        { what: 'Sandlot, from the warm pool', ours: true, unit: 'ms', values: times.warm },
+      ],
+      verdicts: [
+        {
+          what: `warm at most ${most.warmMs} ms at the median: ${warmMs.toFixed(1)}`,
+          met: warmMs <= most.warmMs,
+        },
+        {
+          what: `warm at most ${most.warm90Ms} ms at the 90th percentile: ${warm90Ms.toFixed(1)}`,
+          met: warm90Ms <= most.warm90Ms,
+        },
+        {
+          what: `cold at most ${most.ofKubectl} of \`kubectl run\` and wait: ${share.toFixed(2)}`,
+          met: share <= most.ofKubectl,
+        },
+      ],
+      notes: [
+        `Over HTTP, through authentication, limits and quotas, until a command can run; beside it ${plain.how}, of the same image, which the node has.`,
+        `A pool of ${poolSize}, with a pause of ${pauseMs / 1000} s after each create to refill; ${misses} of ${rounds} found it empty and are left out.`,
+      ],
+    }
+  },
+}
+
+/** And destroys it again, which is not measured. */
+async function createOne(stack: Stack): Promise<{ ms: number; isClaimed: boolean }> {
+  let sandbox: Record<string, unknown> = {}
+  const ms = await timed(async () => {
+    sandbox = await stack.request('POST', '/v1/sandboxes', {})
+  })
+  await stack.request('DELETE', `/v1/sandboxes/${sandbox.id}`)
+  return { ms, isClaimed: (sandbox.timings as Record<string, unknown>).pod === 'claimed' }
+}

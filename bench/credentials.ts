@@ -1,0 +1,92 @@
+/** What the credential and the bucket of a request cost: CPU of this process, with a real Redis and a real PostgreSQL. */
+import type { RedisCommander } from 'ioredis'
+import { makeApiKey, rememberMs } from '../api/api-keys.ts'
+import { type App, openApp } from '../api/app.ts'
+import { authenticate } from '../api/authenticate.ts'
+import { openContext } from '../shared/context.ts'
+import { readSettings } from '../shared/settings.ts'
+import { median } from './figures.ts'
+import type { Part } from './part.ts'
+import { startServices } from './services.ts'
+
+const requests = 10_000
+const rounds = 20
+const inFlight = [1, 8, 32]
+const mostUs = 30
+
+export const credentials: Part = {
+  title: 'API key and bucket',
+  needsCluster: false,
+  async measure() {
+    await using services = await startServices()
+    const settings = readSettings({
+      DATABASE_URL: services.databaseUrl,
+      REDIS_URL: services.redisUrl,
+      JWT_SECRET: 'x'.repeat(32),
+      SECRETS_KEY: 'x'.repeat(32),
+      RATE_SANDBOX_OPS_PER_MINUTE: '100000000',
+      LOG_LEVEL: 'silent',
+    })
+    await using context = Object.assign(openContext('api', settings), {
+      [Symbol.asyncDispose]: () => context.close(),
+    })
+    await new Promise((resolve) => context.redis.once('ready', resolve))
+    const app = openApp(context)
+    const { raw, hash, lastFour } = makeApiKey()
+    await context.db.query(`insert into account (id, email, password_hash) values ('acc', 'a', '\\x00')`)
+    await context.db.query(
+      `insert into api_key (id, account_id, hash, last_four) values ('key', 'acc', ?, ?)`,
+      [hash, lastFour],
+    )
+    const pass = () => enter(app, `Bearer ${raw}`)
+    const rows = []
+    const trips: number[] = []
+    for (const count of inFlight) {
+      await many(count, requests, pass)
+      const values: number[] = []
+      for (let round = 0; round < rounds; round++) {
+        const before = await scriptsRun(context.redis)
+        const started = process.cpuUsage()
+        await many(count, requests, pass)
+        const { user, system } = process.cpuUsage(started)
+        values.push((user + system) / requests)
+        trips.push(((await scriptsRun(context.redis)) - before) / requests)
+      }
+      rows.push({ what: `key and bucket, ${count} in flight`, ours: true, unit: 'µs of CPU', values })
+    }
+    await app.apiKeys.close()
+    app.workers.close()
+    const worst = Math.max(...rows.map(({ values }) => median(values)))
+    return {
+      rows,
+      verdicts: [
+        { what: `at most ${mostUs} µs of CPU a request: ${worst.toFixed(1)}`, met: worst <= mostUs },
+        { what: `one round trip to Redis: ${median(trips)}`, met: trips.every((trip) => trip === 1) },
+      ],
+      notes: [
+        `User and system time of the API's code for one key over ${requests} requests a round; a key is looked up in PostgreSQL once in ${rememberMs} ms, and that is counted too.`,
+      ],
+    }
+  },
+}
+
+/** What `api/route.ts` does before it validates. */
+async function enter(app: App, header: string): Promise<void> {
+  const { id, overrides } = await authenticate(app, 'key', header)
+  await app.buckets.take('sandbox_ops', id, overrides.sandbox_ops)
+}
+
+async function many(inFlight: number, count: number, work: () => Promise<void>): Promise<void> {
+  let left = count
+  await Promise.all(
+    Array.from({ length: inFlight }, async () => {
+      while (left-- > 0) await work()
+    }),
+  )
+}
+
+/** Commands that Redis was sent from outside: a script's own are not counted by this figure. */
+async function scriptsRun(redis: RedisCommander): Promise<number> {
+  const stats = await redis.info('commandstats')
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)
+}

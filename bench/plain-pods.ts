@@ -1,0 +1,86 @@
+/** What a user would do instead of a sandbox: `kubectl run`, and wait until the pod is ready. */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
+import { undoneAnyway } from './signals.ts'
+
+export interface PlainPods extends AsyncDisposable {
+  /** How they are made, for the page. */
+  how: string
+  /** Resolves when it is ready. */
+  start(name: string): Promise<void>
+  /** Resolves when it is gone. */
+  remove(name: string): Promise<void>
+}
+
+const run = promisify(execFile)
+
+/**
+ * In a namespace of their own, which goes with them. Without kubectl on the PATH or in KUBECTL, the
+ * same calls are made by the client library.
+ * @param kubeconfig of an administrator
+ */
+export async function openPlainPods(kubeconfig: string, image: string): Promise<PlainPods> {
+  const namespace = `sandlot-bench-plain-${randomBytes(3).toString('hex')}`
+  const config = new KubeConfig()
+  config.loadFromFile(kubeconfig)
+  const api = config.makeApiClient(CoreV1Api)
+  await api.createNamespace({ body: { metadata: { name: namespace } } })
+  const made = (await hasKubectl())
+    ? byKubectl(kubeconfig, namespace, image)
+    : byLibrary(api, namespace, image)
+  return {
+    ...made,
+    [Symbol.asyncDispose]: undoneAnyway(() => api.deleteNamespace({ name: namespace })),
+  }
+}
+
+const kubectl = process.env.KUBECTL ?? 'kubectl'
+const command = ['/bin/sh', '-c', 'sleep 1800']
+
+const hasKubectl = () =>
+  run(kubectl, ['version', '--client']).then(
+    () => true,
+    () => false,
+  )
+
+function byKubectl(kubeconfig: string, namespace: string, image: string) {
+  const call = (...args: string[]) =>
+    run(kubectl, ['--kubeconfig', kubeconfig, '--namespace', namespace, ...args])
+  const pull = ['--image-pull-policy', 'IfNotPresent']
+  return {
+    how: '`kubectl run` and `kubectl wait --for=condition=Ready`',
+    async start(name: string) {
+      await call('run', name, `--image=${image}`, ...pull, '--restart=Never', '--command', '--', ...command)
+      await call('wait', '--for=condition=Ready', '--timeout=120s', `pod/${name}`)
+    },
+    remove: async (name: string) => void (await call('delete', 'pod', name, '--grace-period=1')),
+  }
+}
+
+function byLibrary(api: CoreV1Api, namespace: string, image: string) {
+  const isReady = async (name: string) => {
+    const { status } = await api.readNamespacedPod({ namespace, name })
+    return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
+  }
+  const isGone = (name: string) =>
+    api.readNamespacedPod({ namespace, name }).then(
+      () => false,
+      () => true,
+    )
+  return {
+    how: 'a pod made by @kubernetes/client-node and asked for until it is Ready (there was no kubectl)',
+    async start(name: string) {
+      const main = { name: 'main', image, imagePullPolicy: 'IfNotPresent', command }
+      const spec = { containers: [main], restartPolicy: 'Never' }
+      await api.createNamespacedPod({ namespace, body: { metadata: { name }, spec } })
+      while (!(await isReady(name))) await sleep(20)
+    },
+    async remove(name: string) {
+      await api.deleteNamespacedPod({ namespace, name, gracePeriodSeconds: 1 })
+      while (!(await isGone(name))) await sleep(50)
+    },
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * What requests, jobs and the sweep ask of PostgreSQL, with 100, 10,000 and 1,000,000 sandboxes behind
+ * them: the time of each statement and the rows that it looked at, as PostgreSQL itself says.
+ */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Database, openDatabase, type Queries } from '../shared/database/index.ts'
+import { fillHistory, growingTables } from '../test/world/history.ts'
+import { type Explained, explainEverything, readPlans } from '../test/world/plans.ts'
+import { median, table } from './figures.ts'
+import type { Findings, Part } from './part.ts'
+import { type Stack, startStack } from './stack.ts'
+
+const sizes = (process.env.BENCH_ROWS ?? '100,10000,1000000').split(',').map(Number)
+const rounds = 15
+/** Rows that a statement may look at: a page, or the month of an account with a hundredth of everything. */
+const mostRows = 1_000
+
+/** Each by words that no other statement has, and whether it is on the chart. */
+const operations: { name: string; words: RegExp; isShown?: boolean }[] = [
+  { name: 'API key', words: /from api_key join account/ },
+  { name: 'one sandbox', words: /from sandbox, clock where id/ },
+  { name: 'list, active', words: /and destroyed_at is null and true order by id desc/ },
+  { name: 'list, all', words: /and true and true order by id desc/, isShown: true },
+  { name: 'list, all, deep', words: /and true and id < .* order by id desc/ },
+  { name: 'usage of the month', words: /as used from bounds$/, isShown: true },
+  { name: 'usage by sandbox', words: /billed as materialized/ },
+  { name: 'admission: what is active', words: /from sandbox where account_id = .* order by expires_at/ },
+  { name: 'reaper: ends one', words: /^update sandbox set destroyed_at .* where id = /, isShown: true },
+  { name: 'sweep: rows with a pod', words: /from sandbox where reaped_at is null order/, isShown: true },
+  { name: 'sweep: commands of lost workers', words: /from exec join sandbox/ },
+  { name: 'sweep: old Idempotency-Keys', words: /^delete from idempotency_key where created_at/ },
+  { name: 'sweep: old refusals', words: /^delete from command_refusal/ },
+  { name: 'sweep: deleted accounts', words: /^with done as .* from account/ },
+]
+
+export const scale: Part = {
+  title: 'Statements, by the rows behind them',
+  needsCluster: false,
+  async measure() {
+    const env = { SANDBOX_DRIVER: 'local', SWEEP_SECONDS: '0.2' }
+    await using stack = await startStack(env, 1, 1, explainFromNowOn)
+    const db = openDatabase(stack.services.databaseUrl, { connections: 1 })
+    const { id } = await stack.request('GET', '/v1/account')
+    const found: Explained[][] = []
+    for (const [at, sandboxes] of sizes.entries()) {
+      await fillHistory(quietly(db), { sandboxes, accountId: String(id) }, at === 0 ? 0 : sizes[at - 1]!)
+      const log = join(stack.services.folder, 'postgres.log')
+      const before = readPlans(log).length
+      await use(stack)
+      found.push(readPlans(log).slice(before))
+    }
+    await db.close()
+    return present(found)
+  },
+}
+
+async function explainFromNowOn({ databaseUrl }: Stack['services']) {
+  const db = openDatabase(databaseUrl, { connections: 1 })
+  await explainEverything(db)
+  await db.close()
+}
+
+/** Not explained: what fills the tables is not what is measured, and has a check for every row. */
+const quietly = (db: Database): Pick<Queries, 'query'> => ({
+  query: (sql, parameters) =>
+    db.transaction(async (queries) => {
+      await queries.query('set local auto_explain.log_min_duration = -1')
+      return await queries.query(sql, parameters)
+    }),
+})
+
+async function use({ request }: Stack) {
+  const firstPage = await request('GET', '/v1/sandboxes?state=all&limit=50')
+  const deep = Buffer.from(`sbx_${'0'.repeat(22)}0100`).toString('base64url')
+  for (let round = 0; round < rounds; round++) {
+    const { id } = await request('POST', '/v1/sandboxes', {})
+    for (const state of ['active', 'all']) await request('GET', `/v1/sandboxes?state=${state}&limit=50`)
+    await request('GET', `/v1/sandboxes?state=all&limit=50&cursor=${firstPage.next_cursor ?? deep}`)
+    await request('GET', `/v1/sandboxes?state=all&limit=50&cursor=${deep}`)
+    await request('GET', '/v1/account')
+    await request('GET', '/v1/account/usage')
+    await request('DELETE', `/v1/sandboxes/${id}`)
+    await sleep(200)
+  }
+}
+
+interface Found {
+  times: number[]
+  rows: number
+  indexes: string[]
+}
+
+function find(statements: Explained[], words: RegExp): Found {
+  const those = statements.filter(({ text }) => words.test(text))
+  const scans = those
+    .flatMap((statement) => statement.scans)
+    .filter(({ table }) => growingTables.includes(table))
+  return {
+    times: those.map(({ ms }) => ms),
+    rows: Math.max(0, ...scans.map((scan) => scan.rows)),
+    indexes: [...new Set(scans.map(({ index, kind }) => index ?? kind))],
+  }
+}
+
+function present(found: Explained[][]): Findings {
+  const all = operations.map((operation) => ({
+    ...operation,
+    at: found.map((statements) => find(statements, operation.words)),
+  }))
+  const words = (size: number) => `${size.toLocaleString('en')} rows`
+  const largest = Math.max(...all.map(({ at }) => at.at(-1)!.rows))
+  const missing = all.filter(({ at }) => at.some(({ times }) => times.length === 0))
+  if (missing.length > 0) throw new Error(`not seen: ${missing.map(({ name }) => name).join(', ')}`)
+  return {
+    rows: all
+      .filter(({ isShown }) => isShown)
+      .flatMap(({ name, at }) =>
+        at.map(({ times }, index) => ({
+          what: `${name}, ${words(sizes[index]!)}`,
+          ours: true,
+          unit: 'ms in PostgreSQL',
+          values: times,
+        })),
+      ),
+    verdicts: [
+      {
+        what: `no statement looks at more than ${mostRows.toLocaleString('en')} of ${words(sizes.at(-1)!)}: ${largest}`,
+        met: largest <= mostRows,
+      },
+    ],
+    notes: [
+      'As many commands and Idempotency-Keys as sandboxes, spread over two years; a hundredth of it all belongs to the account that asks. Times are those of the statement alone, as auto_explain says, with plans that serve any parameters; the table names the indexes at the largest size.',
+    ],
+    details: table(
+      ['statement', ...sizes.map((size) => `ms, ${words(size)}`), 'rows looked at', 'by'],
+      all.map(({ name, at }) => [
+        name,
+        ...at.map(({ times }) => median(times).toFixed(2)),
+        at.map(({ rows }) => rows).join(', '),
+        at.at(-1)!.indexes.join(', '),
+      ]),
+    ),
+  }
+}

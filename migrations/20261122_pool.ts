@@ -1,0 +1,45 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/**
+ * Warm pods, and sandboxes whose pod is not named after them. Code of before makes no warm pods and
+ * claims none; but its workers would end a sandbox that has one, so WARM_POOL_SIZE and WARM_POOLS are
+ * set only when the last of them is gone.
+ */
+export class Pool extends Migration {
+  override up(): void {
+    this.addSql(`
+      alter table sandbox
+        -- Null where the version before wrote the row: its pod is named after it.
+        add column pod_name text,
+        -- When its pod was asked for, where that was not at its admission.
+        add column pod_since timestamptz(3),
+        -- Null for a pod that was made for it. A warm pod that dies unused is replaced by such a one.
+        add column claim text check (claim in ('unused', 'used', 'replaced'))`)
+    // No two sandboxes have one pod; and whose a pod is, for whoever finds one that he does not know.
+    this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
+
+    // The refill waits for those that somebody waits for.
+    this.addSql(
+      `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
+    )
+
+    // A pod that nobody owns. Its row goes in the transaction that gives it to a sandbox, or before the
+    // pod is deleted: what has a row was never anybody's.
+    this.addSql(`
+      create table warm_pod (
+        name text primary key,
+        image text not null,
+        -- All that settings make of its manifest, as a hash.
+        fingerprint text not null,
+        -- Before the pod is: its own deadline cannot come sooner than ends_at.
+        born_at timestamptz(3) not null,
+        ends_at timestamptz(3) not null,
+        -- When the first command could have run in it: from then on it can be claimed.
+        ready_at timestamptz(3),
+        uid text,
+        check (born_at < ends_at),
+        check ((ready_at is null) = (uid is null))
+      )`)
+    this.addSql(`create index warm_pod_ready on warm_pod (image, born_at) where ready_at is not null`)
+  }
+}

@@ -1,0 +1,48 @@
+/** The settings of the warm pools: what they are called, what they may say, what they come to. */
+import * as z from 'zod'
+
+/** How many warm pods an image has: between the two it follows demand. */
+export interface PoolSize {
+  min: number
+  max: number
+}
+
+const most = 1_000
+
+/** `image=4` or `image=2..10`; an image's name holds no `=`. */
+export const poolEntry = z.string().transform((text, context) => {
+  const [, image, min, max] = /^([^=\s]+)=(\d{1,4})(?:\.\.(\d{1,4}))?$/.exec(text) ?? []
+  const size = { min: Number(min), max: Number(max ?? min) }
+  if (image && size.min <= size.max && size.max <= most) return { image, ...size }
+  context.addIssue(`expected image=n or image=min..max with figures up to ${most}, comma-separated`)
+  return z.NEVER
+})
+
+export interface PoolSettings {
+  WARM_POOL_SIZE: number
+  WARM_POOLS: z.output<typeof poolEntry>[]
+}
+
+/** By image; `WARM_POOL_SIZE` is that of the default one. */
+export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, defaultImage: string) {
+  const pools = new Map<string, PoolSize>()
+  if (size > 0) pools.set(defaultImage, { min: size, max: size })
+  for (const { image, min, max } of WARM_POOLS) if (max > 0) pools.set(image, { min, max })
+  return pools
+}
+
+/** @returns what is wrong with them together, if anything */
+export function poolsProblem(
+  { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
+  { image, images }: { image: string; images: readonly string[] },
+): string | undefined {
+  const named = WARM_POOLS.map((pool) => pool.image)
+  if (named.some((each) => !images.includes(each))) {
+    return 'WARM_POOLS: names an image that SANDBOX_IMAGES does not offer'
+  }
+  if (new Set(named).size < named.length) return 'WARM_POOLS: names an image twice'
+  if (WARM_POOL_SIZE > 0 && named.includes(image)) {
+    return 'WARM_POOLS: names the image of SANDBOX_IMAGE, whose pool WARM_POOL_SIZE sets: leave one of them out'
+  }
+  return undefined
+}

@@ -1,0 +1,73 @@
+/** Two years of an installation: requests, jobs and the sweep look at what they are about, by an index. */
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { newSandboxId } from '../../shared/ids.ts'
+import type { Account } from '../world/account.ts'
+import { fillHistory, growingTables, pastAccount } from '../world/history.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { explainEverything, readPlans } from '../world/plans.ts'
+
+const sandboxes = 20_000
+/** A page, or the sandboxes of one account: far less than a hundredth of any table. */
+const mostRows = 250
+
+test('no statement of the service walks over the past', async () => {
+  await using world = await startWorld({ workers: 0, ownPostgres: true })
+  const alice = await world.account()
+  await fillHistory(world.db, { sandboxes, accountId: alice.id })
+  await explainEverything(world.db)
+  await world.startApi()
+  await world.startWorker()
+
+  await useEveryRoute(alice)
+  await deleteAccount(world, pastAccount(7))
+  await world.apis[1]!.stop()
+
+  const statements = readPlans(join(world.folder, 'postgres.log'))
+  const scans = statements.flatMap(({ text, scans }) => scans.map((scan) => ({ ...scan, text })))
+  const walks = scans.filter(({ table, rows }) => growingTables.includes(table) && rows > mostRows)
+  expect([...new Set(walks.map(({ kind, table, text }) => `${kind} on ${table}: ${text}`))]).toEqual([])
+  // All of it was seen: both processes, the cascades, each of the tables.
+  expect(scans.map(({ table }) => table)).toEqual(expect.arrayContaining(growingTables))
+})
+
+async function useEveryRoute(alice: Account) {
+  const api = 1
+  const [first, second] = [
+    await alice.call('createSandbox', { api }),
+    await alice.call('createSandbox', { api, headers: { 'idempotency-key': 'a' } }),
+  ]
+  const params = { id: first.body.id }
+  const { body } = await alice.call('execCommand', {
+    params,
+    body: { command: 'true' },
+    headers: { 'idempotency-key': 'b' },
+    api,
+  })
+  await alice.call('getExec', { params: { ...params, exec_id: body.id }, api })
+  await alice.call('listExecs', { params, api })
+  await alice.call('createSecret', { body: { name: 'A', value: 'b', sandbox_id: params.id }, api })
+  await alice.call('listSecrets', { api })
+  for (const state of ['active', 'destroyed', 'all'] as const) {
+    const page = await alice.call('listSandboxes', { query: { state, limit: 100 }, api })
+    // Deep in the past is no further away.
+    const cursor = page.body.next_cursor ?? Buffer.from(newSandboxId()).toString('base64url')
+    await alice.call('listSandboxes', { query: { state, limit: 100, cursor }, api })
+  }
+  await alice.call('getAccount', { api })
+  await alice.call('getUsage', { api })
+  await alice.call('listApiKeys', { api })
+  await alice.call('destroySandbox', { params, api })
+  await alice.call('destroySandbox', { params: { id: second.body.id }, api })
+}
+
+/** As an operator does; the sweep removes what was its own. */
+async function deleteAccount({ db, eventually }: World, id: string) {
+  await db.query('update account set suspended_at = sandlot_now(), deleted_at = sandlot_now() where id = ?', [
+    id,
+  ])
+  await eventually(
+    async () => (await db.query('select from account where id = ?', [id])).length === 0,
+    20_000,
+  )
+}

@@ -1,0 +1,238 @@
+import { KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { endSandbox, findSandbox } from '../../shared/sandboxes.ts'
+import type { Driver } from '../../workers/drivers/driver.ts'
+import { findWarmPods } from '../../workers/pool/rows.ts'
+import type { Account } from '../world/account.ts'
+import { setClock } from '../world/clock.ts'
+import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
+import type { Process, World } from '../world/index.ts'
+import { startWorld } from '../world/index.ts'
+
+const size = 2
+const capSeconds = 600
+/** For what the workers do in the background, a cold pod of Kubernetes included. */
+const soonMs = 60_000
+
+describeOnBothDrivers('the warm pool', (driverName) => {
+  let world: World
+  let driver: Driver
+  let worker: Process
+  let alice: Account
+
+  beforeAll(async () => {
+    world = await startWorld({
+      driver: driverName,
+      env: {
+        WARM_POOL_SIZE: String(size),
+        SANDBOX_MAX_SECONDS: String(capSeconds),
+        QUOTA_CONCURRENT_SANDBOXES: '1',
+      },
+    })
+    driver = await openWorldDriver(world)
+    worker = world.workers[0]!
+  }, 90_000)
+  afterAll(async () => {
+    await driver?.close()
+    await world?.[Symbol.asyncDispose]()
+  }, 120_000)
+
+  /** Names of the pods that can be claimed, when there are as many as there should be and no other. */
+  const full = (count = size): Promise<string[]> =>
+    world.eventually(async () => {
+      const rows = await findWarmPods(world.db)
+      const isRight = rows.length === count && rows.every((row) => row.ready_at)
+      return isRight ? rows.map(({ name }) => name) : undefined
+    }, soonMs)
+  const rowOf = async (id: string) => (await findSandbox(world.db, id))!
+  const exec = async (id: string, command: string) => {
+    const { body } = await alice.call('execCommand', { params: { id }, body: { command } })
+    return 'stdout' in body ? body.stdout : ''
+  }
+  const destroy = async (id: string) => {
+    await alice.call('destroySandbox', { params: { id } })
+    await world.eventually(async () => (await rowOf(id)).reaped_at, soonMs)
+  }
+  /** Nobody but the API does anything meanwhile. */
+  async function whileWorkersAreFrozen<T>(work: () => Promise<T>): Promise<T> {
+    worker.signal('SIGSTOP')
+    try {
+      return await work()
+    } finally {
+      worker.signal('SIGCONT')
+    }
+  }
+
+  test('is filled with pods that are no sandboxes', async () => {
+    alice = await world.account()
+    await full()
+    expect((await driver.list()).map(({ sandboxId }) => sandboxId)).toEqual([undefined, undefined])
+    const { body } = await alice.call('getAccount')
+    expect([body.usage.milliseconds, body.concurrent.active]).toEqual([0, 0])
+  })
+
+  test('gives a create a pod while every worker is frozen; its command finds what the request said', async () => {
+    const before = await full()
+    const secret = 'a canary that no pod may show'
+    await alice.call('createSecret', { body: { name: 'CANARY', value: secret } })
+    const { status, body } = await whileWorkersAreFrozen(() =>
+      alice.call('createSandbox', { body: { env: { WORD: secret } } }),
+    )
+    expect(status).toBe(201)
+    expect(body.timings).toMatchObject({ pod: 'claimed', claimed_ms: expect.any(Number) })
+    const row = await rowOf(body.id)
+    expect(row).toMatchObject({ claim: 'unused', pod_uid: expect.any(String) })
+    expect(before).toContain(row.pod_name)
+
+    expect(await exec(body.id, '[ "$WORD" = "$CANARY" ] && echo "$HOME"')).toBe('/workspace\n')
+    expect((await rowOf(body.id)).claim).toBe('used')
+    await world.eventually(async () => (await rowOf(body.id)).timings.assigned_ms, soonMs)
+    const pod = (await driver.list()).find(({ uid }) => uid === row.pod_uid)
+    expect(pod).toMatchObject({ name: row.pod_name, sandboxId: body.id })
+    if (world.cluster) await expectWalls(world, row.pod_name!, secret)
+
+    // The claimed one is replaced, and never comes back.
+    const after = await full()
+    expect(after).not.toContain(row.pod_name)
+    await destroy(body.id)
+    expect((await driver.list()).map(({ name }) => name).sort()).toEqual([...(await full())].sort())
+    const { usage } = (await alice.call('getAccount')).body
+    const ended = await rowOf(body.id)
+    expect(usage.milliseconds).toBe(ended.destroyed_at!.getTime() - ended.ready_at!.getTime())
+  })
+
+  test('six creates at once share its pods, and those that go without get one of their own', async () => {
+    const warm = await full()
+    const { claimed, sandboxes, podNames } = await createAtOnce(world, 6)
+    expect(claimed).toBeGreaterThanOrEqual(size)
+    expect(podNames).toEqual(expect.arrayContaining(warm))
+    await Promise.all(sandboxes.map(({ id }) => endSandbox(world.db, id, 'requested')))
+  })
+
+  test('quietly replaces a pod that was dead before the first command, which runs in the new one', async () => {
+    await full()
+    const { body, dead } = await whileWorkersAreFrozen(async () => {
+      for (const pod of await findWarmPods(world.db)) await driver.delete({ name: pod.name })
+      const created = await alice.call('createSandbox')
+      return { body: created.body, dead: (await rowOf(created.body.id)).pod_name }
+    })
+    expect(body.timings.pod).toBe('claimed')
+    expect(await exec(body.id, 'echo here > kept; cat kept')).toBe('here\n')
+    const row = await rowOf(body.id)
+    expect(row).toMatchObject({
+      claim: 'replaced',
+      timings: { pod: 'replaced' },
+      expires_at: new Date(body.expires_at),
+    })
+    expect(row.pod_name).not.toBe(dead)
+    await destroy(body.id)
+  })
+
+  test('a pod that dies with a client’s files in it ends its sandbox', async () => {
+    await full()
+    const { body } = await alice.call('createSandbox')
+    expect(body.timings.pod).toBe('claimed')
+    await alice.call('createFile', { params: { id: body.id }, body: { path: 'mine', content: 'x' } })
+    await driver.delete({ name: (await rowOf(body.id)).pod_name! })
+    await world.eventually(async () => (await rowOf(body.id)).reaped_at, soonMs)
+    expect(await rowOf(body.id)).toMatchObject({ claim: 'used', destroy_reason: 'pod_failed' })
+  })
+
+  test('replaces a pod that died unclaimed, also when Redis was emptied', async () => {
+    const [dead] = await full()
+    await world.redis.flushall()
+    await driver.delete({ name: dead! })
+    await world.eventually(
+      async () => !(await findWarmPods(world.db)).some(({ name }) => name === dead),
+      soonMs,
+    )
+    expect(await full()).not.toContain(dead)
+  })
+
+  test('does not give away a pod of an hour ago, and replaces it', async () => {
+    const old = await full()
+    const { body } = await whileWorkersAreFrozen(async () => {
+      await setClock(world.db, new Date(Date.now() + 60 * 60_000), { running: true })
+      return await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
+    })
+    expect(body.timings.pod).toBe('cold')
+    await world.eventually(async () => {
+      const names = await full()
+      return old.every((name) => !names.includes(name))
+    }, soonMs)
+    await destroy(body.id)
+  })
+
+  test('goes by the newest worker’s settings: other limits replace its pods, a smaller size ends some', async () => {
+    const before = await full()
+    worker = await world.startWorker({ SANDBOX_MEMORY: '384Mi' })
+    const replaced = await world.eventually(async () => {
+      const names = await full()
+      return before.every((name) => !names.includes(name)) ? names : undefined
+    }, soonMs)
+    const last = await world.startWorker({ SANDBOX_MEMORY: '384Mi', WARM_POOL_SIZE: '1' })
+    const [left, ...others] = await full(1)
+    expect(replaced).toContain(left)
+    expect(others).toEqual([])
+    await world.eventually(async () => (await driver.list()).length === 1, soonMs)
+    const metrics = await (await fetch(`${last.internalUrl}/metrics`)).text()
+    expect(metrics).toMatch(/^sandlot_pool_pods\{.*state="wanted".*\} 1$/m)
+  })
+})
+
+/** What the policies select is as it was made, and no part of the request stands in the pod. */
+async function expectWalls({ cluster }: World, name: string, secret: string): Promise<void> {
+  const { api, namespace, env } = cluster!
+  const pod = await api.readNamespacedPod({ name, namespace })
+  expect(pod.spec!.activeDeadlineSeconds).toBeLessThan(capSeconds + 120)
+  expect(pod.spec!.activeDeadlineSeconds).toBeGreaterThanOrEqual(capSeconds)
+  expect(JSON.stringify(pod)).not.toContain(secret)
+  const config = new KubeConfig()
+  config.loadFromFile(process.env.KUBECONFIG!)
+  const { items } = await config.makeApiClient(NetworkingV1Api).listNamespacedNetworkPolicy({ namespace })
+  expect(env.SANDBOX_NAMESPACE).toBe(namespace)
+  for (const { spec } of items) expect(pod.metadata!.labels).toMatchObject(spec!.podSelector!.matchLabels!)
+  expect(items.length).toBeGreaterThan(0)
+}
+
+/** Accounts take turns; each create goes to another API process than the one before. */
+async function createAtOnce(world: World, creates: number) {
+  const accounts = await Promise.all(Array.from({ length: 6 }, () => world.account()))
+  const answers = await Promise.all(
+    Array.from({ length: creates }, (_, index) =>
+      accounts[index % accounts.length]!.call('createSandbox', { api: index % world.apis.length }),
+    ),
+  )
+  const sandboxes = await Promise.all(
+    answers.map(async ({ body }) => (await findSandbox(world.db, body.id))!),
+  )
+  expect(sandboxes.every((row) => row.ready_at && row.pod_uid)).toBe(true)
+  expect(new Set(sandboxes.map((row) => row.pod_uid)).size).toBe(creates)
+  const claimed = answers.filter(({ body }) => body.timings.pod === 'claimed').length
+  return { claimed, sandboxes, podNames: sandboxes.map((row) => row.pod_name) }
+}
+
+test('30 creates at once on a pool of 10: every pod has exactly one owner, and nobody goes without', async () => {
+  const pods = 10
+  await using world = await startWorld({
+    apis: 2,
+    workers: 2,
+    env: { WARM_POOL_SIZE: String(pods), QUOTA_CONCURRENT_SANDBOXES: '100' },
+  })
+  const warm = await world.eventually(async () => {
+    const rows = await findWarmPods(world.db)
+    const isFull = rows.filter((row) => row.ready_at).length === pods
+    return isFull ? rows.map(({ name }) => name) : undefined
+  }, soonMs)
+  const { claimed, podNames } = await createAtOnce(world, 30)
+  // Some may have claimed what the refill had made meanwhile.
+  expect(claimed).toBeGreaterThanOrEqual(pods)
+  expect(podNames).toEqual(expect.arrayContaining(warm))
+  const counts = await Promise.all(
+    world.apis.map(async ({ internalUrl }) => {
+      const text = await (await fetch(`${internalUrl}/metrics`)).text()
+      return Number(/^sandlot_pool_claims_total\{.*outcome="claimed".*\} (\d+)$/m.exec(text)?.[1] ?? 0)
+    }),
+  )
+  expect(counts[0]! + counts[1]!).toBe(claimed)
+}, 120_000)

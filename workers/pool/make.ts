@@ -1,0 +1,49 @@
+import type { WorkerContext } from '../context.ts'
+import { PodRefused } from '../drivers/driver.ts'
+import { awaitFirstSlot } from '../first-slot.ts'
+import { readClock } from '../sandbox-rows.ts'
+import { markWarm, removeWarmPod, type WarmPod } from './rows.ts'
+
+/**
+ * Makes the pod of a row, or goes on where somebody left it, until it can be claimed.
+ * @throws {PodRefused} the cluster will not have it: neither row nor pod is left
+ */
+export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: AbortSignal): Promise<void> {
+  const { db, driver, holder, metrics, reach, settings, slots } = worker
+  const { name, image } = row
+  const leftMs =
+    row.born_at.getTime() + settings.sandbox.startSeconds * 1000 - (await readClock(db)).getTime()
+  const deadlineSeconds = (row.ends_at.getTime() - row.born_at.getTime()) / 1000
+  reach('pool: the row is there, its pod is not')
+  try {
+    const pod = await driver.create({ name, image, deadlineSeconds })
+    reach('pool: the pod is made, it is not ready')
+    const late = AbortSignal.timeout(Math.max(1, leftMs))
+    const slot = await awaitFirstSlot(driver, pod, AbortSignal.any([signal, late]))
+    reach('pool: the pod is ready, its row does not say so')
+    const isWarm = await markWarm(db, name, pod.uid).catch((error) => {
+      slot?.close()
+      throw error
+    })
+    // A claim that comes from here on finds the slot where its commands will come.
+    if (slot && isWarm && holder.holds(name)) slots.adopt(name, pod, slot)
+    else slot?.close()
+    if (!isWarm) return await driver.delete(pod)
+    metrics.poolRefill.observe({ image }, ((await readClock(db)).getTime() - row.born_at.getTime()) / 1000)
+  } catch (error) {
+    // Somebody who took its row away has deleted it: that is no refusal of the cluster's.
+    if (error instanceof PodRefused && !(await discardWarmPod(worker, row))) return
+    throw error
+  }
+}
+
+/** Takes the row away first, so that nobody can claim what is being deleted. */
+export async function discardWarmPod(
+  worker: WorkerContext,
+  { name }: Pick<WarmPod, 'name'>,
+): Promise<boolean> {
+  if (!(await removeWarmPod(worker.db, name))) return false
+  worker.reach('pool: the row is gone, its pod lives')
+  await worker.driver.delete({ name })
+  return true
+}
