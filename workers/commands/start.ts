@@ -9,7 +9,7 @@ import type { WorkerContext } from '../context.ts'
 import { makeRedactor, type Secrets, secretsFor } from '../secrets/index.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
 import type { Command as ShellCommand } from '../shell/script.ts'
-import type { CommandEnd, Slot } from '../shell/slot.ts'
+import { type CommandEnd, type Slot, within } from '../shell/slot.ts'
 import { type Body, Command, type Ending, unknownEnd } from './command.ts'
 import { endLeftovers } from './orphans.ts'
 import { forgetStart, type KnownCommand, recordEnd, recordPid, recordStart } from './rows.ts'
@@ -220,6 +220,5 @@ async function tellEnd(
   const recorded = recordEnd(worker.db, result).catch((error) => {
     worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command could not be written down')
   })
-  const late = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), recordMs).unref())
-  return (await Promise.race([recorded, late])) ?? undefined
+  return (await within(recordMs, recorded)) ?? undefined
 }
