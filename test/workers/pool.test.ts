@@ -236,3 +236,27 @@ test('30 creates at once on a pool of 10: every pod has exactly one owner, and n
   )
   expect(counts[0]! + counts[1]!).toBe(claimed)
 }, 120_000)
+
+test('of workers with other settings the newest alone makes pods, from its first second on', async () => {
+  await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
+  // A pod's row is gone when another takes its place: kept here, in the order in which they were made.
+  await world.db.query('create table made (at bigserial, fingerprint text)')
+  await world.db.query(
+    `create rule keep as on insert to warm_pod do also insert into made (fingerprint) values (new.fingerprint)`,
+  )
+  for (const memory of ['256Mi', '320Mi', '384Mi', '448Mi']) {
+    await world.startWorker({ SANDBOX_MEMORY: memory })
+    await world.eventually(async () => {
+      const [newest] = await world.db.query('select fingerprint from made order by at desc limit 1')
+      const rows = await findWarmPods(world.db)
+      const settled = rows.filter((row) => row.ready_at && row.fingerprint === newest?.fingerprint)
+      return rows.length === 3 && settled.length === 3
+    }, soonMs)
+  }
+  const made = await world.db.query<{ fingerprint: string }>('select fingerprint from made order by at')
+  const turns = made.filter(({ fingerprint }, at) => fingerprint !== made[at - 1]?.fingerprint)
+  expect(turns.map(({ fingerprint }) => fingerprint)).toEqual([
+    ...new Set(made.map(({ fingerprint }) => fingerprint)),
+  ])
+  expect(turns.length).toBeGreaterThanOrEqual(4)
+}, 120_000)

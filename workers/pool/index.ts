@@ -1,7 +1,7 @@
 /**
  * Keeps warm pods: running, owned by nobody, claimed by a create in one transaction (api/quotas.ts).
  * Every worker looks once a second and opens slots for those whose sandboxes it will hold; the newest
- * one decides what is made and what goes, under a lock of Postgres. Nothing of it is in Redis.
+ * one decides what is made and what goes, under a lock of Postgres. Nothing of it is kept in Redis.
  */
 import type { Queries } from '../../shared/database/index.ts'
 import { newWarmPodName } from '../../shared/ids.ts'
@@ -40,7 +40,8 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
         'select pg_try_advisory_xact_lock(?) as locked',
         [lock],
       )
-      if (!row?.locked) return undefined
+      // Asked again under the lock: whoever has it next decides after this one, so none goes back to older settings.
+      if (!row?.locked || !(await holder.isNewest())) return undefined
       const rows = await findWarmPods(queries)
       const wanted = await readWanted()
       const { remove, resume, add } = plan({
@@ -107,7 +108,7 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
   async function look(): Promise<WarmPod[]> {
     const rows = await findWarmPods(db)
     for (const { name, uid } of rows) if (uid && holder.holds(name)) slots.prepare(name, { name, uid })
-    if (!holder.isNewest() || (rows.length === 0 && settings.pools.size === 0)) return rows
+    if ((rows.length === 0 && settings.pools.size === 0) || !(await holder.isNewest())) return rows
     const decided = await decide()
     if (decided && decided.remove.length > 0) worker.reach('pool: the row is gone, its pod lives')
     for (const { name } of decided?.remove ?? []) begin(name, () => driver.delete({ name }))

@@ -12,8 +12,11 @@ export interface Holder {
    * @param id a sandbox's, or the name of a warm pod
    */
   holds(id: string): boolean
-  /** Whether no worker that reaches the cluster started later: of two with different settings it is the one to go by. */
-  isNewest(): boolean
+  /**
+   * Whether no worker that reaches the cluster started later: of two with different settings it is the one
+   * to go by. As of now, not of a second ago; nobody is while Redis cannot tell.
+   */
+  isNewest(): Promise<boolean>
 }
 
 /** Follows who is there until the signal aborts. */
@@ -32,7 +35,10 @@ export function followWorkers(
   void look()
   return {
     holds: (held) => inOrderFor(held, workers)[0]?.id === id,
-    isNewest: () => !workers.some((other) => other.id > id && other.driverProblem === null),
+    async isNewest() {
+      const reached = (await listWorkers(redis)).filter((worker) => worker.driverProblem === null)
+      return reached.every((worker) => worker.id <= id) && reached.some((worker) => worker.id === id)
+    },
   }
 }
 
