@@ -64,7 +64,9 @@ export function openKubernetesDriver(options: {
       for (const process of affected) process.abandon('the pod runs no more')
     }, LAST_WORDS_MS).unref()
   })
-  const cluster: Cluster = { api, namespace, installationId, sandbox: settings.sandbox, watch, log, exec }
+  const { sandbox } = settings
+  const tried = new Set<string>()
+  const cluster: Cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried }
 
   return {
     kind: 'kubernetes',

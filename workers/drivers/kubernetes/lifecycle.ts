@@ -26,6 +26,8 @@ export interface Cluster {
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
+  /** Names of pods that are tried until they answer. */
+  tried: Set<string>
 }
 
 /** Milliseconds. The kubelet of a lost node never confirms a deletion: then it is forced. */
@@ -34,11 +36,12 @@ const DELETE_MS = 30_000
 /** Between two looks at a pod that the watch has no news of. */
 const LOOK_MS = 1_000
 /**
- * Between two tries to reach a new pod, growing from the first to the last. The head start is
- * the kubelet's: it looks whether a pod's volumes are mounted at once, which they never are, and
- * then 300 ms later. Until then a try cannot succeed, and measurably slows the node down.
+ * Between two tries to reach a new pod, growing from the first to the last, and longer for each pod that is
+ * tried at the time: they share the node. The head start is the kubelet's: it looks whether a pod's volumes
+ * are mounted at once, which they never are, and then 300 ms later; then two containers have to
+ * start. Before that a try cannot succeed, and measurably slows the node down.
  */
-const RETRY_MS = { headStart: 350, first: 10, growth: 1.15, last: 100 }
+const RETRY_MS = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
 /** How long a trial command may take, before it counts as unanswered. */
 const ANSWER_MS = 5_000
 
@@ -94,7 +97,7 @@ export async function awaitReady(
   signal: AbortSignal,
   trial?: () => Promise<unknown>,
 ): Promise<void> {
-  const { watch } = cluster
+  const { watch, tried } = cluster
   const answers = trial ? () => works(trial, signal) : () => runsNothing(cluster, pod, signal)
   let lookAt = Date.now() + LOOK_MS
   let retry = RETRY_MS.first
@@ -115,9 +118,10 @@ export async function awaitReady(
         const headStart = seen.status?.phase === 'Pending' ? RETRY_MS.headStart : 0
         if (seen.spec?.nodeName) tryAt ??= Date.now() + headStart
         if (tryAt !== undefined && Date.now() >= tryAt) {
+          tried.add(pod.name)
           if (await answers()) return
           retry = Math.min(retry * RETRY_MS.growth, RETRY_MS.last)
-          await sleep(retry, undefined, { signal })
+          await sleep(Math.min(retry * tried.size, RETRY_MS.most), undefined, { signal })
           continue
         }
       }
@@ -128,6 +132,8 @@ export async function awaitReady(
     // Out of time, and not called off: what the cluster was waiting for is the reason.
     if (signal.reason?.name !== 'TimeoutError') throw signal.reason
     throw new PodRefused((seen && whyPending(seen)) ?? 'The pod was not ready in time.')
+  } finally {
+    tried.delete(pod.name)
   }
 }
 
