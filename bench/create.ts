@@ -1,5 +1,6 @@
 /** Creates one at a time: from the warm pool, cold, and what a user would do instead, by turns. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Created, createOne } from './create-one.ts'
 import { percentile } from './figures.ts'
 import { makeNamespace } from './namespace.ts'
 import { kubeconfig, type Part, timed } from './part.ts'
@@ -28,9 +29,9 @@ export const create: Part = {
     let misses = 0
     await sleep(10_000)
     for (let round = -warmUp; round < rounds; round++) {
-      const fromPool = await createOne(warm)
+      const fromPool = await createAndDestroy(warm)
       await sleep(pauseMs)
-      const withoutPool = await createOne(cold)
+      const withoutPool = await createAndDestroy(cold)
       await sleep(pauseMs)
       const plainMs = await timed(() => plain.start(`plain-${round + warmUp}`))
       await plain.remove(`plain-${round + warmUp}`)
@@ -71,11 +72,8 @@ export const create: Part = {
 }
 
 /** And destroys it again, which is not measured. */
-async function createOne(stack: Stack): Promise<{ ms: number; isClaimed: boolean }> {
-  let sandbox: Record<string, unknown> = {}
-  const ms = await timed(async () => {
-    sandbox = await stack.request('POST', '/v1/sandboxes', {})
-  })
-  await stack.request('DELETE', `/v1/sandboxes/${sandbox.id}`)
-  return { ms, isClaimed: (sandbox.timings as Record<string, unknown>).pod === 'claimed' }
+async function createAndDestroy(stack: Stack): Promise<Created> {
+  const created = await createOne(stack)
+  await stack.request('DELETE', `/v1/sandboxes/${created.id}`)
+  return created
 }

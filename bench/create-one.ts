@@ -1,0 +1,20 @@
+/** One create over HTTP, timed. */
+import { timed } from './part.ts'
+import type { Stack } from './stack.ts'
+
+export interface Created {
+  id: string
+  /** Until a command can run. */
+  ms: number
+  /** Whether it found a warm pod. */
+  isClaimed: boolean
+}
+
+export async function createOne({ request }: Stack): Promise<Created> {
+  let sandbox: Record<string, unknown> = {}
+  const ms = await timed(async () => {
+    sandbox = await request('POST', '/v1/sandboxes', {})
+  })
+  const { pod } = sandbox.timings as Record<string, unknown>
+  return { id: String(sandbox.id), ms, isClaimed: pod === 'claimed' }
+}
