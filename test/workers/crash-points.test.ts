@@ -30,11 +30,7 @@ describeOnBothDrivers('a worker is killed', (driverName) => {
     await world[Symbol.asyncDispose]()
   }, 120_000)
 
-  // What a death leaves of a pool is rows, alike for both drivers; whether a pod stays is seen on both.
-  const points = crashPoints.filter(
-    (point) => driverName === 'local' || !point.startsWith('pool:') || point.endsWith('its pod lives'),
-  )
-  test.each(points)(
+  test.each(crashPoints)(
     'at "%s", and Redis is flushed: rows and pods agree again',
     async (point) => {
       const alice = await world.account()

@@ -108,7 +108,12 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
   async function look(): Promise<WarmPod[]> {
     const rows = await findWarmPods(db)
     for (const { name, uid } of rows) if (uid && holder.holds(name)) slots.prepare(name, { name, uid })
-    if ((rows.length === 0 && settings.pools.size === 0) || !(await holder.isNewest())) return rows
+    if (rows.length === 0 && settings.pools.size === 0) return rows
+    if (!(await holder.isNewest())) {
+      // What it told while it was is another's to tell.
+      worker.metrics.poolPods.reset()
+      return rows
+    }
     const decided = await decide()
     if (decided && decided.remove.length > 0) worker.reach('pool: the row is gone, its pod lives')
     for (const { name } of decided?.remove ?? []) begin(name, () => driver.delete({ name }))

@@ -36,7 +36,8 @@ export function followWorkers(
   return {
     holds: (held) => inOrderFor(held, workers)[0]?.id === id,
     async isNewest() {
-      const reached = (await listWorkers(redis)).filter((worker) => worker.driverProblem === null)
+      const known = await listWorkers(redis).catch(() => [])
+      const reached = known.filter((worker) => worker.driverProblem === null)
       return reached.every((worker) => worker.id <= id) && reached.some((worker) => worker.id === id)
     },
   }

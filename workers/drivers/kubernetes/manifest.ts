@@ -91,8 +91,11 @@ export function buildPod(
   }
 }
 
-/** A deadline as Kubernetes takes it. */
-export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds))
+/**
+ * A deadline as Kubernetes takes it: whole seconds, counted from the start as the status tells it, in whole
+ * seconds too, so from up to one before the real start. With one more it never comes early.
+ */
+export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 
 /**
  * The cluster's own resolver has a private address, which the network policy denies: pods ask

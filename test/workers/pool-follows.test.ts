@@ -1,0 +1,174 @@
+/** What the warm pool goes by: demand, clients who wait for pods of their own, and who holds a pod. */
+import { Queue } from 'bullmq'
+import { expect, test } from 'vitest'
+import { inOrderFor, listWorkers } from '../../shared/directory.ts'
+import { queueName, queuePrefix } from '../../shared/jobs.ts'
+import { findSandbox } from '../../shared/sandboxes.ts'
+import { demandLimits } from '../../workers/pool/demand.ts'
+import { poolLimits } from '../../workers/pool/plan.ts'
+import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
+import { readClock } from '../../workers/sandbox-rows.ts'
+import type { Account } from '../world/account.ts'
+import { setClock } from '../world/clock.ts'
+import { hasCluster } from '../world/cluster.ts'
+import { type Process, startWorld, type World } from '../world/index.ts'
+
+/** For what the workers do in the background, cold pods of Kubernetes included. */
+const soonMs = 60_000
+/** They wait more than they work, so they wait beside each other. */
+const aside = { concurrent: true, timeout: 120_000 }
+
+test(
+  'a pool grows with the busiest rush to its high mark, and shrinks 15 minutes after it',
+  aside,
+  async () => {
+    await using world = await startWorld({
+      env: {
+        SANDBOX_IMAGE: 'free',
+        SANDBOX_IMAGES: 'free,capped',
+        WARM_POOLS: 'free=1..9,capped=1..2',
+        QUOTA_CONCURRENT_SANDBOXES: '10',
+      },
+    })
+    const alice = await world.account()
+    const low = { free: 1, capped: 1 }
+    await awaitPods(world, low)
+    await awaitWanted(world, low)
+
+    // The clock stands meanwhile: a rush is of one moment, however busy this machine is.
+    const rush = Date.now() + 60_000
+    await setClock(world.db, new Date(rush - demandLimits.rushMs))
+    await create(alice, 'free')
+    await setClock(world.db, new Date(rush))
+    await Promise.all(['free', 'free', 'free', 'capped', 'capped'].map((image) => create(alice, image)))
+    const grown = { free: Math.ceil(3 * demandLimits.margin), capped: 2 }
+    await awaitPods(world, grown)
+    await awaitWanted(world, grown)
+
+    // Longer ahead than the pool takes to look at the demand again, so that shrinking too early would show.
+    await setClock(world.db, new Date(rush + demandLimits.memoryMs - 6_000), { running: true })
+    await world.startWorker()
+    await awaitPods(world, low)
+    expect((await readClock(world.db)).getTime()).toBeGreaterThan(rush + demandLimits.memoryMs)
+    // Of two workers the one that decides tells it alone.
+    await awaitWanted(world, low)
+  },
+)
+
+test(
+  'the refill waits for a cold create, after 10 s it goes on beside it, one pod at a time',
+  aside,
+  async () => {
+    const size = 2
+    await using world = await startWorld({
+      env: {
+        SANDBOX_IMAGE: 'pooled',
+        SANDBOX_IMAGES: 'pooled,cold',
+        WARM_POOL_SIZE: String(size),
+        QUOTA_CONCURRENT_SANDBOXES: '10',
+        // It would start what the queue does not.
+        SWEEP_SECONDS: '3600',
+      },
+    })
+    const alice = await world.account()
+    await awaitPods(world, { pooled: size })
+    const queue = new Queue(queueName, { connection: world.redis, prefix: queuePrefix })
+    // The create's job is not taken, as if every worker had its hands full.
+    await queue.pause()
+    const { body: waiting } = await alice.call('createSandbox', {
+      body: { image: 'cold' },
+      headers: { prefer: 'respond-async' },
+    })
+    const claimed = [await create(alice, 'pooled'), await create(alice, 'pooled')]
+    expect(claimed.map(({ timings }) => timings.pod)).toEqual(['claimed', 'claimed'])
+
+    const [first, second] = await awaitPods(world, { pooled: size })
+    const rowOfWaiting = async () => (await findSandbox(world.db, waiting.id))!
+    const { ready_at, created_at } = await rowOfWaiting()
+    expect(ready_at).toBeNull()
+    expect(first!.born_at.getTime() - created_at.getTime()).toBeGreaterThanOrEqual(poolLimits.yieldMs)
+    expect(second!.born_at.getTime()).toBeGreaterThanOrEqual(first!.ready_at!.getTime())
+
+    await queue.resume()
+    await queue.close()
+    await world.eventually(async () => (await rowOfWaiting()).ready_at, soonMs)
+  },
+)
+
+const onCluster = { ...aside, skip: !hasCluster }
+
+test(
+  'the first command of a sandbox that claimed finds a slot, at the one of three workers that holds it',
+  onCluster,
+  async () => {
+    const size = 6
+    /** Every worker looks once a second which workers there are, and once a second which pods. */
+    const settledMs = 3_000
+    await using world = await startWorld({
+      driver: 'kubernetes',
+      workers: 3,
+      env: { WARM_POOL_SIZE: String(size), QUOTA_CONCURRENT_SANDBOXES: '10' },
+    })
+    const alice = await world.account()
+    const { image } = world.settings.sandbox
+    await world.eventually(async () => {
+      const rows = await awaitPods(world, { [image]: size })
+      const settled = (await readClock(world.db)).getTime() - settledMs
+      return rows.every((row) => row.ready_at!.getTime() < settled)
+    }, soonMs)
+    const ids = await Promise.all(
+      Array.from({ length: size }, async () => {
+        const { id, timings } = await create(alice, image)
+        expect(timings.pod).toBe('claimed')
+        const { body } = await alice.call('execCommand', { params: { id }, body: { command: ['true'] } })
+        expect(body).toMatchObject({ status: 'exited', exit_code: 0 })
+        return id
+      }),
+    )
+    const found = (workers: Process[]) => sumUp(workers, 'sandlot_slots_total', 'outcome')
+    expect(await found(world.workers)).toEqual({ warm: size })
+    const entries = await listWorkers(world.redis)
+    for (const worker of world.workers) {
+      const held = ids.filter((id) => inOrderFor(id, entries)[0]!.url === worker.internalUrl)
+      expect((await found([worker])).warm ?? 0).toBe(held.length)
+    }
+  },
+)
+
+const create = async (account: Account, image: string) =>
+  (await account.call('createSandbox', { body: { image } })).body
+
+/** The warm pods, oldest first, once there are so many of each image and all can be claimed. */
+const awaitPods = (world: World, sizes: Record<string, number>): Promise<WarmPod[]> =>
+  world.eventually(async () => {
+    const rows = await findWarmPods(world.db)
+    const isSo = (image: string) => rows.filter((row) => row.image === image).length === sizes[image]
+    const isRight = Object.keys(sizes).every(isSo) && rows.every((row) => row.ready_at && row.image in sizes)
+    return isRight ? rows : undefined
+  }, soonMs)
+
+/** Resolves when the metrics of all workers together say that pools of these sizes are wanted. */
+const awaitWanted = (world: World, sizes: Record<string, number>): Promise<true> =>
+  world.eventually(async () => {
+    expect(await sumUp(world.workers, 'sandlot_pool_pods', 'image', 'state="wanted"')).toEqual(sizes)
+    return true as const
+  }, soonMs)
+
+/** The sums of a metric over some processes, by the value of a label; of those samples that have another. */
+async function sumUp(
+  processes: Process[],
+  metric: string,
+  label: string,
+  having = '',
+): Promise<Record<string, number>> {
+  const sums: Record<string, number> = {}
+  for (const { internalUrl } of processes) {
+    const text = await (await fetch(`${internalUrl}/metrics`)).text()
+    for (const [line, value, count] of text.matchAll(
+      new RegExp(`^${metric}\\{.*${label}="([^"]*)".*\\} (\\d+)$`, 'gm'),
+    )) {
+      if (line.includes(having)) sums[value!] = (sums[value!] ?? 0) + Number(count)
+    }
+  }
+  return sums
+}
