@@ -117,6 +117,17 @@ describeOnBothDrivers('secrets', (driver) => {
     expect(cut.content).toMatch(/^x+$/)
   })
 
+  test('files/view of some lines blanks out what they hold of a value of several', async () => {
+    const { alice, params, run, set } = await newOwner()
+    await set('KEY', '-- begin --\nfirst half\nsecond half\n-- end --\n')
+    await run('{ echo before; printf %s "$KEY"; echo after; } > key')
+    const view = async (start_line: number, end_line: number) =>
+      (await alice.call('viewFile', { params, query: { path: 'key', start_line, end_line } })).body.content
+    expect(await view(1, 3)).toBe('before\n[secret KEY]\n[secret KEY]\n')
+    expect(await view(4, 6)).toBe('[secret KEY]\n[secret KEY]\nafter\n')
+    expect(await view(1, 6)).toBe('before\n[secret KEY]after\n')
+  })
+
   test('no value is found in Postgres, in Redis, in any log, nor in what Kubernetes stores', async () => {
     const canary = `canary-${randomBytes(12).toString('hex')}`
     const { alice, params, run, set } = await newOwner()

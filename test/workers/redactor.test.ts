@@ -40,6 +40,18 @@ test.each([
     'line 1\r\nline 2|line 1\nline 2',
     '[secret A]|[secret A]',
   ],
+  [
+    'a value that ends a line, and without that end',
+    { A: 'p4ssw0rd!\n' },
+    'p4ssw0rd!.p4ssw0rd!\n',
+    '[secret A].[secret A]',
+  ],
+  [
+    'a value of whole lines, without the last end',
+    { A: 'line 1\nline 2\n' },
+    'line 1\r\nline 2|line 1\nline 2.',
+    '[secret A]|[secret A].',
+  ],
   ['no word of the marker', { A: '[secret ', B: 'secret A]' }, '[secret A]', '[secret A][secret B]'],
 ])('replaces %s', (_, secrets, text, expected) => {
   const defined = secrets as Record<string, string>

@@ -40,8 +40,9 @@ export const viewFile: Call<'viewFile'> = async (args, worker, signal) => {
   const truncated = all.length > limits.viewBytes
   const within = truncated ? all.subarray(0, limits.viewBytes) : all
   const sandbox = { id: args.sandboxId, account_id: args.accountId }
+  const byLine = from > 1 || count !== 'all'
   const shown =
-    args.reveal === 'true' ? within : await redactBytes(worker, sandbox, within, { cut: truncated })
+    args.reveal === 'true' ? within : await redactBytes(worker, sandbox, within, { cut: truncated, byLine })
   const text = asText(truncated ? wholeCharacters(shown, 'end') : shown)
   return {
     ...located,

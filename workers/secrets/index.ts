@@ -45,14 +45,18 @@ export async function secretsFor(
   return secrets
 }
 
-/** Bytes of a sandbox with every secret of it blanked out; those that begin one at a cut are left out. */
+/**
+ * Bytes of a sandbox with every secret of it blanked out.
+ * @param cut more would follow: bytes that begin a secret there are left out
+ * @param byLine the bytes are some lines of more, which may begin or end within a secret
+ */
 export async function redactBytes(
   worker: Pick<WorkerContext, 'db' | 'sealer' | 'log'>,
   sandbox: Pick<SandboxRow, 'id' | 'account_id'>,
   bytes: Buffer,
-  { cut = false } = {},
+  { cut = false, byLine = false } = {},
 ): Promise<Buffer> {
-  const redactor = makeRedactor(await secretsFor(worker, sandbox))
+  const redactor = makeRedactor(await secretsFor(worker, sandbox), { byLine })
   const shown = redactor.push(bytes)
   return cut ? shown : Buffer.concat([shown, redactor.flush()])
 }

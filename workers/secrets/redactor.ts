@@ -24,9 +24,10 @@ interface Occurrence {
  * hold each other: every byte that belongs to one is covered. The result does not depend on where the
  * chunks are cut. One redactor is for one stream.
  * @param secrets by name
+ * @param byLine also for the lines of a value, of what is itself only some lines
  */
-export function makeRedactor(secrets: Readonly<Record<string, string>>): Redactor {
-  const sought = seek(secrets)
+export function makeRedactor(secrets: Readonly<Record<string, string>>, { byLine = false } = {}): Redactor {
+  const sought = byLine ? seek(secrets, linesOf) : seekOnce(secrets)
   if (!sought) return { push: (chunk) => chunk, flush: () => nothing, held: 0 }
   const { automaton, names, lengths } = sought
   const { step, leap, isFutile, ends, open } = automaton
@@ -119,21 +120,32 @@ interface Sought {
 /** The streams of one command share it. */
 const known = new WeakMap<object, Sought | undefined>()
 
-function seek(secrets: Readonly<Record<string, string>>): Sought | undefined {
-  if (known.has(secrets)) return known.get(secrets)
-  const values = Object.entries(secrets).flatMap(([name, text]) =>
-    // A terminal turns the ends of lines into CR LF.
-    [...new Set([text, text.replace(/\r?\n/g, '\r\n')])].map((text) => ({ name, bytes: Buffer.from(text) })),
-  )
-  const long = values.filter(({ bytes }) => bytes.length >= leastBytes)
-  const sought =
-    long.length === 0
-      ? undefined
-      : {
-          automaton: buildAutomaton(long.map(({ bytes }) => bytes)),
-          names: long.map(({ name }) => name),
-          lengths: long.map(({ bytes }) => bytes.length),
-        }
-  known.set(secrets, sought)
-  return sought
+function seekOnce(secrets: Readonly<Record<string, string>>): Sought | undefined {
+  if (!known.has(secrets)) known.set(secrets, seek(secrets, wholeOf))
+  return known.get(secrets)
 }
+
+function seek(
+  secrets: Readonly<Record<string, string>>,
+  shapesOf: (text: string) => string[],
+): Sought | undefined {
+  const values = Object.entries(secrets)
+    .flatMap(([name, text]) =>
+      [...new Set(shapesOf(text))].map((text) => ({ name, bytes: Buffer.from(text) })),
+    )
+    .filter(({ bytes }) => bytes.length >= leastBytes)
+  if (values.length === 0) return undefined
+  return {
+    automaton: buildAutomaton(values.map(({ bytes }) => bytes)),
+    names: values.map(({ name }) => name),
+    lengths: values.map(({ bytes }) => bytes.length),
+  }
+}
+
+/** A shell's `$(…)` drops the ends of lines at the end; a terminal turns those within into CR LF. */
+function wholeOf(text: string): string[] {
+  const bare = text.replace(/[\r\n]+$/, '')
+  return [text, bare].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
+}
+
+const linesOf = (text: string): string[] => [...wholeOf(text), ...text.split(/\r?\n/)]
