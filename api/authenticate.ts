@@ -8,9 +8,16 @@ import { looksLikeToken } from './tokens.ts'
 export interface Caller {
   /** The account's. */
   id: string
+  /** The API key's, or the account's for a session token. */
+  credentialId: string
   /** What it may run: null for everything. A session token runs nothing. */
   allowlist: readonly string[] | null
   overrides: Overrides
+  /**
+   * The same as of now, for a request that takes its time until it does something.
+   * @throws {Problem} when it would be refused by now
+   */
+  again(): Promise<Caller>
 }
 
 /**
@@ -42,34 +49,36 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   return credential
 }
 
-async function callerOfKey({ apiKeys }: App, credential: string): Promise<Caller> {
+async function callerOfKey(app: App, credential: string): Promise<Caller> {
   if (looksLikeToken(credential)) {
     throw new Problem(
       'wrong_credential_type',
       'This route needs an API key; a session token opens /v1/api-keys alone.',
     )
   }
-  const key = await apiKeys.find(credential)
+  const key = await app.apiKeys.find(credential)
   if (!key) throw new Problem('invalid_credentials', 'The API key is not valid: unknown, revoked or expired.')
   if (key.suspended) throw suspended()
-  return { id: key.accountId, allowlist: key.allowlist, overrides: key.overrides }
+  const { accountId, allowlist, overrides } = key
+  const again = () => callerOfKey(app, credential)
+  return { id: accountId, credentialId: key.id, allowlist, overrides, again }
 }
 
-async function callerOfToken({ tokens, context }: App, credential: string): Promise<Caller> {
+async function callerOfToken(app: App, credential: string): Promise<Caller> {
   if (looksLikeApiKey(credential)) {
     throw new Problem(
       'wrong_credential_type',
       'This route needs the session token of a login; an API key cannot manage API keys.',
     )
   }
-  const id = tokens.verify(credential)
-  const [account] = await context.db.query<{ suspended: boolean }>(
+  const id = app.tokens.verify(credential)
+  const [account] = await app.context.db.query<{ suspended: boolean }>(
     'select suspended_at is not null as suspended from account where id = ?',
     [id],
   )
   if (!account) throw new Problem('invalid_credentials', 'The account of this session token is gone.')
   if (account.suspended) throw suspended()
-  return { id, allowlist: [], overrides: {} }
+  return { id, credentialId: id, allowlist: [], overrides: {}, again: () => callerOfToken(app, credential) }
 }
 
 export const suspended = () =>

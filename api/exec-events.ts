@@ -19,8 +19,12 @@ const noBytes: Buffer = Buffer.alloc(0)
 const endOfEvent = Buffer.from('\n\n')
 
 /** Waits for the client like any other Readable: one that does not read stops the worker. */
-export const passEvents = (source: IncomingMessage, passing: Passing): Readable =>
-  Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
+export function passEvents(source: IncomingMessage, passing: Passing): Readable {
+  const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
+  // What nobody begins to read, as after HEAD, never comes to the end of relay: the worker would wait for ever.
+  events.once('close', () => source.destroy())
+  return events
+}
 
 async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
   let held = noBytes

@@ -121,9 +121,9 @@ function describeProblems(endpoint: Endpoint, content: Json): Json {
 
 /** The endpoint's own codes, and those that come from what every such endpoint goes through. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
-  const { credential, bucket, body, rawReply, params, query, headers } = endpoint
-  const codes: ErrorCode[] = [...endpoint.errors, 'internal_error', 'unavailable']
-  if (query || headers || body || rawReply === 'websocket') codes.push('invalid_request')
+  const { credential, bucket, body, params } = endpoint
+  // Every route refuses a query that it does not know.
+  const codes: ErrorCode[] = [...endpoint.errors, 'invalid_request', 'internal_error', 'unavailable']
   if (body) codes.push('body_too_large', 'unsupported_media_type')
   if (params) codes.push('not_found')
   if (bucket) codes.push('rate_limited')

@@ -5,9 +5,11 @@ import { invalid } from './validate.ts'
 export function pageOf<T extends { id: string }>(items: T[], limit: number) {
   const data = items.slice(0, limit)
   const last = data.at(-1)
-  const next_cursor = last && items.length > limit ? Buffer.from(last.id).toString('base64url') : null
-  return { data, next_cursor }
+  return { data, next_cursor: last && items.length > limit ? cursorBehind(last) : null }
 }
+
+/** Where the page begins that follows one which ends with this. */
+export const cursorBehind = ({ id }: { id: string }): string => Buffer.from(id).toString('base64url')
 
 /**
  * @returns the id that the page before ended with, null for the first page

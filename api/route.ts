@@ -13,6 +13,7 @@ import type { Logger } from '../shared/log.ts'
 import { Problem } from '../shared/problem.ts'
 import type { App } from './app.ts'
 import { authenticate, type Caller } from './authenticate.ts'
+import { cutOffOnceRefused } from './cut-off.ts'
 import type { RequestState } from './errors.ts'
 import type { Upgrade } from './tunnel.ts'
 import { validate } from './validate.ts'
@@ -96,13 +97,17 @@ export function route<E extends Endpoint>(
     endpoint,
     async serve(app, koa) {
       const state = koa.state as RequestState
-      const account = await identify(app, endpoint, koa)
-      await takeToken(app, endpoint, koa, account)
+      const caller = await identify(app, endpoint, koa)
+      await takeToken(app, endpoint, koa, caller)
+      const body = endpoint.body && (await readBody(koa))
+      // A body may come as slowly as it likes: nothing is done with it for a key that was revoked meanwhile.
+      const account = endpoint.body ? await caller?.again() : caller
+      if (account) cutOffOnceRefused(app, account, koa.res)
       const given = await validate(endpoint, {
         params: koa.params,
         query: koa.query,
         headers: koa.headers,
-        body: endpoint.body && (await readBody(koa)),
+        body,
       })
       nameSandbox(state, given.params)
       const { requestId, log, signal } = state

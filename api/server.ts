@@ -15,6 +15,8 @@ import { serveUpgrades, shouldUpgradeCallback } from './tunnel.ts'
 const keepAliveMs = 75_000
 /** For the whole of a body that comes as it is made, such as a command's stdin: longer than a sandbox lives. */
 const uploadMs = 25 * 60 * 60 * 1000
+/** A path and two patterns as long as the contract lets them be, every character percent-encoded. */
+const headerBytes = 128 * 1024
 /** How long requests that run may go on once the process is told to end. */
 const finishMs = 15_000
 /** How long a start waits for Redis; one that is away must not keep it. */
@@ -34,7 +36,10 @@ export interface Api {
 export function openApi(context: Context): Api {
   const app = openApp(context)
   const serve = makeKoa(app).callback()
-  const server = createServer({ shouldUpgradeCallback, requestTimeout: uploadMs }, serve)
+  const server = createServer(
+    { shouldUpgradeCallback, requestTimeout: uploadMs, maxHeaderSize: headerBytes },
+    serve,
+  )
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, serve)
   const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })

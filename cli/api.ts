@@ -104,7 +104,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
     throw new CliError('unexpected_answer', `${outgoing.url.origin} answered ${status}.`)
   },
 
-  /** Where a route is, what it wants to hear and how to read a refusal, for a WebSocket. */
+  /** Where a route is, what it wants to hear, how to read a refusal and whom to tell, for a WebSocket. */
   async addressOf<Name extends RouteName>(name: Name, request: Request<Name>) {
     const route: Route = routes[name]
     const given: Given = request
@@ -115,7 +115,10 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
       await headersFor(route, given, settings),
     )
     const refuse = (answer: Answer) => void readAnswer(answer, route, given, url)
-    return { url, headers, refuse }
+    /** Traces the handshake that `open` makes. */
+    const traced = <T extends Head>(open: () => Promise<T>) =>
+      tracing(open, headOf, trace)({ url, method: route.method })
+    return { url, headers, refuse, traced }
   },
 })
 
@@ -188,11 +191,11 @@ export const headOf = ({ status, statusCode, headers }: Head) => ({
 })
 
 /** `send`, with its time told. */
-function tracing<T>(
-  send: (outgoing: Exchange) => Promise<T>,
+function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
+  send: (outgoing: Outgoing) => Promise<T>,
   describe: (answer: T) => ReturnType<typeof headOf>,
   trace: Trace | undefined,
-): (outgoing: Exchange) => Promise<T> {
+): (outgoing: Outgoing) => Promise<T> {
   if (trace === undefined) return send
   return async (outgoing) => {
     const { method, url } = outgoing

@@ -1,5 +1,6 @@
 /** Cuts what a route answers to what a model can take, and says so. Never in silence. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
+import { cursorBehind } from '../page.ts'
 
 export interface Fitted {
   result: Record<string, unknown>
@@ -16,6 +17,7 @@ const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 export function cutToSize(reply: object): Fitted {
   const fitted: Fitted = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted
+  if ('next_cursor' in result) cutPage(result, result.data as { id: string }[], notes)
   if (!('truncated' in result)) return fitted
   for (const [name, value] of Object.entries(result)) {
     if (streams.includes(name)) cutMiddle(result, name, value as string, notes)
@@ -53,13 +55,27 @@ function cutContent(result: Fitted['result'], text: string, notes: string[]): vo
   )
 }
 
-function cutList(result: Fitted['result'], name: string, list: unknown[], notes: string[]): void {
+/** The page becomes shorter, and the next one begins where it ends. */
+function cutPage(result: Fitted['result'], data: { id: string }[], notes: string[]): void {
+  const end = Math.max(1, howManyFit(data))
+  if (end >= data.length) return
+  result.data = data.slice(0, end)
+  result.next_cursor = cursorBehind(data[end - 1]!)
+  notes.push(`data holds ${end} of ${data.length}: next_cursor, as cursor, leads to the rest.`)
+}
+
+function howManyFit(list: unknown[]): number {
   let left: number = toolLimits.listCharacters
   const end = list.findIndex((one) => {
     left -= JSON.stringify(one).length + 1
     return left < 0
   })
-  if (end < 0) return
+  return end < 0 ? list.length : end
+}
+
+function cutList(result: Fitted['result'], name: string, list: unknown[], notes: string[]): void {
+  const end = howManyFit(list)
+  if (end === list.length) return
   result[name] = list.slice(0, end)
   if (name === 'paths' && result.paths_base64) {
     const kept = Object.entries(result.paths_base64).filter(([index]) => Number(index) < end)

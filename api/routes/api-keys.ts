@@ -1,3 +1,4 @@
+import { tellChange } from '../../shared/changes.ts'
 import {
   type ApiKey,
   createApiKey,
@@ -22,7 +23,7 @@ type KeyRow = {
   last_used_at: string | null
 }
 
-export const apiKeys = ({ context: { db } }: App) => [
+export const apiKeys = ({ context: { db, redis } }: App) => [
   route(createApiKey, async ({ account, body: { name, expires_at } }): Promise<NewApiKey> => {
     const { raw, hash, lastFour } = makeApiKey()
     const expires = expires_at === undefined ? null : new Date(expires_at)
@@ -57,6 +58,8 @@ export const apiKeys = ({ context: { db } }: App) => [
       [key_id, account.id],
     )
     if (revoked.length === 0) throw new Problem('not_found', 'There is no such API key.')
+    // A hint to whoever serves something long under it, who looks by himself later.
+    void tellChange(redis, key_id).catch(() => {})
     return undefined
   }),
 ]

@@ -26,7 +26,8 @@ export const exec = (app: App) => [
   route(execCommand, async ({ account, params, body, headers, requestId, signal }) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await running(app, { ...sandbox, signal })
-    await mustBeAllowed(app, account, body.command)
+    // It may have waited for its sandbox, and the list be another by now.
+    await mustBeAllowed(app, await account.again(), body.command)
     const key = headers['idempotency-key']
     const start = { ...sandbox, requestId, request: body, key, leftMs, signal }
     const isBackground = body.background || body.tty

@@ -1,6 +1,14 @@
-import { getOpenApi } from '../../shared/contract/index.ts'
+import { Readable } from 'node:stream'
+import { getDocs, getOpenApi } from '../../shared/contract/index.ts'
 import type { App } from '../app.ts'
+import { docsPage } from '../docs.ts'
 import { describeApi } from '../openapi.ts'
-import { route } from '../route.ts'
+import { route, Streamed } from '../route.ts'
 
-export const openApi = (_app: App) => [route(getOpenApi, async () => describeApi())]
+export const openApi = (_app: App) => [
+  route(getOpenApi, async () => describeApi()),
+  route(getDocs, async () => {
+    const headers = { 'content-type': 'text/html; charset=utf-8' }
+    return new Streamed(Readable.from([docsPage()]), { status: 200, headers })
+  }),
+]

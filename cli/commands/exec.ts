@@ -26,6 +26,8 @@ interface Options {
   cwd?: string
   env?: string[]
   timeout?: string
+  grace?: string
+  reveal?: boolean
   /** undefined: when something is piped in */
   stdin?: boolean
   tty?: boolean
@@ -52,6 +54,8 @@ export const define: Define = (command, exitWith) => {
       '--timeout <duration>',
       'such as 500ms, 30s, 10m; by default as long as the session, 60s with --json',
     )
+    .option('--grace <duration>', 'how long it lives on when this client is lost; 10s, with --json 2s')
+    .option('--reveal', 'secrets in its output as they are, not as [secret NAME]')
     .option('-i, --stdin', 'send stdin; the default when something is piped in')
     .option('-n, --no-stdin', 'send none')
     .option('-t, --tty', 'with a terminal, for shells and editors: exec -it -- bash')
@@ -124,7 +128,9 @@ function mustBeTerminal(): void {
 function readRequest(args: string[], options: Options): ExecRequest {
   const env = readPairs(options.env, '--env')
   const timeout_ms = options.timeout === undefined ? undefined : readDuration(options.timeout, '--timeout')
-  return { command: readCommand(args, options.shell), ...defined({ cwd: options.cwd, env, timeout_ms }) }
+  const grace_ms = options.grace === undefined ? undefined : readDuration(options.grace, '--grace')
+  const { cwd, reveal } = options
+  return { command: readCommand(args, options.shell), ...defined({ cwd, env, timeout_ms, grace_ms, reveal }) }
 }
 
 function readCommand(args: string[], script: string | undefined): string | string[] {

@@ -4,6 +4,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Api, Reply } from '../api.ts'
 import type { Checks } from '../checks.ts'
 import { addHint, CliError, describeError } from '../errors.ts'
+import { createRemote } from '../exec/remote.ts'
 import { beforeLeaving } from '../leaving.ts'
 
 /** Should all else fail, it ends by itself soon. */
@@ -39,11 +40,7 @@ export async function checkSession({ check }: Checks, api: Api): Promise<void> {
 }
 
 async function runTrue(api: Api, id: string): Promise<string> {
-  const { status, exit_code } = await api.call('execCommand', {
-    params: { id },
-    body: { command: ['true'] },
-    timeoutMs: limits.execTimeoutMs + limits.startingWaitMs,
-  })
+  const { status, exit_code } = await createRemote(api, id).run({ command: ['true'] })
   if (exit_code === 0) return 'true ran'
   throw new CliError('failed', `true did not run as it should: ${status}, exit code ${exit_code}.`)
 }

@@ -1,4 +1,5 @@
 /** One connection of this terminal to a command's, over a WebSocket, until the command ends or it breaks. */
+import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { RawData, WebSocket } from 'ws'
 import { CliError } from '../errors.ts'
@@ -30,35 +31,37 @@ export async function useTerminal(socket: WebSocket, shown: Shown): Promise<Ende
 
 /** @throws {CliError} `network`, or what the service refuses with */
 export async function connect(remote: Remote, execId: string): Promise<WebSocket> {
-  const { url, headers, refuse } = await remote.attach(execId)
+  const { url, headers, refuse, traced } = await remote.attach(execId)
   const { WebSocket } = await import('ws')
-  const { Agent } = await import('node:http')
-  // To this machine never through a proxy, as for every request.
-  const agent = url.protocol === 'https:' ? {} : { agent: new Agent() }
-  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), {
-    headers,
-    perMessageDeflate: false,
-    ...agent,
-  })
-  await new Promise<void>((resolve, reject) => {
+  // As for every request: through a proxy as Node is told to, which ws does not do by itself, but never to
+  // this machine.
+  const agent =
+    url.protocol === 'https:'
+      ? (await import('node:https')).globalAgent
+      : new (await import('node:http')).Agent()
+  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), { headers, perMessageDeflate: false, agent })
+  const answer = await traced(() => answerTo(socket))
+  const { statusCode: status = 0 } = answer
+  if (status === 101) return socket
+  refuse({ status, headers: answer.headers, text: await text(answer) })
+  throw new CliError('unexpected_answer', `The service answered ${status}.`)
+}
+
+/** The head of the answer to the handshake: 101, and the socket is open; or a refusal. */
+const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    let taken: IncomingMessage
+    socket.on('upgrade', (response) => {
+      taken = response
+    })
     socket.on('open', () => {
       // The first output may come along with the answer, before anybody listens.
       socket.pause()
-      resolve()
+      resolve(taken)
     })
+    socket.on('unexpected-response', (_, response) => resolve(response))
     socket.on('error', (error) => reject(new CliError('network', `Attaching failed: ${error.message}.`)))
-    socket.on('unexpected-response', async (_, response) => {
-      try {
-        const { statusCode: status = 0, headers } = response
-        refuse({ status, headers, text: await text(response) })
-        throw new CliError('unexpected_answer', `The service answered ${status}.`)
-      } catch (error) {
-        reject(error)
-      }
-    })
   })
-  return socket
-}
 
 /** @returns what gives the terminal back as it was; called on every way out */
 function takeTerminal(socket: WebSocket): () => void {

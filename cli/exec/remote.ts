@@ -38,14 +38,12 @@ export function createRemote(api: Api, id: string) {
         body: { ...body, background: true },
         timeoutMs: startMs,
       }),
-    /** Starts one and follows it. */
-    stream: (body: ExecRequest): Promise<Opened> =>
-      api.open('execCommand', {
-        params: { id },
-        headers: { ...keyed(), accept: 'text/event-stream' },
-        body: { grace_ms: graceMs, ...body },
-        timeoutMs: startMs,
-      }),
+    /** @returns what starts one and follows it; called again, it follows the same one from its start */
+    streaming(body: ExecRequest): () => Promise<Opened> {
+      const headers = { ...keyed(), accept: 'text/event-stream' }
+      const request = { params: { id }, headers, body: { grace_ms: graceMs, ...body }, timeoutMs: startMs }
+      return () => api.open('execCommand', request)
+    },
     follow: (execId: string, lastEventId?: string): Promise<Opened> =>
       api.open('streamExec', {
         params: one(execId),

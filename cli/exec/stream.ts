@@ -26,6 +26,7 @@ const closedPipe = 128 + 13
 /** @throws {CliError} */
 export async function runStreaming({ remote, request, input, write, note }: Streaming): Promise<Ended> {
   let execId: string | undefined
+  const start = remote.streaming(request)
   const taking = takeSignals(() => execId, remote, note)
   const follower: Follower = {
     onStart(id) {
@@ -39,7 +40,10 @@ export async function runStreaming({ remote, request, input, write, note }: Stre
   }
   try {
     const first = await open()
-    return await follow(first, (lastEventId) => remote.follow(execId!, lastEventId), follower)
+    // A connection may break before it has told the id.
+    const reopen = (lastEventId?: string) =>
+      execId === undefined ? start() : remote.follow(execId, lastEventId)
+    return await follow(first, reopen, follower)
   } catch (error) {
     if (execId === undefined || !isGone(error)) throw error
     return await remote.get(execId)
@@ -49,7 +53,7 @@ export async function runStreaming({ remote, request, input, write, note }: Stre
   }
 
   async function open(): Promise<Opened> {
-    if (!input) return await remote.stream(request)
+    if (!input) return await start()
     const { id } = await remote.launch(request)
     follower.onStart(id)
     void sendInput(remote, id, input, note)

@@ -137,8 +137,8 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
         output.append(decoders[stream].decode(bytes, { stream: true }))
         shown.soon()
       },
-      onGap(bytes) {
-        output.append(`\n… ${bytes} bytes were not kept …\n`)
+      onGap({ stdout_bytes, stderr_bytes }) {
+        output.append(`\n… ${stdout_bytes + stderr_bytes} bytes are no longer kept …\n`)
         shown.soon()
       },
     })

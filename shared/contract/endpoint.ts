@@ -15,7 +15,7 @@ export interface Schemas {
   /** The body is bytes as they come, of any length, instead of JSON. */
   rawBody?: true
   /** The media type of a reply that is no JSON: bytes or events, streamed. */
-  rawReply?: 'application/octet-stream' | 'text/event-stream' | 'websocket'
+  rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
   /** A second success, such as 202 for a create that goes on in the background. */
   alsoStatus?: 202
   /** The codes that are this route's own; those that any route may answer are added elsewhere. */

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { Environment, Text } from './sandboxes.ts'
+import { bytesOf, Content, Environment, Text } from './sandboxes.ts'
 
 const Argument = Text.refine(
   (text) => Buffer.byteLength(text) <= limits.argumentBytes,
@@ -22,7 +22,7 @@ export const ExecRequest = z
       .meta({ description: 'A list is an argv and runs as it is; a string runs with /bin/sh -c' }),
     cwd: Path.optional().meta({ description: 'Relative to /workspace, or absolute' }),
     env: Environment.optional(),
-    stdin: z.string().optional().meta({ description: 'UTF-8 text' }),
+    stdin: Content.optional().meta({ description: 'UTF-8 text' }),
     timeout_ms: z.int().min(1).optional().meta({
       description:
         'At most what is left of the sandbox. Default 60000; for streams, background and interactive commands the life of the sandbox',
@@ -51,8 +51,6 @@ export const ExecRequest = z
     `the command and its environment must have at most ${limits.argumentsBytes} bytes together`,
   )
 export type ExecRequest = z.infer<typeof ExecRequest>
-
-const bytesOf = (texts: string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
 export const ExecResult = z
   .object({

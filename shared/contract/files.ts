@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { endpoint, Id, Time } from './endpoint.ts'
 import { insideErrors } from './exec.ts'
-import { Text } from './sandboxes.ts'
+import { Content, Text } from './sandboxes.ts'
 
 const ById = z.object({ id: Id })
 
@@ -82,7 +82,7 @@ export const createFile = endpoint('createFile', {
   body: z
     .strictObject({
       ...named,
-      content: z.string(),
+      content: Content,
       encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
       mode: Mode.optional(),
       overwrite: z.boolean().default(false),
@@ -102,8 +102,8 @@ export const editFile = endpoint('editFile', {
   body: z
     .strictObject({
       ...named,
-      old: z.string().min(1).meta({ description: 'Must be in the file exactly once, unless replace_all' }),
-      new: z.string(),
+      old: Content.min(1).meta({ description: 'Must be in the file exactly once, unless replace_all' }),
+      new: Content,
       replace_all: z.boolean().default(false),
       if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
     })

@@ -36,6 +36,12 @@ export const getOpenApi = endpoint('getOpenApi', {
   errors: [],
 })
 
+export const getDocs = endpoint('getDocs', {
+  summary: 'The same as a page to read',
+  rawReply: 'text/html',
+  errors: [],
+})
+
 export const endpoints = {
   signUp,
   logIn,
@@ -73,4 +79,5 @@ export const endpoints = {
   getUsage,
   callMcp,
   getOpenApi,
+  getDocs,
 } satisfies Record<RouteName, Endpoint>

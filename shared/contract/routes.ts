@@ -170,6 +170,7 @@ export const routes = {
   callMcp: { method: 'POST', path: '/v1/mcp', credential: 'key', status: 200 },
 
   getOpenApi: { method: 'GET', path: '/v1/openapi.json', credential: 'none', status: 200 },
+  getDocs: { method: 'GET', path: '/v1/docs', credential: 'none', status: 200 },
 } as const satisfies Record<string, Route>
 
 export type RouteName = keyof typeof routes

@@ -1,19 +1,34 @@
 import * as z from 'zod'
 import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+import { limits } from './limits.ts'
 
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
-/** A NUL cannot stand in an argv, an environment or a database; half a surrogate pair is no text. */
-export const Text = z
-  .string()
-  .refine((text) => !text.includes('\0'), 'must not contain NUL')
-  .refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
+/** Half a surrogate pair is no text: in UTF-8 it would become another character. */
+export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
-export const Environment = z.record(
-  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _'),
-  Text,
-)
+/** A NUL cannot stand in an argv, an environment or a database. */
+export const Text = Content.refine((text) => !text.includes('\0'), 'must not contain NUL')
+
+/** What texts take in an argv or an environment, each with the NUL behind it. */
+export const bytesOf = (texts: readonly string[]): number =>
+  texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
+
+export const Environment = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _'),
+    Text,
+  )
+  // No command could be started with more.
+  .refine(
+    (environment) => Object.entries(environment).every((pair) => bytesOf(pair) - 1 <= limits.argumentBytes),
+    `a variable must have at most ${limits.argumentBytes} bytes together with its name`,
+  )
+  .refine(
+    (environment) => bytesOf(Object.entries(environment).flat()) <= limits.argumentsBytes,
+    `must have at most ${limits.argumentsBytes} bytes together`,
+  )
 
 export const Sandbox = z
   .object({

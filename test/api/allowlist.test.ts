@@ -175,6 +175,18 @@ test('once a list was set, no API process obeys the one of before', async () => 
   expect(await Promise.all([run(0), run(1)])).toEqual(['unavailable', 'unavailable'])
 })
 
+test('a command that waited for its sandbox obeys the list that was set meanwhile', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const setReady = (ready: string) =>
+    world.db.query(`update sandbox set ready_at = ${ready} where id = ?`, [params.id])
+  await setReady('null')
+  const outcome = codeOf(alice.call('execCommand', { params, body: { command: ['id'] } }))
+  await alice.call('setAllowlist', { body: { commands: ['ls'] } })
+  await setReady('sandlot_now()')
+  expect(await outcome).toBe('command_not_allowed')
+})
+
 test('files are always allowed, and an unknown sandbox is still unknown', async () => {
   const alice = await accountWith([])
   const params = await sandboxOf(alice)

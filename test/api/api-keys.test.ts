@@ -1,5 +1,7 @@
 /** API keys: made, shown once, listed, revoked. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -68,6 +70,33 @@ test('a revoked key is dead within a second on every API process', async () => {
   await expect(alice.call('revokeApiKey', { params: { key_id: alice.keyId } })).rejects.toMatchObject({
     code: 'not_found',
   })
+})
+
+test('a key that is revoked while a request is being sent gets nothing done by it', async () => {
+  const alice = await world.account()
+  // Remembered, so that it is good for the head of the request in any case.
+  await alice.call('getAccount')
+  const body = JSON.stringify({ name: 'LATE', value: 'a value' })
+  const outgoing = request(`${world.url()}/v1/secrets`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${alice.key}`,
+      'content-type': 'application/json',
+      'content-length': body.length,
+      expect: '100-continue',
+    },
+  })
+  const status = new Promise<number | undefined>((resolve, reject) => {
+    outgoing.on('response', (response) => resolve(response.resume().statusCode)).on('error', reject)
+  })
+  outgoing.flushHeaders()
+  await once(outgoing, 'continue')
+  outgoing.write(body.slice(0, 9))
+  await alice.call('revokeApiKey', { params: { key_id: alice.keyId } })
+  await sleep(1_000)
+  outgoing.end(body.slice(9))
+  expect(await status).toBe(401)
+  expect(await world.db.query('select * from secret where account_id = ?', [alice.id])).toEqual([])
 })
 
 test('a suspended account is shut out within a second on every API process', async () => {

@@ -87,6 +87,13 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   }, 20_000)
 
+  test('stdin that comes with the request is typed', async () => {
+    const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
+    const result = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body
+    await world.eventually(async () => (await result()).status !== 'running', 10_000)
+    expect(await result()).toMatchObject({ exit_code: 0, stdout: expect.stringContaining('got-it') })
+  })
+
   test('without a terminal the streams are apart, and eof is told', async () => {
     const execId = await start({ command: 'cat; echo err >&2; exit 2', background: true })
     const line = await open(execId)
@@ -115,6 +122,17 @@ describeOnBothDrivers('attaching to a command', (driver) => {
         ),
       5_000,
     )
+  })
+
+  test('ends when the key is revoked, and the command goes on for who attaches with another', async () => {
+    const other = await alice.withNewKey()
+    const execId = await start({ command: ['cat'], tty: true })
+    const line = await open(execId, other)
+    await alice.call('revokeApiKey', { params: { key_id: other.keyId } })
+    expect(await line.end()).toEqual({ code: 1006, exit: undefined })
+    const again = await open(execId)
+    again.type('still here\n')
+    await again.shows('still here')
   })
 
   test('a request for another protocol on any other route is served as if it had not asked', async () => {

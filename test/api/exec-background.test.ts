@@ -135,10 +135,25 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   }, 30_000)
 
-  test('outlives its client, and has the life of the sandbox unless a time is named', async () => {
+  test('ends after the time that is named', async () => {
     const params = await start({ command: ['sleep', '60'], timeout_ms: 300 })
     expect(await ended(params)).toMatchObject({ status: 'timed_out', exit_code: null })
   })
+
+  test.skipIf(driver !== 'local')(
+    'has the life of its sandbox, and is killed when that expires',
+    async () => {
+      const { id } = (await alice.call('createSandbox', { body: { ttl_seconds: 2 } })).body
+      const start = async (body: Partial<ExecRequest>, headers = {}) => {
+        const command = ['sleep', '60']
+        return await alice.open('execCommand', { params: { id }, headers, body: { command, ...body } })
+      }
+      const stream = readEvents(await start({}, { accept: 'text/event-stream' }))
+      const longer = start({ timeout_ms: 600_000 })
+      expect((await stream.rest()).at(-1)!.data).toMatchObject({ status: 'killed', reason: 'expired' })
+      expect(await (await longer).json()).toMatchObject({ status: 'killed', reason: 'expired' })
+    },
+  )
 
   test('is in the list, newest first, as one line that the database cannot read', async () => {
     const bob = await world.account()

@@ -3,8 +3,11 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { routes } from '../../shared/contract/routes.ts'
+import { pathOf } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
 import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
+import { send } from '../world/http.ts'
 import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('the events of a command', (driver) => {
@@ -107,6 +110,24 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
+  test('to HEAD are a head alone, and the command waits for no reader of them', async () => {
+    const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
+    const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
+    const one = { ...params, exec_id: body.id }
+    const head = await send(`${world.url()}${pathOf(routes.streamExec, { params: one })}`, {
+      method: 'HEAD',
+      headers: { authorization: `Bearer ${alice.key}` },
+    })
+    expect([head.status, head.headers['content-type'], head.text]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+      '',
+    ])
+    await alice.call('writeExecStdin', { params: one, bytes: Buffer.from('go\n') })
+    const ended = async () => (await alice.call('getExec', { params: one })).body.status === 'exited'
+    await world.eventually(ended, 20_000)
+  })
+
   test('a client that does not come back takes the whole group with it', async () => {
     const events = await open({ command: 'sleep 881 & echo up; sleep 882' })
     await events.until('stdout')
@@ -119,6 +140,17 @@ describeOnBothDrivers('the events of a command', (driver) => {
       exit_code: null,
     })
   }, 20_000)
+
+  test('are cut off when their key is revoked, as if the client had left', async () => {
+    const other = await alice.withNewKey()
+    const headers = { accept: 'text/event-stream' }
+    const body = { command: 'echo up; sleep 883', grace_ms: 0 }
+    const events = readEvents(await other.open('execCommand', { params, headers, body }))
+    await events.until('stdout')
+    await alice.call('revokeApiKey', { params: { key_id: other.keyId } })
+    await expect(events.rest()).rejects.toThrow()
+    await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
+  })
 
   test('a grace that the client sets keeps it', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })

@@ -71,6 +71,15 @@ describeOnBothDrivers('exec', (driver) => {
     expect(stderr).toBe('')
   })
 
+  test('a variable as long as Linux takes arrives, a longer one is refused', async () => {
+    const most = limits.argumentBytes - 'A='.length
+    const sizeOf = (A: string) => sh('printf %s "$A" | wc -c', { env: { A } })
+    expect(Number((await sizeOf('x'.repeat(most))).stdout)).toBe(most)
+    await expect(sizeOf('x'.repeat(most + 1))).rejects.toMatchObject({
+      problem: { errors: [{ path: 'env' }] },
+    })
+  })
+
   test('stdin is the command’s, to its end', async () => {
     const text = 'ä'.repeat(500_000)
     const { stdout } = await exec({ command: ['wc', '-c'], stdin: text })

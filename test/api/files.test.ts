@@ -52,6 +52,15 @@ describeOnBothDrivers('files', (driver) => {
     expect((await sh('sha256sum <binary')).stdout).toBe(`${sha256(bytes)}  -\n`)
   })
 
+  test('half a surrogate pair is refused, rather than written as another character', async () => {
+    const half = '\ud800'
+    const refusal = (path: string) => ({ code: 'invalid_request', problem: { errors: [{ path }] } })
+    await expect(create({ path: 'half', content: half })).rejects.toMatchObject(refusal('content'))
+    const edit = { path: 'half', old: 'a', new: half }
+    await expect(alice.call('editFile', { params, body: edit })).rejects.toMatchObject(refusal('new'))
+    await expect(sh('cat', { stdin: half })).rejects.toMatchObject(refusal('stdin'))
+  })
+
   test('a large file is cut at a whole character, and its size and hash are those of all of it', async () => {
     const content = `x${'ä'.repeat(1_000_000)}`
     await create({ path: 'large', content })

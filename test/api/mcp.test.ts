@@ -3,6 +3,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toolLimits, tools } from '../../shared/contract/mcp.ts'
+import { newSandboxId } from '../../shared/ids.ts'
 import type { Account } from '../world/account.ts'
 import { send } from '../world/http.ts'
 import { startWorld, type World } from '../world/index.ts'
@@ -273,6 +274,31 @@ describe('long output', () => {
     expect(JSON.stringify(paths).length).toBeLessThanOrEqual(toolLimits.listCharacters + 2)
     expect(result.content[1]!.text).toContain(`${paths.length} of 2000`)
   })
+})
+
+test('a long list of sessions is cut at one of them, and its cursor leads to the rest', async () => {
+  const bob = await world.account()
+  const metadata = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`key${at}`, 'x'.repeat(512)]))
+  const ids = Array.from({ length: 9 }, () => newSandboxId())
+  for (const id of ids) {
+    await world.db.query(
+      `insert into sandbox (id, account_id, image, metadata, created_at, expires_at, destroyed_at,
+                            destroy_reason, reaped_at)
+       values (?, ?, 'any', ?::jsonb, now(), now() + interval '1 hour', now(), 'requested', now())`,
+      [id, bob.id, JSON.stringify(metadata)],
+    )
+  }
+  const client = await connect(bob)
+  const seen: string[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const result = await call(client, 'session_list', { limit: 8, ...(cursor && { cursor }) })
+    const page = result.structuredContent as { data: { id: string }[]; next_cursor: string | null }
+    expect(JSON.stringify(page).length).toBeLessThan(toolLimits.listCharacters + 100)
+    seen.push(...page.data.map(({ id }) => id))
+    cursor = page.next_cursor
+  }
+  expect(seen).toEqual(ids.toSorted().toReversed())
+  await client.close()
 })
 
 describe('a long command', () => {

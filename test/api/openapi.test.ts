@@ -49,6 +49,22 @@ test('it is OpenAPI 3.1 in which every reference leads somewhere', () => {
   expect(JSON.stringify(description)).not.toContain('$defs')
 })
 
+test('/v1/docs shows every route and every error to people, with links that lead somewhere', async () => {
+  const response = await fetch(`${world.url()}/v1/docs`)
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+  const page = await response.text()
+  for (const [path, methods] of Object.entries(describeApi().paths)) {
+    for (const method of Object.keys(methods)) expect(page).toContain(`${method.toUpperCase()} ${path}`)
+  }
+  for (const code of Object.keys(errors)) expect(page).toContain(`<code>${code}</code>`)
+  const ids = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
+  const links = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
+  expect(links.length).toBeGreaterThan(50)
+  expect(links.filter((id) => !ids.has(id))).toEqual([])
+  // Nothing of the page comes from elsewhere.
+  expect(page).not.toMatch(/<script|https?:/)
+})
+
 test.each(Object.values(endpoints))(
   '$name names its credential, its parameters and its answers',
   (endpoint) => {

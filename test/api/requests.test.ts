@@ -93,6 +93,15 @@ test('a body is refused by its announced length before it is sent, and by its re
   expect((await post(alice, Buffer.alloc(limits.bodyBytes, 0x20))).status).toBe(400)
 })
 
+test('the longest query that the contract allows is read, however it is encoded', async () => {
+  const { key } = await world.account()
+  const longest = 'é'.repeat(4096)
+  const query = new URLSearchParams({ pattern: longest, include: longest, path: longest.slice(2048) })
+  const path = `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/grep?${query}`
+  const { status, text } = await send(world.url() + path, { headers: { authorization: `Bearer ${key}` } })
+  expect([status, JSON.parse(text).code]).toEqual([404, 'not_found'])
+})
+
 test('a stranger is refused before the body is read', async () => {
   const head = { authorization: 'Bearer nobody', 'content-length': String(limits.bodyBytes) }
   expect(await sendHead(head)).toBe(401)

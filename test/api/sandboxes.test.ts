@@ -1,5 +1,6 @@
 /** Sandboxes through the API: create, get, list, destroy. */
 import { describe, expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/ids.ts'
 import type { Account } from '../world/account.ts'
 import { startWorld } from '../world/index.ts'
@@ -93,6 +94,20 @@ describe('create', () => {
       problem: { errors: [{ path, message: expect.any(String) }] },
     })
     expect((await alice.call('listSandboxes')).body.data).toEqual([])
+  })
+
+  test.each([
+    ['a variable', { A: 'x'.repeat(limits.argumentBytes - 1) }],
+    [
+      'variables together',
+      Object.fromEntries(Array.from('abcdefghijklmnop', (name) => [name, 'x'.repeat(130_000)])),
+    ],
+  ])('refuses %s with which no command could be started', async (_, env) => {
+    const alice = await world.account()
+    await expect(alice.call('createSandbox', { body: { env } })).rejects.toMatchObject({
+      code: 'invalid_request',
+      problem: { errors: [{ path: 'env', message: expect.stringContaining('bytes together') }] },
+    })
   })
 
   test('answers what became of a sandbox that was destroyed while it started', async () => {

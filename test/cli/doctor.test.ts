@@ -64,6 +64,9 @@ test('all is well, step by step and with times, and no session is left', async (
   expect(stdout).toContain(user.email)
   expect(stdout).not.toContain('sandlot_live_')
   expect(await activeOf(user)).toEqual([])
+  // Like every command of the client's, this one may be asked for again.
+  const [exec] = await world.db.query('select idempotency_key from exec')
+  expect(exec).toEqual({ idempotency_key: expect.stringMatching(/./) })
 })
 
 test('--json is one object; --no-create makes nothing', async () => {

@@ -87,6 +87,14 @@ test('a second Ctrl-C leaves, and ends the command', async () => {
   await world.eventually(async () => !(await isRunning('0.7[7]')), 5_000)
 }, 20_000)
 
+test('a client that was killed takes its command along, after the grace that it asked for', async () => {
+  const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
+    onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
+  })
+  expect(signal).toBe('SIGKILL')
+  await world.eventually(async () => !(await isRunning('77[5]')), 5_000)
+}, 20_000)
+
 test('a reader that closes our output ends the command, as a pipe would', async () => {
   const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
@@ -130,6 +138,13 @@ test('--background prints an id at once, and the command goes on', async () => {
   expect(code).toBe(0)
   expect(stdout).toMatch(/^exec_\w{26}\n$/)
   await world.eventually(async () => (await exec(['-n', 'test', '-e', 'made-later'])).code === 0, 10_000)
+})
+
+test('a secret is shown with --reveal alone', async () => {
+  await user.run(['secrets', 'create', 'WORD'], { input: 'p4ssw0rd!\n' })
+  expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
+  expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')
+  await user.run(['secrets', 'rm', 'WORD'])
 })
 
 test('-t without a terminal says what to do instead', async () => {

@@ -1,4 +1,5 @@
 /** `files` of the built client, beyond view and create, in a real sandbox. */
+import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -74,6 +75,9 @@ test('put and get move any bytes, from and to files, folders and pipes', async (
   expect(await files(['get', 'in/big', local('back')])).toMatchObject({ code: 0 })
   expect(readFileSync(local('back')).equals(bytes)).toBe(true)
   expect((await files(['get', 'in/big', '-'])).bytes.equals(bytes)).toBe(true)
+  const onStart = (child: ChildProcess) => child.stdout!.once('data', () => child.stdout!.destroy())
+  const head = await user.run(['files', 'get', 'in/big', '-'], { onStart })
+  expect(head).toMatchObject({ code: 0, stderr: '' })
   expect(await files(['put', '-', 'piped', '--mode', '750'], 'from stdin')).toMatchObject({ code: 0 })
   expect((await files(['get', 'piped', world.folder, '--json'])).json()).toMatchObject({
     local: local('piped'),

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { makeCertificate } from './certificate.ts'
 import { clientPath, Home, runProcess } from './client.ts'
 import { startPeer, startTunnel } from './peer.ts'
+import { openTerminal } from './terminal.ts'
 
 const key = 'sandlot_live_secret'
 
@@ -57,6 +58,28 @@ test('what may be repeated is tried three times, a command under one Idempotency
   expect([...keys][0]).toMatch(/\S/)
 })
 
+test('a stream that breaks before it has told its id is asked for again under its Idempotency-Key', async () => {
+  using home = new Home()
+  const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }
+  const events = [
+    { id: '0-0', event: 'start', data: { id: 'exec_b' } },
+    { id: '3-0', event: 'stdout', data: { text: 'all' } },
+    { id: '3-0', event: 'exit', data: exit },
+  ]
+  const text = events.map(
+    ({ id, event, data }) => `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`,
+  )
+  await using peer = await startPeer((_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (peer.asked.length > 1) return void response.end(text.join(''))
+    response.write(':\n\n', () => response.destroy())
+  })
+  const ran = await home.run(['exec', '-s', 'sbx_a', '--', 'true'], { env: env(peer.url) })
+  expect(ran).toMatchObject({ code: 7, stdout: 'all', stderr: '' })
+  expect(peer.asked.map(({ line }) => line)).toEqual(Array(2).fill('POST /v1/sandboxes/sbx_a/exec'))
+  expect(new Set(peer.asked.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+})
+
 test('a create whose connection breaks is tried again under one Idempotency-Key, the next create under another', async () => {
   using home = new Home()
   await using peer = await startPeer(hangUp)
@@ -92,6 +115,25 @@ test('https goes through a proxy when Node is told to use one, and the proxy see
   expect(peer.asked[0]?.headers.authorization).toBe(`Bearer ${key}`)
   expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
   expect(proxy.seen()).not.toContain(key)
+})
+
+test('a terminal is attached through the proxy too', async () => {
+  using home = new Home()
+  const certificate = makeCertificate()
+  const file = join(home.folder, 'ca.pem')
+  writeFileSync(file, certificate.cert)
+  const problem = JSON.stringify({ code: 'exec_not_found', detail: 'There is none.' })
+  await using peer = await startPeer((_, response) => response.writeHead(404).end(problem), certificate)
+  await using proxy = await startTunnel()
+  const proxied = { NODE_USE_ENV_PROXY: '1', HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: file }
+  const words = ['exec', '-s', 'sbx_a', '--attach', 'exec_b', '--debug']
+  const command = [process.execPath, clientPath, ...words]
+  const terminal = openTerminal(command, home.environment(env(peer.url, proxied)))
+  await terminal.shows('debug: GET /v1/sandboxes/sbx_a/exec/exec_b/attach 404 ')
+  await terminal.shows('There is none.')
+  expect(await terminal.ended).toBe(125)
+  expect(peer.asked.map(({ line }) => line)).toEqual(['GET /v1/sandboxes/sbx_a/exec/exec_b/attach'])
+  expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
 })
 
 test('https works as Node does it: an unknown certificate is refused, NODE_EXTRA_CA_CERTS adds one', async () => {

@@ -59,6 +59,8 @@ export class Command {
   private body: Body | undefined
   /** Clients that wait for it or read it, those within their grace included. */
   private present = 0
+  /** Readers that left and may yet come back: the command waits for them too. */
+  private readonly absent = new Set<Reader>()
   /** Set once it is being ended by us: what its own status says then is not its doing. */
   private cause: Ending | undefined
 
@@ -155,11 +157,26 @@ export class Command {
   /** A reader from a place on; while it is there, and within its grace, the command waits for it. */
   attach(from?: Place): Reader {
     this.arrive()
-    return this.log.read(from)
+    const reader = this.log.read(from)
+    // Who is back reads on here: the command need not wait for the connection that broke as well.
+    if (from) this.formerOf(from)?.leave()
+    return reader
   }
 
   detach(reader: Reader): void {
-    this.leave(() => reader.leave())
+    this.absent.add(reader)
+    this.leave(() => {
+      this.absent.delete(reader)
+      reader.leave()
+    })
+  }
+
+  /** The reader that was told most likely all up to this place, and maybe more that did not arrive. */
+  private formerOf({ stdout, stderr }: Place): Reader | undefined {
+    const ahead = ({ place }: Reader) => place.stdout - stdout + place.stderr - stderr
+    return [...this.absent]
+      .filter(({ hasLeft, place }) => !hasLeft && place.stdout >= stdout && place.stderr >= stderr)
+      .sort((a, b) => ahead(a) - ahead(b))[0]
   }
 
   /** Somebody waits for the command without reading along. */
@@ -209,9 +226,9 @@ export class Command {
     return rest
   }
 
-  /** Lets go of output that nobody asked for in time. */
+  /** Lets go of output that nobody asked for in time, and of none that a reader is yet to get. */
   dropOutput(bytes: number): void {
-    this.log.dropOldest(bytes)
+    this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return
     this.inline.stdout.drop()
     this.inline.stderr.drop()

@@ -47,6 +47,8 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
+  /** How much may be unread until the command waits: less where many of a sandbox are read at once. */
+  private mostUnread = limits.unreadBytes
 
   /**
    * Takes output. Resolves when the command may go on: while a reader has much unread, it waits.
@@ -58,7 +60,7 @@ export class OutputLog {
     const whole = wholeLength(bytes)
     this.unfinished[stream] = Buffer.from(bytes.subarray(whole))
     this.store(stream, bytes.subarray(0, whole))
-    while (this.waits && this.mostUnread() >= limits.unreadBytes) await this.change()
+    while (this.waits && this.unread() >= this.mostUnread) await this.change()
   }
 
   /** No more comes. */
@@ -91,12 +93,17 @@ export class OutputLog {
     return { start, bytes: Buffer.concat(chunks.map(({ buffer, length }) => buffer.subarray(0, length))) }
   }
 
-  /** Lets go of the oldest, at least `bytes` of it if there is so much. */
-  dropOldest(bytes: number): void {
+  /** Lets go of the oldest that no reader is yet to get, at least `bytes` of it if there is so much. */
+  dropRead(bytes: number): void {
+    this.dropOldest(bytes, this.keptBytes - this.unread())
+  }
+
+  private dropOldest(bytes: number, most = Number.POSITIVE_INFINITY): void {
     let dropped = 0
     while (dropped < bytes) {
-      const oldest = this.chunks.shift()
-      if (!oldest) break
+      const oldest = this.chunks[0]
+      if (!oldest || dropped + oldest.length > most) break
+      this.chunks.shift()
       dropped += oldest.length
       // A reader may hold a part of it, which must not change.
       const isFree = this.readers.size === 0 && oldest.buffer.length === chunkBytes
@@ -136,7 +143,16 @@ export class OutputLog {
     return fresh
   }
 
-  private mostUnread(): number {
+  get isRead(): boolean {
+    return this.readers.size > 0
+  }
+
+  limitUnread(bytes: number): void {
+    this.mostUnread = bytes
+  }
+
+  /** By the reader that is the furthest behind. */
+  private unread(): number {
     let most = 0
     for (const reader of this.readers) most = Math.max(most, sum(this.total) - sum(reader.place))
     return most
@@ -191,8 +207,8 @@ export class OutputLog {
 
 export class Reader {
   place: Place
+  hasLeft = false
   private readonly log: OutputLog
-  private gone = false
 
   constructor(log: OutputLog, place: Place) {
     this.log = log
@@ -201,7 +217,7 @@ export class Reader {
 
   /** The next item; after `end`, and once it has left, undefined. */
   async next(mostBytes = 32 * 1024): Promise<Item | undefined> {
-    while (!this.gone) {
+    while (!this.hasLeft) {
       const item = this.log.itemAt(this.place, mostBytes)
       if (item) {
         this.place = { ...item.after }
@@ -215,7 +231,7 @@ export class Reader {
 
   /** The command waits for it no more. */
   leave(): void {
-    this.gone = true
+    this.hasLeft = true
     this.log.forget(this)
   }
 }

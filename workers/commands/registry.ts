@@ -46,6 +46,7 @@ export function makeCommands(): Commands {
     sandboxIds: () => [...bySandbox.keys()],
     trim(sandboxId) {
       const all = commands.of(sandboxId)
+      shareUnread(all)
       let over = all.reduce((sum, { keptBytes }) => sum + keptBytes, 0) - limits.keptBytesOfSandbox
       for (const command of all) {
         if (over <= 0) return
@@ -65,4 +66,15 @@ export function makeCommands(): Commands {
     },
   }
   return commands
+}
+
+/** However many are read, so much of each may be unread. */
+const leastUnread = 256 * 1024
+
+/** What readers have not got yet is not dropped: the commands that are read share the sandbox's bound. */
+function shareUnread(all: Command[]): void {
+  let readers = 0
+  for (const { log } of all) if (log.isRead) readers++
+  const share = Math.max(leastUnread, Math.min(limits.unreadBytes, limits.keptBytesOfSandbox / readers))
+  for (const { log } of all) log.limitUnread(share)
 }

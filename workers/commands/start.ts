@@ -78,8 +78,10 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
     await forgetStart(worker.db, execId)
     throw error
   }
-  const timeoutMs = Math.min(request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs), leftMs)
-  const timer = setTimeout(() => void command.stop(unknownEnd('timed_out', null)), timeoutMs)
+  const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
+  // At its cap it is the sandbox that ends, whoever notices first.
+  const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
+  const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
   return command
 }

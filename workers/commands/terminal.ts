@@ -19,7 +19,7 @@ export async function runInTerminal(
   command: Command,
   shellCommand: ShellCommand,
 ): Promise<{ pid: number; ended: Promise<CommandEnd> }> {
-  const { rows = defaultSize.rows, columns = defaultSize.columns } = command.facts.request
+  const { rows = defaultSize.rows, columns = defaultSize.columns, stdin } = command.facts.request
   const terminal = await reaching(worker, sandbox, () =>
     openTerminal(worker.driver, podOf(sandbox), shellCommand, { rows, columns }, () =>
       openSlotIn(worker, sandbox),
@@ -31,6 +31,8 @@ export async function runInTerminal(
     { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
+  // As if it were typed. One that ends before it has read all of it is no failure.
+  if (stdin) command.stdin.takeBytes(Buffer.from(stdin), 0, false).catch(() => {})
   return { pid: terminal.pid, ended }
 }
 

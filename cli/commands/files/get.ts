@@ -29,7 +29,7 @@ export const define: Define = (command) => {
     const [path = '', given = '.'] = args
     const id = await selectSession(settings, api)
     const source = { api, id, path, output }
-    if (given === '-') return void (await receive(source, toStdout))
+    if (given === '-') return await show(source)
     const local = isFolder(given) ? join(given, basename(path)) : given
     const facts = await save(source, local)
     output.result({ path, local, ...facts }, `${printable(local)}\n`)
@@ -46,6 +46,15 @@ interface Source {
 }
 
 const toStdout = () => process.stdout
+
+/** A reader that has seen enough (`| head`) is no failure. */
+async function show(source: Source): Promise<void> {
+  try {
+    await receive(source, toStdout)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  }
+}
 
 /** Whole, or not at all. */
 async function save(source: Source, local: string) {

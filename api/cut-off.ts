@@ -1,0 +1,42 @@
+/**
+ * Ends what takes long (a stream, a terminal, an upload) when its key is good no more: it is
+ * dead within a second of its revocation, also where it has opened something before.
+ */
+import type { ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Problem } from '../shared/problem.ts'
+import { rememberMs } from './api-keys.ts'
+import type { App } from './app.ts'
+import type { Caller } from './authenticate.ts'
+
+/** Most requests are over by then, and cost nothing of this. */
+const longMs = 100
+/** Word of a revocation comes over Redis; in case it was lost, or the key expires, it is looked up this often. */
+const lookAgainMs = 10_000
+
+export function cutOffOnceRefused(app: App, account: Caller, response: ServerResponse): void {
+  const over = new AbortController()
+  const timer = setTimeout(() => void watch(), longMs)
+  response.once('close', () => {
+    clearTimeout(timer)
+    over.abort()
+  })
+
+  async function watch(): Promise<void> {
+    while (!over.signal.aborted) {
+      // Listens first, and looks when whatever is remembered is from after that.
+      const change = app.context.changes.next(account.credentialId, lookAgainMs)
+      await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
+      if (over.signal.aborted) return
+      if (await isRefused(account)) return void response.socket?.destroy()
+      await change
+    }
+  }
+}
+
+/** Of a suspended account the sandboxes end, which their streams still tell; and Postgres may be away. */
+const isRefused = (account: Caller): Promise<boolean> =>
+  account.again().then(
+    () => false,
+    (error) => error instanceof Problem && error.code === 'invalid_credentials',
+  )

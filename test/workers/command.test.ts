@@ -1,0 +1,83 @@
+/** A command and those who read it: for whom it waits, and whose output is let go of. */
+import { expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import { newExecId } from '../../shared/ids.ts'
+import { Command } from '../../workers/commands/command.ts'
+import type { Place, Reader } from '../../workers/commands/output-log.ts'
+import { makeCommands } from '../../workers/commands/registry.ts'
+
+const mib = 1024 * 1024
+
+const makeCommand = () =>
+  new Command(
+    {
+      id: newExecId(),
+      sandboxId: 'sbx_1',
+      accountId: 'acc_1',
+      request: { command: ['true'], grace_ms: 60_000 },
+      isForeground: true,
+      startedAt: new Date(),
+    },
+    async () => undefined,
+  )
+
+/** Whether the command may go on, some milliseconds after it has printed so much. */
+const goesOn = (printed: Promise<void>) =>
+  Promise.race([printed.then(() => true), new Promise((resolve) => setTimeout(resolve, 50, false))])
+
+/** @returns where it ends */
+async function readAll(reader: Reader, end: number): Promise<Place> {
+  while (reader.place.stdout < end) expect((await reader.next())?.kind).toBe('output')
+  return { ...reader.place }
+}
+
+test('a command waits for a reader that left within its grace, until that one is back', async () => {
+  const command = makeCommand()
+  const left = command.attach()
+  await command.take('stdout', Buffer.alloc(mib))
+  const seen = await readAll(left, mib / 2)
+  command.detach(left)
+  const more = command.take('stdout', Buffer.alloc(4 * mib))
+  expect(await goesOn(more)).toBe(false)
+
+  // Somebody else who looks at it from its start lets it wait all the same.
+  const other = command.attach()
+  await readAll(other, 5 * mib)
+  expect(await goesOn(more)).toBe(false)
+
+  const back = command.attach(seen)
+  await readAll(back, 5 * mib)
+  expect(await goesOn(more)).toBe(true)
+})
+
+test('output of a sandbox is kept within its bound, and nothing is dropped that a reader is yet to get', async () => {
+  const commands = makeCommands()
+  const print = async (command: Command, bytes: number) => {
+    for (let printed = 0; printed < bytes; printed += 64 * 1024) {
+      void command.take('stdout', Buffer.alloc(64 * 1024))
+      commands.trim('sbx_1')
+    }
+  }
+  const [read, ...others] = [makeCommand(), makeCommand(), makeCommand(), makeCommand()]
+  for (const command of [read!, ...others]) commands.add(command)
+  const reader = read!.attach()
+  await print(read!, 3 * mib)
+  for (const command of others) await print(command, 9 * mib)
+  const kept = [read!, ...others].reduce((sum, { keptBytes }) => sum + keptBytes, 0)
+  expect(kept).toBeLessThanOrEqual(limits.keptBytesOfSandbox)
+  await readAll(reader, 3 * mib)
+})
+
+test('commands that are read slowly share the bound of their sandbox', async () => {
+  const commands = makeCommands()
+  const all = Array.from({ length: 16 }, makeCommand)
+  for (const command of all) {
+    commands.add(command)
+    command.attach()
+  }
+  commands.trim('sbx_1')
+  for (const command of all) {
+    expect(await goesOn(command.take('stdout', Buffer.alloc(mib - 1)))).toBe(true)
+    expect(await goesOn(command.take('stdout', Buffer.alloc(1)))).toBe(false)
+  }
+})
