@@ -5,12 +5,14 @@ import { errors } from '../shared/contract/errors.ts'
 import { newRequestId } from '../shared/ids.ts'
 import type { Logger } from '../shared/log.ts'
 import { meansAway, Problem, unavailable } from '../shared/problem.ts'
+import { hasLeft, type OpenRequests, stoppingOf } from './stopping.ts'
 import { type Upgrade, upgradeOf } from './tunnel.ts'
 
 /** What the parts of one request tell each other. */
 export interface RequestState {
   requestId: string
   log: Logger
+  /** Aborts when the client leaves, or must be told that we stop. */
   signal: AbortSignal
   /** The route's pattern, once it is known. */
   route?: string
@@ -21,39 +23,35 @@ export interface RequestState {
 /** What a log says of a request whose client did not wait for the answer. */
 const clientLeft = 499
 
-export function aroundRequest({ log, metrics }: Context): Middleware {
+export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
   return async (koa, next) => {
     const startedAt = performance.now()
-    const state = openState(koa, log)
+    const state = openState(koa, log, requests)
     try {
       await next()
     } catch (error) {
       const problem = asProblem(error, state)
-      if (!state.signal.aborted) metrics.refusals.inc({ code: problem.code })
+      if (!hasLeft(state.signal)) metrics.refusals.inc({ code: problem.code })
       answerWith(koa, problem, state.requestId)
     }
     const ms = performance.now() - startedAt
     const labels = {
       route: state.route ?? 'none',
       method: koa.method,
-      status: state.signal.aborted ? clientLeft : koa.status,
+      status: hasLeft(state.signal) ? clientLeft : koa.status,
     }
     metrics.requests.observe(labels, ms / 1000)
     state.log.info({ ...labels, ms: Math.round(ms * 10) / 10 }, 'request')
   }
 }
 
-function openState(koa: KoaContext, log: Logger): RequestState {
+function openState(koa: KoaContext, log: Logger, requests: OpenRequests): RequestState {
   const requestId = newRequestId()
-  const gone = new AbortController()
-  koa.res.once('close', () => {
-    if (!koa.res.writableFinished) gone.abort()
-  })
   koa.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' })
   return Object.assign(koa.state, {
     requestId,
     log: log.child({ request_id: requestId }),
-    signal: gone.signal,
+    signal: requests.follow(koa.res),
     upgrade: upgradeOf(koa.req),
   })
 }
@@ -64,6 +62,8 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
     return error
   }
+  const stopping = stoppingOf(signal)
+  if (stopping) return stopping
   if (meansAway(error)) {
     log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
     return unavailable('A part of the service is away. Try again in a moment.')

@@ -4,13 +4,13 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import type { Ended } from './exec-rows.ts'
+import type { Ended, Printed } from './exec-rows.ts'
 
 export interface Passing {
   /** Ends everything: the client left. */
   signal: AbortSignal
-  /** What is known of the command once its worker is silent. */
-  lastWord: () => Promise<Ended>
+  /** What is known of the command once its worker is silent, and so much of its output has passed. */
+  lastWord: (printed: Printed) => Promise<Ended>
 }
 
 /** Workers send a comment every 10 s, so this much silence means that one is gone. */
@@ -46,7 +46,9 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
   } finally {
     source.destroy()
   }
-  if (!signal.aborted) yield exitEvent(await lastWord(), lastId)
+  if (signal.aborted) return
+  const printed = placeOf(lastId)
+  yield exitEvent(atLeast(await lastWord(printed), printed), lastId)
 }
 
 /** @throws when nothing comes for too long while somebody waits for it */
@@ -63,13 +65,26 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
 export const exitEvent = (ended: Ended, id: string): Buffer =>
   Buffer.from(`id: ${id}\nevent: exit\ndata: ${JSON.stringify(ended)}\n\n`)
 
+const placeOf = (id: string): Printed => {
+  const [stdout = 0, stderr = 0] = id.split('-').map(Number)
+  return { stdout, stderr }
+}
+
+/** A client counts what it got: no last word says less. */
+const atLeast = (ended: Ended, { stdout, stderr }: Printed): Ended => ({
+  ...ended,
+  stdout_bytes: Math.max(ended.stdout_bytes, stdout),
+  stderr_bytes: Math.max(ended.stderr_bytes, stderr),
+})
+
 /** The only events of a command that no worker knows any more: what it missed, and how it ended. */
-export function lastEvents(ended: Ended, lastEventId: string | undefined): Buffer {
-  const [stdout = 0, stderr = 0] = (lastEventId ?? '0-0').split('-').map(Number)
+export function lastEvents(known: Ended, lastEventId: string | undefined): Buffer {
+  const { stdout, stderr } = placeOf(lastEventId ?? '0-0')
+  const ended = atLeast(known, { stdout, stderr })
   const id = `${ended.stdout_bytes}-${ended.stderr_bytes}`
   const missed = {
-    stdout_bytes: Math.max(0, ended.stdout_bytes - stdout),
-    stderr_bytes: Math.max(0, ended.stderr_bytes - stderr),
+    stdout_bytes: ended.stdout_bytes - stdout,
+    stderr_bytes: ended.stderr_bytes - stderr,
   }
   const event = (name: string, data: object, at: string) =>
     Buffer.from(`id: ${at}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)

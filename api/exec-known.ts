@@ -5,7 +5,15 @@ import { Problem } from '../shared/problem.ts'
 import type { SandboxRow } from '../shared/sandboxes.ts'
 import type { App } from './app.ts'
 import type { Caller } from './authenticate.ts'
-import { type Ended, type ExecRow, findExec, findStarted, lastWordOf, neverSeen } from './exec-rows.ts'
+import {
+  type Ended,
+  type ExecRow,
+  findExec,
+  findStarted,
+  lastWordOf,
+  neverSeen,
+  type Printed,
+} from './exec-rows.ts'
 import { findOwn } from './own-sandbox.ts'
 import { running } from './running-sandbox.ts'
 import { WorkerGone } from './workers.ts'
@@ -71,16 +79,31 @@ export interface Started {
   startedAt: Date
 }
 
-/** What can be said of a command after its worker was lost. Never throws: it is the last word. */
-export async function lastWord({ context: { db, log } }: App, started: Started): Promise<Ended> {
+/**
+ * What can be said of a command after its worker was lost. Never throws: it is the last word.
+ * @param printed how many bytes a client got of it
+ */
+export async function lastWord(
+  { context: { db, log } }: App,
+  started: Started,
+  printed?: Printed,
+): Promise<Ended> {
   try {
     const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
     const row = await findStarted(db, { ...started, key: started.key })
-    return row ? lastWordOf(row, sandbox) : neverSeen(started.execId, started.startedAt, sandbox)
+    return row
+      ? await lastWordOf(db, row, sandbox, printed)
+      : neverSeen(started.execId, started.startedAt, sandbox)
   } catch (error) {
     log.warn({ err: error, exec_id: started.execId }, 'a lost command could not be looked up')
     return neverSeen(started.execId, started.startedAt)
   }
 }
 
-export const withoutOutput = (ended: Ended): ExecResult => ({ ...ended, stdout: '', stderr: '' })
+/** What it printed, if anything, is gone. */
+export const withoutOutput = (ended: Ended): ExecResult => ({
+  ...ended,
+  stdout: '',
+  stderr: '',
+  truncated: ended.truncated || ended.stdout_bytes + ended.stderr_bytes > 0,
+})

@@ -2,9 +2,9 @@
 import type { Context } from '../shared/context.ts'
 import type { ExecResult, ExecSummary } from '../shared/contract/exec.ts'
 import type { Queries, Row } from '../shared/database/index.ts'
-import { commandPlace } from '../shared/execs.ts'
+import { commandPlace, execDurationMs, workerLost } from '../shared/execs.ts'
 import type { SandboxRow } from '../shared/sandboxes.ts'
-import type { Workers } from './workers.ts'
+import type { App } from './app.ts'
 
 export interface ExecRow extends Row {
   id: string
@@ -61,19 +61,51 @@ export const listExecRows = (
 export type Ended = Omit<ExecResult, 'stdout' | 'stderr'>
 
 /** What is known without asking the worker; one that runs there runs. */
-export async function summarize(workers: Workers, row: ExecRow, sandbox: SandboxRow): Promise<Ended> {
+export async function summarize(
+  { context: { db }, workers }: App,
+  row: ExecRow,
+  sandbox: SandboxRow,
+): Promise<Ended> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isThere(row.worker_id))
-  return isGone ? lastWordOf(row, sandbox) : fromRow(row, sandbox)
+  return isGone ? lastWordOf(db, row, sandbox) : fromRow(row, sandbox)
 }
 
-/** What is known of a command whose worker is gone, or knows it no more. */
-export function lastWordOf(row: ExecRow, sandbox: SandboxRow): Ended {
+export interface Printed {
+  stdout: number
+  stderr: number
+}
+
+/**
+ * What is known of a command whose worker is gone, or knows it no more. That it is lost is written down before
+ * it is told: it stands, also when the worker comes back, and the sweep ends what may still run.
+ * @param printed how many bytes a client got of it
+ */
+export async function lastWordOf(
+  db: Queries,
+  row: ExecRow,
+  sandbox: SandboxRow,
+  printed: Printed = { stdout: 0, stderr: 0 },
+): Promise<Ended> {
   const told = fromRow(row, sandbox)
   if (told.status !== 'running') return told
-  return { ...told, status: 'lost', reason: workerLost, duration_ms: since(told.started_at) }
+  const [lost] = await db.query<ExecRow>(
+    `update exec set status = 'lost', reason = ?, stdout_bytes = ?, stderr_bytes = ?, truncated = true,
+            duration_ms = ${execDurationMs}, is_left = true
+      where id = ? and status = 'running' returning *`,
+    [workerLost, printed.stdout, printed.stderr, row.id],
+  )
+  const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
+  return ended ? fromRow(ended, sandbox) : neverSeen(row.id, new Date(row.started_at), sandbox)
 }
 
-export const workerLost = 'the worker that ran it was lost'
+/** A worker that was taken for lost and is back may tell otherwise: how it ended stands in the row. */
+export function asWritten<T extends Ended>(told: T, row: ExecRow): T {
+  if (row.status === 'running') return told
+  const { status, exit_code, signal, reason } = row
+  const truncated = told.truncated || row.truncated
+  const duration_ms = row.duration_ms ?? told.duration_ms
+  return { ...told, status, exit_code, signal, reason, truncated, duration_ms }
+}
 
 /** Handed over, then silence, and no row: whether and how it ended is not known, so nothing is claimed. */
 export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): Ended => ({
@@ -85,7 +117,7 @@ export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): En
   signal: null,
   stdout_bytes: 0,
   stderr_bytes: 0,
-  truncated: false,
+  truncated: true,
   started_at: startedAt.toISOString(),
   duration_ms: since(startedAt),
 })
@@ -118,13 +150,13 @@ function fromRow(row: ExecRow, sandbox: SandboxRow): Ended {
     stderr_bytes: Number(row.stderr_bytes),
     truncated: row.truncated,
     started_at: startedAt.toISOString(),
-    duration_ms: row.duration_ms ?? since(startedAt),
+    duration_ms: row.duration_ms ?? (row.status === 'running' ? since(startedAt) : 0),
     reason: row.reason,
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return told
   // Whoever would have written its end was gone first; its sandbox has taken it along.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
-  return { ...told, status: 'killed', reason: sandbox.destroy_reason ?? null, duration_ms }
+  return { ...told, status: 'killed', reason: sandbox.destroy_reason ?? null, truncated: true, duration_ms }
 }
 
 const since = (time: string | Date): number => Math.max(0, Date.now() - new Date(time).getTime())

@@ -54,7 +54,10 @@ export async function runToEvents(app: App, start: Start): Promise<Streamed> {
       { ...args, mode: 'events' },
       { signal, timeoutMs: marginMs },
     )
-    return new Streamed(passEvents(answer.body, { signal, lastWord: () => lastWord(app, started) }), answer)
+    return new Streamed(
+      passEvents(answer.body, { signal, lastWord: (printed) => lastWord(app, started, printed) }),
+      answer,
+    )
   } catch (error) {
     if (error instanceof CallLost) return endOf(app, started, undefined)
     if (!(error instanceof ExecElsewhere)) throw error
@@ -78,7 +81,10 @@ export async function followOne(app: App, one: OneExec, following: Following): P
   const started = { accountId, sandboxId, execId, startedAt }
   try {
     const answer = await app.workers.stream('followExec', args, { signal, timeoutMs: marginMs, workerId })
-    return new Streamed(passEvents(answer.body, { signal, lastWord: () => lastWord(app, started) }), answer)
+    return new Streamed(
+      passEvents(answer.body, { signal, lastWord: (printed) => lastWord(app, started, printed) }),
+      answer,
+    )
   } catch (error) {
     if (error instanceof CallLost || isForgotten(error)) return endOf(app, started, lastEventId)
     throw error

@@ -32,7 +32,7 @@ export interface Call<E extends Endpoint> {
   requestId: string
   /** Carries the ids of the request, the account and the sandbox. */
   log: Logger
-  /** Aborts when the client leaves. */
+  /** Aborts when the client leaves, or must be told that we stop. */
   signal: AbortSignal
 }
 

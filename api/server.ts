@@ -9,6 +9,7 @@ import { Problem } from '../shared/problem.ts'
 import { type App, openApp } from './app.ts'
 import { aroundRequest, type RequestState } from './errors.ts'
 import { served } from './routes/index.ts'
+import { type OpenRequests, trackRequests, trackUnused } from './stopping.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './tunnel.ts'
 
 /** Longer than the idle time of common load balancers, so that the one who hangs up is never us. */
@@ -17,8 +18,14 @@ const keepAliveMs = 75_000
 const uploadMs = 25 * 60 * 60 * 1000
 /** A path and two patterns as long as the contract lets them be, every character percent-encoded. */
 const headerBytes = 128 * 1024
-/** How long requests that run may go on once the process is told to end. */
-const finishMs = 15_000
+/** How long requests that run may go on once the process is told to end; then they are told so. */
+const finishMs = 12_000
+/** How long those answers may take to leave; what is open then is cut. All well within a supervisor's 15 s. */
+const tellMs = 1_500
+/** How long a connection may be open, and nothing come over it, once the process is told to end. */
+const unusedMs = 1_000
+/** For the last requests of health and metrics. */
+const internalMs = 1_000
 /** How long a start waits for Redis; one that is away must not keep it. */
 const firstTryMs = 1_000
 
@@ -28,20 +35,22 @@ export interface Api {
    * @throws in words when one is taken
    */
   listen(): Promise<{ port: number; internalPort: number }>
-  /** Takes no more requests, lets those that run finish for 15 s, then closes what it opened. */
+  /** Takes no more requests, lets those that run finish for 12 s, tells the rest, closes what it opened. */
   close(): Promise<void>
 }
 
 /** @throws {SettingsError} when a setting that only the API reads is wrong */
 export function openApi(context: Context): Api {
   const app = openApp(context)
-  const serve = makeKoa(app).callback()
+  const requests = trackRequests()
+  const serve = makeKoa(app, requests).callback()
   const server = createServer(
     { shouldUpgradeCallback, requestTimeout: uploadMs, maxHeaderSize: headerBytes },
     serve,
   )
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, serve)
+  const closeUnused = trackUnused(server)
   const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
   return {
     async listen() {
@@ -53,10 +62,13 @@ export function openApi(context: Context): Api {
       return { port, internalPort }
     },
     async close() {
-      await finish(server, endTunnels)
+      requests.closeBehind()
+      const timers = [setTimeout(closeUnused, unusedMs), setTimeout(requests.giveUp, finishMs)]
+      await finish(server, finishMs + tellMs, endTunnels)
+      timers.forEach(clearTimeout)
       await app.apiKeys.close()
       app.workers.close()
-      await finish(internal)
+      await finish(internal, internalMs)
     },
   }
 }
@@ -74,10 +86,10 @@ async function triedOnce(redis: Context['redis']): Promise<void> {
   redis.off('error', resolve)
 }
 
-function makeKoa(app: App): Koa {
+function makeKoa(app: App, requests: OpenRequests): Koa {
   const koa = new Koa()
   koa.on('error', (error) => app.context.log.warn({ err: error }, 'an answer could not be sent'))
-  koa.use(aroundRequest(app.context))
+  koa.use(aroundRequest(app.context, requests))
   koa.use(helmet())
   const router = new Router()
   for (const { endpoint, serve } of served(app)) {
@@ -99,13 +111,13 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
 }
 
-async function finish(server: Server, endRest = () => {}): Promise<void> {
+async function finish(server: Server, mostMs: number, endRest = () => {}): Promise<void> {
   if (!server.listening) return
   const closed = new Promise((resolve) => server.close(resolve))
   const late = setTimeout(() => {
     server.closeAllConnections()
     endRest()
-  }, finishMs)
+  }, mostMs)
   // A connection that was busy when the close began would else stay open, idle, until then.
   const sweep = setInterval(() => server.closeIdleConnections(), 50)
   await closed

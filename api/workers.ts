@@ -5,6 +5,7 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   argsHeader,
   attachPath,
@@ -100,6 +101,9 @@ export class ExecElsewhere extends Error {
 type Asked = Omit<HandOver, 'url' | 'agent' | 'watch'>
 
 const directoryMs = 500
+/** A worker that is not listed for so long is gone. */
+const goneMs = 5_000
+const lookEveryMs = 250
 /** For the body of an answer, once its head is there. */
 const bodyMs = 10_000
 
@@ -109,13 +113,34 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   const pulse = feelPulse()
   const authorization = `Bearer ${callToken(settings.secretsKeys[0]!)}`
 
+  const freshList = () => listWorkers(redis)
+  /** Those that are not listed, and the wait for each: once is enough. */
+  const missing = new Map<string, Promise<WorkerEntry[]>>()
+
+  /** Takes its time for one that is not listed: an emptied Redis knows nobody for a second. */
+  async function listAwaited(workerId: string | undefined): Promise<WorkerEntry[]> {
+    if (workerId === undefined || pulse.isSilent(workerId)) return []
+    const waiting = missing.get(workerId) ?? waitFor(workerId)
+    missing.set(workerId, waiting)
+    return await waiting
+  }
+
+  async function waitFor(workerId: string): Promise<WorkerEntry[]> {
+    for (const end = performance.now() + goneMs; performance.now() < end; await sleep(lookEveryMs)) {
+      const list = await freshList().catch(() => [])
+      if (list.some(({ id }) => id === workerId)) return list
+    }
+    return []
+  }
+
   /** Those to try, in order. The list that is remembered may be of before one died and another came. */
   async function* candidates(sandboxId: string, workerId: string | undefined) {
     const asked = new Set<string>()
-    for (const list of [directory, () => listWorkers(redis)]) {
+    for (const list of [directory, freshList, () => (asked.size > 0 ? [] : listAwaited(workerId))]) {
       const fitting = (await list()).filter(
         ({ id }) => !asked.has(id) && id === (workerId ?? id) && !pulse.isSilent(id),
       )
+      for (const { id } of fitting) missing.delete(id)
       for (const worker of inOrderFor(sandboxId, fitting)) {
         asked.add(worker.id)
         yield worker

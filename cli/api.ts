@@ -81,6 +81,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
       tracing(exchange, headOf, trace),
       outgoing,
       isRepeatable(route, headers),
+      ({ status }) => status === 503 && headers['idempotency-key'] !== undefined,
     )
     return readAnswer(answer, route, given, outgoing.url) as Reply<Name>
   },
@@ -213,18 +214,21 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
+/** @param mayPass whether an answer is worth another try, as of a process that stops while another goes on */
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
   outgoing: Exchange,
   repeatable: boolean,
+  mayPass: (answer: T) => boolean = () => false,
 ): Promise<T> {
   for (const pause of retryMs) {
     try {
-      return await send(outgoing)
+      const answer = await send(outgoing)
+      if (!mayPass(answer)) return answer
     } catch (error) {
       if (!(error instanceof ConnectionError) || (error.reached && !repeatable)) throw error
-      await sleep(pause)
     }
+    await sleep(pause)
   }
   return send(outgoing)
 }

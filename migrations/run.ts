@@ -6,6 +6,7 @@ import { First } from './20261121_first.ts'
 import { Growth } from './20261121_growth.ts'
 import { Policies } from './20261121_policies.ts'
 import { Pool } from './20261122_pool.ts'
+import { Lost } from './20261123_lost.ts'
 
 const migrationsList = [
   { name: '20261121_first', class: First },
@@ -13,8 +14,11 @@ const migrationsList = [
   { name: '20261121_policies', class: Policies },
   { name: '20261121_growth', class: Growth },
   { name: '20261122_pool', class: Pool },
+  { name: '20261123_lost', class: Lost },
 ]
 
+/** A system's error of the network, or PostgreSQL's: no such user, password or database, or it is starting. */
+const noWayIn = /^(E[A-Z_]+|08...|28...|3D000|57P03)$/
 /** A number of our own for pg_advisory_lock: MikroORM's migrator takes no lock itself. */
 const lock = 7_263_001
 
@@ -43,6 +47,13 @@ if (import.meta.main) {
     console.error('DATABASE_URL is not set: postgresql://user:password@host/database')
     process.exit(2)
   }
-  const applied = await migrate(databaseUrl)
-  console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
+  try {
+    const applied = await migrate(databaseUrl)
+    console.log(applied.length === 0 ? 'The database is up to date.' : `Applied ${applied.join(', ')}.`)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!noWayIn.test(code ?? '')) throw error
+    console.error(`Cannot use the database (${message || code}): is it running, and is DATABASE_URL right?`)
+    process.exit(1)
+  }
 }

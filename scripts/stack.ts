@@ -3,6 +3,7 @@
  * when it is told to, and leaves nothing behind when it is killed.
  */
 import { watchParent } from './parent.mjs'
+import { WrongSettings } from './supervisor/keep-running.ts'
 import { startStack } from './supervisor/stack.ts'
 
 const say = (text: string) => process.stderr.write(`${text}\n`)
@@ -15,12 +16,13 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 watchParent(() => void end(1))
 
 try {
-  welcome(await stack.ready)
+  welcome(await Promise.race([stack.ready, stack.failed]))
+  await stack.failed
 } catch (error) {
   // What a stop cut short fails, and that is no news.
   if (stopping === undefined) {
     say((error as Error).message)
-    await end(1)
+    await end(error instanceof WrongSettings ? 2 : 1)
   }
 }
 

@@ -3,6 +3,13 @@
 /** Where a command's line is sealed for. */
 export const commandPlace = (execId: string) => `exec-command ${execId}`
 
+/** Why a command is lost whose worker is gone, or silent. */
+export const workerLost = 'the worker that ran it was lost'
+
+/** In SQL: how long a command has run until now, or until its sandbox ended, in milliseconds. */
+export const execDurationMs = `greatest(0, round(1000 * extract(epoch from
+  least(sandlot_now(), (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
+
 const lineCharacters = 300
 
 /** A command as a line for people: quoted where a shell would need it, cut. */

@@ -10,6 +10,7 @@ import type { Logger } from '../../shared/log.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../authenticate.ts'
 import type { ServedRoute } from '../route.ts'
+import { hasLeft } from '../stopping.ts'
 import { type Client, cancel, whenCancelled } from './cancellation.ts'
 import { reportProgress } from './progress.ts'
 import { describedTools } from './schemas.ts'
@@ -22,7 +23,7 @@ export interface Incoming {
   headers: Record<string, string | undefined>
   requestId: string
   log: Logger
-  /** Aborts when the client hangs up. */
+  /** Aborts when the client hangs up, or must be told that we stop. */
   signal: AbortSignal
 }
 
@@ -40,7 +41,8 @@ export async function answerMessage(app: App, routes: ServedRoute[], incoming: I
   })
   // The SDK's class declares `onclose?: … | undefined` where its interface says `onclose?: …`.
   await server.connect(transport as never)
-  const end = () => void server.close()
+  // Who must be told that we stop is told so by the tool.
+  const end = () => hasLeft(signal) && void server.close()
   signal.addEventListener('abort', end, { once: true })
   const given = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value]],
@@ -67,7 +69,8 @@ function makeServer(app: App, routes: ServedRoute[], incoming: Incoming): Server
     })
     using _progress = reportProgress(extra)
     try {
-      return (await runTool(app, routes, params, { ...incoming, signal })) as never
+      const either = AbortSignal.any([incoming.signal, signal])
+      return (await runTool(app, routes, params, { ...incoming, signal: either })) as never
     } finally {
       ended.abort()
     }

@@ -12,7 +12,7 @@ import { Problem, unavailable } from '../../shared/problem.ts'
 import { mustBeAllowed } from '../allowlist.ts'
 import type { App } from '../app.ts'
 import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec-known.ts'
-import { describeCommand, listExecRows, summarize } from '../exec-rows.ts'
+import { asWritten, describeCommand, listExecRows, summarize } from '../exec-rows.ts'
 import { followOne, runToEvents, runToResult } from '../exec-start.ts'
 import { findOwn } from '../own-sandbox.ts'
 import { pageOf, readCursor } from '../page.ts'
@@ -44,7 +44,7 @@ export const exec = (app: App) => [
     const rows = await listExecRows(db, sandbox.id, { limit: limit + 1, before: readCursor(cursor) })
     const { data, next_cursor } = pageOf(rows, limit)
     const summaries = data.map(async (row) => ({
-      ...(await summarize(app.workers, row, sandbox)),
+      ...(await summarize(app, row, sandbox)),
       ...describeCommand(app.context, row),
     }))
     return { data: await Promise.all(summaries), next_cursor }
@@ -58,7 +58,8 @@ export const exec = (app: App) => [
       ? undefined
       : app.workers.call('getExec', { ...args, wait: false }, options)
     const found = asked && (await unlessForgotten(asked).catch(sayLost('Nothing was changed. Try again.')))
-    return found ?? withoutOutput(await summarize(app.workers, row, sandbox))
+    if (found) return asWritten(found, row)
+    return withoutOutput(await summarize(app, row, sandbox))
   }),
 
   route(streamExec, async (call) => {
@@ -92,12 +93,12 @@ export const exec = (app: App) => [
   }),
 
   route(stopExec, async (call) => {
-    const { args, workerId } = await findInRunning(app, call)
+    const { row, args, workerId } = await findInRunning(app, call)
     const options = { signal: call.signal, timeoutMs: marginMs, workerId }
     const stopped = app.workers
       .call('stopExec', { ...args, signal: call.query.signal }, options)
       .catch(sayLost('Whether it was signalled is not known.'))
-    return (await unlessForgotten(stopped)) ?? refuse('exec_finished', over)
+    return asWritten((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
   }),
 
   route(attachExec, async (call) => {

@@ -96,7 +96,7 @@ included; 126 and 127 it could not be run; 128+n it was ended by signal n; 130 i
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, api, output } = invocation
   const wantsTerminal = options.tty === true || options.attach !== undefined
-  if (wantsTerminal) mustBeTerminal()
+  if (wantsTerminal) mustBeTerminal(options)
   const request = options.attach === undefined ? readRequest(args, options) : undefined
   // Settings that are wrong should be told before stdin is waited for.
   await settings.baseUrl()
@@ -118,7 +118,17 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   return exitCodeOf(result)
 }
 
-function mustBeTerminal(): void {
+function mustBeTerminal({ background, tty }: Options): void {
+  if (background) {
+    const option = tty ? '-t' : '--attach'
+    throw new CliError(
+      'usage',
+      `${option} keeps this terminal until the command ends, and --background does not.`,
+      {
+        hint: 'Give one of them.',
+      },
+    )
+  }
   if (process.stdin.isTTY) return
   throw new CliError('usage', '-t needs a terminal, and stdin is none.', {
     hint: 'Leave -t out: what is piped in is sent to the command anyway.',

@@ -21,6 +21,13 @@ export function createRemote(api: Api, id: string) {
   /** A request that is repeated attaches to the command that it has started. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
   const one = (exec_id: string) => ({ id, exec_id })
+  const launch = (body: ExecRequest): Promise<Reply<'execCommand'>> =>
+    api.call('execCommand', {
+      params: { id },
+      headers: keyed(),
+      body: { ...body, background: true },
+      timeoutMs: startMs,
+    })
   return {
     /** Runs to its end. */
     run: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
@@ -31,13 +38,9 @@ export function createRemote(api: Api, id: string) {
         timeoutMs: (body.timeout_ms ?? limits.execTimeoutMs) + startMs,
       }),
     /** Starts one that goes on by itself. */
-    launch: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
-      api.call('execCommand', {
-        params: { id },
-        headers: keyed(),
-        body: { ...body, background: true },
-        timeoutMs: startMs,
-      }),
+    launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
+    /** Starts one that is to be followed, and is ended when nobody does for as long as its grace. */
+    launchFollowed: (body: ExecRequest) => launch({ grace_ms: graceMs, ...body }),
     /** @returns what starts one and follows it; called again, it follows the same one from its start */
     streaming(body: ExecRequest): () => Promise<Opened> {
       const headers = { ...keyed(), accept: 'text/event-stream' }

@@ -54,7 +54,7 @@ export async function runStreaming({ remote, request, input, write, note }: Stre
 
   async function open(): Promise<Opened> {
     if (!input) return await start()
-    const { id } = await remote.launch(request)
+    const { id } = await remote.launchFollowed(request)
     follower.onStart(id)
     void sendInput(remote, id, input, note)
     return await remote.follow(id)

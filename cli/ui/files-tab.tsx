@@ -36,7 +36,7 @@ export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) =
 
 const FileLine = ({ row, isSelected }: { row: Row; isSelected: boolean }) => {
   const { entry, depth, isOpen, isLoading } = row
-  const sign = entry.type === 'directory' ? (isOpen ? '▾' : '▸') : ' '
+  const sign = isOpen ? '▾' : entry.type === 'directory' ? '▸' : ' '
   return (
     <Box
       height={1}

@@ -1,10 +1,10 @@
 /** Walking through the files of a session, looking into them, and changing one in the user's editor. */
 import { changeByHand } from '../editor.ts'
 import { CliError } from '../errors.ts'
-import { changeOpen, changePage, findPage, openPage } from './pages.ts'
+import { changeOpen, changePage, findPage, goBack, openPage } from './pages.ts'
 import { Scrollback } from './scrollback.ts'
 import { openSession } from './sessions.ts'
-import type { FilePage, SessionPage } from './state.ts'
+import { type FilePage, pageOf, type SessionPage } from './state.ts'
 import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
 import { keyOf, type Place, parentOf, putFolder, queryOf, type Row, rowsOf, type Tree } from './tree.ts'
@@ -49,7 +49,7 @@ export function enter(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   const row = page && selectedRow(page)
   if (!row) return
-  if (leadsToFolder(row) && row.isOpen) return fold(ui, row)
+  if (row.isOpen) return fold(ui, row)
   if (row.entry.type === 'directory') return loadFolder(ui, page.id, row.place)
   if (row.entry.type === 'file' || row.entry.type === 'symlink') return showFile(ui, page.id, row.place)
   tell(ui, `${oneLine(row.place.path)} is a ${row.entry.type}, which cannot be shown.`)
@@ -79,7 +79,6 @@ export function changeSelected(ui: Ui) {
   if (page?.at === 'session' && row && row.entry.type !== 'directory') edit(ui, page.id, row.place)
 }
 
-const leadsToFolder = ({ entry }: Row) => entry.type === 'directory'
 const fold = (ui: Ui, { place }: Row) => changeTree(ui, (tree) => putFolder(tree, place, { isOpen: false }))
 const placeOf = ({ path, pathBase64 }: FilePage): Place =>
   pathBase64 === undefined ? { path } : { path, base64: pathBase64 }
@@ -97,7 +96,15 @@ function showFile(ui: Ui, id: string, place: Place): void {
     status: 'loading…',
     top: 0,
   })
-  attempt(ui, () => loadFile(ui))
+  attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, id, place, error)))
+}
+
+/** That a link leads to a folder is known only now. */
+function enterInstead(ui: Ui, id: string, place: Place, error: unknown): void {
+  if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
+  const page = pageOf(ui.store.get())
+  if (page.at === 'file' && page.path === place.path) goBack(ui)
+  loadFolder(ui, id, place)
 }
 
 /** Reads the file of the open page again. */

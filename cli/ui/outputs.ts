@@ -1,6 +1,8 @@
 /** Commands: starting one, and following what one prints. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError } from '../errors.ts'
+import type { Ended } from '../exec/ending.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import type { Opened } from '../http.ts'
@@ -32,11 +34,13 @@ export function askCommand(ui: Ui): void {
   askLine(ui, form)
 }
 
-async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
+export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
   const page = showOutput(ui, id, undefined, command)
   const remote = createRemote(ui.api, id)
   try {
-    const started = await remote.launch({ command })
+    const { stdout: _out, stderr: _err, ...started } = await remote.launch({ command })
+    const summary = { ...started, command, background: true, tty: false }
+    changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
     if (!isOpen(ui, page.output)) return
     changeOpen(ui, 'output', () => ({ execId: started.id, status: standingLine(started) }))
     // Nobody types into it.
@@ -70,6 +74,18 @@ export function interrupt(ui: Ui): void {
     await createRemote(ui.api, id).signal(execId, 'INT')
     tell(ui, 'Interrupted it.')
   })
+}
+
+/** Before the service is asked for them again; does nothing while they are loading. */
+const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
+  changeOpen(ui, 'session', (page) =>
+    page.id === id && page.commands ? { commands: change(page.commands) } : {},
+  )
+
+/** It has ended: on its page and in the list. */
+function showEnd(ui: Ui, id: string, ended: Ended): void {
+  changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
+  changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
 function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): OutputPage {
@@ -142,7 +158,7 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
         shown.soon()
       },
     })
-    changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
+    showEnd(ui, id, ended)
   } finally {
     left()
     shown.now()

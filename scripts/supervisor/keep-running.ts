@@ -8,22 +8,33 @@ export interface Running {
   stop(graceMs?: number): Promise<void>
 }
 
+/** In words for the terminal; the process itself has printed what is wrong. */
+export class WrongSettings extends Error {
+  constructor(name: string) {
+    super(`${name} says that its settings are wrong (exit code 2). Mend them and start again.`)
+  }
+}
+
 export type Stoppable = Pick<Running, 'stop'>
 
 /** Milliseconds. */
 const firstDelay = 500
 const longestDelay = 30_000
+/** An API or worker that ends so says that its settings are wrong: the next one would meet the same. */
+const wrongSettings = 'exit code 2'
 /** Whoever ran this long was well: the next end counts as the first. */
 const wellAfter = 30_000
 
 /**
  * @param start resolves once it runs; what it throws the first time is thrown here, later it is tried again
  * @param say tells the terminal what happened
+ * @param giveUp called when its settings are wrong, in place of another start; whoever gives none has no settings
  */
 export async function keepRunning(
   name: string,
   start: () => Promise<Running>,
   say: (line: string) => void,
+  giveUp?: (error: Error) => void,
 ): Promise<Stoppable> {
   const stopping = new AbortController()
   let current: Running | undefined = await start()
@@ -44,6 +55,7 @@ export async function keepRunning(
       if (current !== undefined) {
         const how = await current.ended
         if (stopping.signal.aborted) return
+        if (giveUp && how === wrongSettings) return giveUp(new WrongSettings(name))
         if (performance.now() - startedAt > wellAfter) delay = firstDelay
         say(`${name} ended with ${how}; starting it again in ${delay / 1000} s.`)
       }

@@ -70,7 +70,12 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** The environment of every process; its ports come on top. */
+/** What a kind of process gets besides: the cluster's credential is for the workers alone. */
+export function ownEnvironment(kind: string): Record<string, string | undefined> {
+  return kind === 'worker' ? { KUBECONFIG: process.env.KUBECONFIG } : {}
+}
+
+/** The environment of every process; its own and its ports come on top. */
 export function childEnvironment(
   dataFolder: string,
   settings: StackSettings,
@@ -78,6 +83,7 @@ export function childEnvironment(
 ): Record<string, string | undefined> {
   return {
     ...process.env,
+    KUBECONFIG: undefined,
     // `node` in the Procfile is the Node that runs this.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
     DATABASE_URL: databaseUrl,

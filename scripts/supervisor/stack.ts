@@ -6,18 +6,21 @@ import { root } from '../root.mjs'
 import { graceMs, runApplication, startApplication } from './application.ts'
 import { guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
 import { startDatabases } from './databases.ts'
+import { guardDriver } from './former-driver.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
 import { endLocalSandboxes } from './local-sandboxes.ts'
 import { openOutput } from './output.ts'
 import { planProcesses } from './plan.ts'
 import { parseProcfile } from './procfile.ts'
 import { waitUntilReady } from './readiness.ts'
-import { childEnvironment, readStackSettings, type StackSettings } from './stack-settings.ts'
+import { childEnvironment, ownEnvironment, readStackSettings, type StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
 
 export interface Stack {
   /** The base address, once everything runs and the API is ready. Rejects, in words for the terminal. */
   ready: Promise<string>
+  /** Rejects, in words, when it cannot go on, ready or not. Never resolves. */
+  failed: Promise<never>
   /** Ends everything that runs by now, applications first. */
   stop(): Promise<void>
 }
@@ -29,8 +32,9 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
   let settings: StackSettings | undefined
   let watchdog: Watchdog | undefined
   let complete = false
+  const failed = Promise.withResolvers<never>()
 
-  return { ready: start(), stop }
+  return { ready: start(), failed: failed.promise, stop }
 
   async function start(): Promise<string> {
     const data = prepareDataFolder()
@@ -49,9 +53,12 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
       const release = { command: procfile.release, environment, print: output.printer('release') }
       await runApplication('release', release, watchdog)
     }
-    for (const { name, command, ports } of plan) {
-      const application = { command, environment: { ...environment, ...ports }, print: output.printer(name) }
-      applications.push(await keepRunning(name, () => startApplication(application, watchdog!), say))
+    await guardDriver(data, settings, urls.databaseUrl)
+    for (const { name, kind, command, ports } of plan) {
+      const own = { ...environment, ...ownEnvironment(kind), ...ports }
+      const application = { command, environment: own, print: output.printer(name) }
+      const run = () => startApplication(application, watchdog!)
+      applications.push(await keepRunning(name, run, say, failed.reject))
     }
     complete = true
 

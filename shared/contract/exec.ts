@@ -33,7 +33,12 @@ export const ExecRequest = z
       .min(0)
       .max(limits.graceMs.most)
       .optional()
-      .meta({ description: 'How long a foreground command outlives a client that left; default 2000' }),
+      .meta({
+        description:
+          'How long a foreground command outlives a client that left; default 2000. One in the background ' +
+          '(without tty) that is given one is killed once no stream of events and no attachment has followed ' +
+          'it for so long, counted from its start too; without, it lives by itself',
+      }),
     tty: z
       .boolean()
       .optional()

@@ -1,7 +1,9 @@
 /** A WebSocket to a command: a terminal, or the plain streams. */
+import { createHash, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
 import type { World } from '../world/index.ts'
@@ -9,7 +11,7 @@ import { median } from '../world/measure.ts'
 import { shareSandbox } from '../world/shared.ts'
 
 describeOnBothDrivers('attaching to a command', (driver) => {
-  const { world, alice, params } = shareSandbox({ driver })
+  const { world, alice, params, sh, countOf } = shareSandbox({ driver })
 
   const start = async (body: ExecRequest) => {
     const answer = await alice.call('execCommand', { params, body })
@@ -104,6 +106,47 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(line.stderr()).toBe('err\n')
   })
 
+  test('a signal passes megabytes of stdin that the command does not read', async () => {
+    const line = await open(await start({ command: ['sleep', '661'], background: true }))
+    for (let index = 0; index < 4; index++) line.type(Buffer.alloc(1024 * 1024))
+    line.send({ type: 'nonsense' })
+    line.send({ type: 'eof' })
+    expect(await countOf('slee[p] 661')).toBe(1)
+    line.send({ type: 'signal', signal: 'KILL' })
+    await world.eventually(async () => (await countOf('slee[p] 661')) === 0, 10_000)
+    // Kubernetes never reports the end of such a one: then nobody knows more than that it is over.
+    expect(['signaled', 'lost']).toContain((await line.end()).exit!.status)
+  })
+
+  test('what was typed comes whole and in order, however much of it waits', async () => {
+    const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
+    const line = await open(await start({ command, background: true }))
+    const hash = createHash('sha256')
+    for (let index = 0; index < 24; index++) {
+      const bytes = randomBytes(512 * 1024)
+      hash.update(bytes)
+      line.type(bytes)
+    }
+    line.send({ type: 'eof' })
+    await sh('touch go')
+    await line.end()
+    expect(line.stdout()).toContain(hash.digest('hex'))
+  })
+
+  test('one that breaks is waited for within the grace, as a stream is', async () => {
+    const command = 'head -c 30000000 /dev/zero'
+    const exec_id = await start({ command, background: true })
+    const line = await open(exec_id)
+    line.stopReading()
+    const get = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body
+    // Behind a reader that stands still the command stands still.
+    await world.eventually(async () => (await get()).stdout_bytes > 4_000_000, 5_000)
+    const broken = performance.now()
+    line.breakOff()
+    await world.eventually(async () => (await get()).status === 'exited', 20_000)
+    expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
+  }, 30_000)
+
   test('is refused in plain HTTP, as every route refuses', async () => {
     const execId = await start({ command: ['cat'], background: true })
     const bob = await world.account()
@@ -189,6 +232,8 @@ async function attach(world: World, account: Account, id: string, execId: string
   })
   return {
     type: (keys: string | Buffer) => socket.send(Buffer.from(keys as string)),
+    stopReading: () => socket.pause(),
+    breakOff: () => socket.terminate(),
     send: (message: object) => socket.send(JSON.stringify(message)),
     bytes: (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]),
     stdout: () => text('stdout'),

@@ -114,6 +114,23 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(output(params, 'lines=1')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
+  test('with a grace ends once nobody follows it for so long, and without one lives by itself', async () => {
+    const command = 'echo up; sleep 60'
+    const alone = await start({ command })
+    const followed = await start({ command, grace_ms: 2_000 })
+    const reader = readEvents(await alice.open('streamExec', { params: followed }))
+    await reader.until('stdout')
+    // Its grace began later than that of the one before.
+    const never = await start({ command, grace_ms: 2_000 })
+    const left = { status: 'killed', exit_code: null, reason: 'its client left' }
+    expect(await ended(never)).toMatchObject(left)
+    expect(await get(followed)).toMatchObject({ status: 'running' })
+    await reader.leave()
+    expect(await ended(followed)).toMatchObject(left)
+    expect(await get(alone)).toMatchObject({ status: 'running' })
+    await alice.call('stopExec', { params: alone })
+  })
+
   test('ends by the signal that is asked for, and KILL follows TERM', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',

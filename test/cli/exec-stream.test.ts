@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../world/index.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
+import { startPeer } from './peer.ts'
 import { pipeThrough } from './pipe.ts'
 import { makeUsers, type SessionUser } from './users.ts'
 
@@ -94,6 +95,27 @@ test('a client that was killed takes its command along, after the grace that it 
   expect(signal).toBe('SIGKILL')
   await world.eventually(async () => !(await isRunning('77[5]')), 5_000)
 }, 20_000)
+
+test('so does one that was killed while it sent stdin', async () => {
+  const { signal } = await exec(['--grace', '100ms', '-c', 'echo up; sleep 774'], {
+    openInput: true,
+    onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
+  })
+  expect(signal).toBe('SIGKILL')
+  await world.eventually(async () => !(await isRunning('77[4]')), 5_000)
+}, 20_000)
+
+test.each([
+  [['cat'], { grace_ms: 10_000 }],
+  [['--grace', '1m', 'cat'], { grace_ms: 60_000 }],
+  [['--background', '--grace', '1m', 'cat'], {}],
+])('%j, fed from a pipe, asks for a command with %j', async (args, grace) => {
+  const problem = { code: 'not_found', detail: 'None.', request_id: 'req_1', status: 404 }
+  await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
+  await exec(args, { openInput: true, env: { SANDLOT_URL: peer.url, SANDLOT_SESSION: user.id } })
+  const asked = peer.asked.find(({ body }) => body !== '')!
+  expect(JSON.parse(asked.body)).toEqual({ command: ['cat'], background: true, ...grace })
+})
 
 test('a reader that closes our output ends the command, as a pipe would', async () => {
   const { code, stderr } = await exec(['-c', 'while :; do echo y887; done'], {

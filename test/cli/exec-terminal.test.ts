@@ -41,6 +41,16 @@ test('-t without a terminal says what to do instead', async () => {
   expect(stderr).toContain('terminal')
 })
 
+test.each([
+  ['-t', ['-it', '--background', '--', 'sleep', '60']],
+  ['--attach', ['--attach', 'exec_a', '--background']],
+])('%s with --background is refused, and nothing is started', async (option, words) => {
+  const terminal = openClient(words)
+  await leaves(terminal, 125)
+  expect(terminal.screen()).toContain(`${option} keeps this terminal`)
+  expect((await user.run(['exec', 'ls', '--quiet'])).stdout).toBe('')
+})
+
 test('-it gives the command this terminal: keys, size, exit code; and gives it back as it was', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')

@@ -58,6 +58,29 @@ test('what may be repeated is tried three times, a command under one Idempotency
   expect([...keys][0]).toMatch(/\S/)
 })
 
+test('a command that a stopping process gave up is asked for again under its Idempotency-Key', async () => {
+  using home = new Home()
+  const ended = { id: 'exec_b', status: 'exited', exit_code: 0, signal: null, stdout: 'all', stderr: '' }
+  const problem = {
+    type: 'about:blank',
+    title: 'Away',
+    status: 503,
+    code: 'unavailable',
+    detail: 'Stopping.',
+  }
+  await using peer = await startPeer((_, response) =>
+    peer.asked.length === 1
+      ? response.writeHead(503, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem))
+      : response.end(JSON.stringify(ended)),
+  )
+  const args = ['exec', '--session', 'sbx_a', '--json', '--', 'true']
+  const { code, json } = await home.run(args, { env: env(peer.url) })
+  expect([code, json().stdout]).toEqual([0, 'all'])
+  const keys = peer.asked.map(({ headers }) => headers['idempotency-key'])
+  expect(keys).toHaveLength(2)
+  expect(keys[1]).toBe(keys[0])
+})
+
 test('a stream that breaks before it has told its id is asked for again under its Idempotency-Key', async () => {
   using home = new Home()
   const exit = { id: 'exec_b', status: 'exited', exit_code: 7, signal: null, reason: null }

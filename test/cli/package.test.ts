@@ -92,7 +92,7 @@ test('runs from the folder it was installed in', async () => {
   const run = (...args: string[]) => runProcess(program, args, env)
   expect(await run('--version')).toMatchObject({ code: 0, stdout: `${read('package.json').version}\n` })
   expect(await run('config', 'set-url', 'http://127.0.0.1:1')).toMatchObject({ code: 0 })
-  expect(await run('config', 'set-key', 'sandlot_live_x')).toMatchObject({ code: 0 })
+  expect(await run('config', 'set-key', `sandlot_live_${'x'.repeat(49)}`)).toMatchObject({ code: 0 })
   expect((await run('session', 'ls', '--json')).json().error).toMatchObject({ code: 'network', exit_code: 8 })
   expect(await run('files', '--help')).toMatchObject({ code: 0, stderr: '' })
   const entry = (await run('mcp', 'init', 'cursor', '--print')).json().mcpServers.sandlot

@@ -114,6 +114,20 @@ test('set-key takes the key from a pipe, and asks for none off a terminal', asyn
   expect(await home.run(['config', 'set-key', 'line\nbreak'])).toMatchObject({ code: 2 })
 })
 
+test.each(['hello', key('abc'), key('abcde'), `sandlot_live_${'-'.repeat(49)}`])(
+  'set-key refuses %s, which is no API key, and keeps the one that is there',
+  async (wrong) => {
+    using home = new Home()
+    await home.run(['config', 'set-key', key('abcd')])
+    const before = readFileSync(home.configFile, 'utf8')
+    const { code, stderr } = await home.run(['config', 'set-key', wrong])
+    expect(code).toBe(2)
+    expect(stderr).toContain('sandlot_live_ and 49 letters and digits')
+    expect(stderr).not.toContain(wrong)
+    expect(readFileSync(home.configFile, 'utf8')).toBe(before)
+  },
+)
+
 test('what the client does not know in the file stays, comments included', async () => {
   using home = new Home()
   const text =

@@ -1,6 +1,6 @@
 /** The parts of `npm start` that need no databases. */
 import { spawn } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lockHolder, takeLock } from '../../scripts/lock.mjs'
@@ -75,6 +75,23 @@ test('a Procfile is its release and its processes, and a line that is neither is
   expect(release).toBe('a b')
   expect([...processes]).toEqual([['web-1', 'c: d']])
   expect(() => parseProcfile('nonsense')).toThrow('cannot read "nonsense"')
+})
+
+test('every npm script begins in JavaScript that an old Node runs too', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const command of Object.values(scripts)) expect(command).toMatch(/^exec node scripts\/[a-z]+\.mjs\b/)
+})
+
+test('a script is run as the main one, with its arguments, stdin and exit code', async () => {
+  await using clone = new Clone()
+  const script = `
+    for await (const text of process.stdin) console.log(import.meta.main, process.argv.slice(2), String(text))
+    process.exitCode = 7`
+  writeFileSync(join(clone.folder, 'own.ts'), script)
+  const run = `echo typed | ${process.execPath} scripts/run.mjs own.ts --all x`
+  const started = new Started(clone.folder, ['/bin/sh', '-c', run], {})
+  expect(await started.exit).toBe(7)
+  expect(started.output).toBe("true [ '--all', 'x' ] typed\n\n")
 })
 
 test('the client builds itself when it has not been built', async () => {

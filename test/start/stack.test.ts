@@ -1,8 +1,18 @@
 /** `npm start` in a small clone: real databases, stand-ins for the API and the worker. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { root } from '../../scripts/root.mjs'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/database/index.ts'
 import { Clone, makeRunFolder, usualProcfile } from './clone.ts'
@@ -140,6 +150,49 @@ test('a release that fails starts nothing', async () => {
   expect(stack.output).toContain('release ended with exit code 3')
   expect(stack.output).not.toContain('listens')
   await clone.untilNothingRuns(5000)
+})
+
+test('a process whose settings are wrong is not started again: all of it ends with exit code 2', async () => {
+  await using clone = new Clone(
+    usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
+  )
+  const stack = clone.start()
+  expect(await stack.exit).toBe(2)
+  expect(stack.output).toContain('worker  | SANDBOX_MEMORY is odd')
+  expect(stack.output).toContain('worker says that its settings are wrong (exit code 2)')
+  expect(stack.output).not.toContain('starting it again')
+  await clone.untilNothingRuns(5000)
+})
+
+test('the credential of the cluster reaches the workers alone', async () => {
+  const tell = (name: string) => `sh -c 'echo ${name} has "[$KUBECONFIG]"; exec node stand-in.mjs ${name}'`
+  await using clone = new Clone(`api: ${tell('api')}\nworker: ${tell('worker')}\n`)
+  const stack = clone.start({ KUBECONFIG: '/some/where' })
+  await stack.says(/worker has \[\/some\/where\]/)
+  await stack.says(/api has \[\]/)
+})
+
+test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
+  await using clone = new Clone()
+  cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
+  const first = clone.start()
+  await first.ready()
+  await query(clone, 'create table sandbox (reaped_at timestamptz)')
+  await query(clone, 'insert into sandbox values (null), (now())')
+  first.child.kill('SIGTERM')
+  await first.exit
+
+  const refused = clone.start({ SANDBOX_DRIVER: 'another' })
+  expect(await refused.exit).toBe(1)
+  expect(refused.output).toContain('SANDBOX_DRIVER=kubernetes, and 1 of its sandboxes may still run there')
+  expect(refused.output).not.toContain('listens')
+
+  const former = clone.start()
+  await former.ready()
+  await query(clone, 'update sandbox set reaped_at = now()')
+  former.child.kill('SIGTERM')
+  await former.exit
+  await clone.start({ SANDBOX_DRIVER: 'another' }).ready()
 })
 
 test('more workers and APIs get names and ports of their own, and .env is read', async () => {

@@ -15,7 +15,7 @@ const makeCommand = () =>
       sandboxId: 'sbx_1',
       accountId: 'acc_1',
       request: { command: ['true'], grace_ms: 60_000 },
-      isForeground: true,
+      needsClient: true,
       startedAt: new Date(),
     },
     async () => undefined,

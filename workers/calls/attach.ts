@@ -45,27 +45,56 @@ export function takeAttachments(
   }
 }
 
+/** How much may wait for its command until its socket is read no further: what comes behind it waits too. */
+const mostWaiting = 8 * 1024 * 1024
+/** The same for all sockets together: beyond it each goes on frame by frame. */
+const mostWaitingOfAll = 128 * 1024 * 1024
+/** What a frame that waits costs beyond its bytes. */
+const frameBytes = 1024
+let waitingOfAll = 0
+
 function serve(command: Command, socket: WebSocket) {
   socket.on('error', () => socket.terminate())
-  // One after the other: a frame waits until the command took the one before.
-  let turn: Promise<void> = Promise.resolve()
+  let waiting = 0
+  const wait = (bytes: number) => {
+    waiting += bytes
+    waitingOfAll += bytes
+  }
+  /** One after the other: a frame waits until the command took the one before. */
+  const makeTurns = () => {
+    let turn: Promise<void> = Promise.resolve()
+    return (bytes: number, work: () => Promise<void>) => {
+      wait(bytes + frameBytes)
+      if (waiting > mostWaiting || waitingOfAll > mostWaitingOfAll) socket.pause()
+      turn = turn
+        .then(work)
+        .catch(() => {})
+        .then(() => {
+          wait(-bytes - frameBytes)
+          if (waiting <= mostWaiting) socket.resume()
+        })
+    }
+  }
+  const feed = makeTurns()
+  // Signals and sizes pass the stdin that waits.
+  const obey = makeTurns()
   socket.on('message', (data: Buffer, isBinary) => {
-    socket.pause()
-    turn = turn
-      .then(() => (isBinary ? take(command, data, false) : obey(command, String(data))))
-      .catch(() => {})
-      .then(() => socket.resume())
+    if (isBinary) return feed(data.length, () => command.stdin.takeBytes(data, undefined, false))
+    const message = parse(data)
+    if (message?.type === 'eof') feed(0, () => command.stdin.takeBytes(Buffer.alloc(0), undefined, true))
+    if (message?.type === 'resize') obey(0, () => command.resize(message))
+    if (message?.type === 'signal') obey(0, () => command.signal(message.signal))
   })
   void sendOutput(command, socket)
 }
 
-const take = (command: Command, bytes: Buffer, eof: boolean) => command.stdin.takeBytes(bytes, undefined, eof)
-
-async function obey(command: Command, text: string): Promise<void> {
-  const message = Message.parse(JSON.parse(text))
-  if (message.type === 'resize') return await command.resize(message)
-  if (message.type === 'eof') return await take(command, Buffer.alloc(0), true)
-  await command.signal(message.signal)
+/** @returns undefined for what is no message of ours: it is passed over */
+function parse(data: Buffer): z.infer<typeof Message> | undefined {
+  try {
+    return Message.parse(JSON.parse(String(data)))
+  } catch {
+    return undefined
+  }
 }
 
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
@@ -74,8 +103,6 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
   const leave = () => {
     if (!hasLeft) command.detach(reader)
     hasLeft = true
-    // Wakes the loop below.
-    reader.leave()
   }
   socket.on('close', leave)
   for (;;) {

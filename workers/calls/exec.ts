@@ -8,7 +8,8 @@ import type { Call } from './call.ts'
 /** Runs a client's command and answers when it has ended; at once when it is in the background. */
 export const exec: Call<'exec'> = async (args, worker, signal) => {
   const command = await startCommand(worker, args)
-  if (args.mode !== 'background') await waitFor(command, signal)
+  if (args.mode === 'background') lookIn(command)
+  else await waitFor(command, signal)
   return command.result()
 }
 
@@ -42,5 +43,11 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => resolve())
   })
   await Promise.race([command.ended, left])
+  command.leave()
+}
+
+/** From here on its grace counts: whoever asked for it may never follow it. */
+function lookIn(command: Command): void {
+  command.arrive()
   command.leave()
 }

@@ -33,8 +33,8 @@ export interface CommandFacts {
   sandboxId: string
   accountId: string
   request: ExecRequest
-  /** Ended when the client that waits for it leaves and does not come back. */
-  isForeground: boolean
+  /** Ended when nobody waits for it or follows it any more, and nobody comes back. */
+  needsClient: boolean
   startedAt: Date
 }
 
@@ -184,13 +184,13 @@ export class Command {
     this.present++
   }
 
-  /** Whoever waited has gone; the command of a foreground client that does not come back is ended. */
+  /** Whoever waited has gone; a command that needs a client is ended when none comes back. */
   leave(forget: () => void = () => {}): void {
     const graceMs = this.facts.request.grace_ms ?? limits.graceMs.default
     const goOn = () => {
       this.present--
       forget()
-      if (this.present > 0 || !this.facts.isForeground) return
+      if (this.present > 0 || !this.facts.needsClient) return
       void this.stop(unknownEnd('killed', 'its client left'))
     }
     if (!this.isRunning) {

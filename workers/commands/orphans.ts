@@ -1,9 +1,12 @@
 /**
  * Commands that nobody follows any more: nobody would end them before their sandbox ends. Those of a
- * worker that is gone are ended by whoever sweeps, which writes down that they are lost; those that
- * their own worker lost, with the connection to them, by that.
+ * worker that is gone are ended by whoever sweeps, which writes down that they are lost; so are those that
+ * clients were told are lost, also when their worker is back. Those that their own worker lost, with the
+ * connection to them, are ended by that.
  */
+import type { Queries } from '../../shared/database/index.ts'
 import { listWorkers } from '../../shared/directory.ts'
+import { execDurationMs, workerLost } from '../../shared/execs.ts'
 import { podOf } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
@@ -20,6 +23,8 @@ interface Orphan {
   pod_name: string | null
   pod_uid: string | null
   destroy_reason: string | null
+  /** Clients were told that it is lost. */
+  is_left: boolean
 }
 
 /** @returns what a pass of the sweep calls; it remembers from pass to pass who is missing since when */
@@ -34,21 +39,24 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
     const orphans = await findOrphans(worker, there)
     const now = performance.now()
     for (const id of missingSince.keys()) {
-      if (!orphans.some(({ worker_id }) => worker_id === id)) missingSince.delete(id)
+      if (there.includes(id) || !orphans.some(({ worker_id }) => worker_id === id)) missingSince.delete(id)
     }
-    for (const { worker_id } of orphans) {
+    const isDue = ({ worker_id }: Orphan) => {
+      if (there.includes(worker_id)) return true
       if (!missingSince.has(worker_id)) missingSince.set(worker_id, now)
+      return now - missingSince.get(worker_id)! >= goneMs
     }
-    const due = orphans.filter(({ worker_id }) => now - missingSince.get(worker_id)! >= goneMs)
+    const due = orphans.filter(isDue)
     await Promise.all(due.map((orphan) => endOrphan(worker, orphan)))
   }
 }
 
 const findOrphans = ({ db }: WorkerContext, there: string[]): Promise<Orphan[]> =>
   db.query<Orphan & Record<string, unknown>>(
-    `select exec.id, worker_id, pid, sandbox_id, pod_name, pod_uid, destroy_reason
+    `select exec.id, worker_id, pid, sandbox_id, pod_name, pod_uid, destroy_reason, is_left
        from exec join sandbox on sandbox.id = sandbox_id
-      where status = 'running' and worker_id not in (${there.map(() => '?').join(', ')})
+      where (status = 'running' and worker_id not in (${there.map(() => '?').join(', ')}))
+         or (is_left and pid is not null)
       limit 1000`,
     there,
   )
@@ -59,14 +67,19 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
     // A pod that is out of reach is tried again by the next pass: clients are told that it is lost all the same.
     if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
   }
-  await db.query(`update exec set status = ?, reason = ? where id = ? and status = 'running'`, [
-    orphan.destroy_reason ? 'killed' : 'lost',
-    orphan.destroy_reason ?? 'its worker was lost',
-    orphan.id,
-  ])
+  if (orphan.is_left) await db.query('update exec set is_left = false where id = ?', [orphan.id])
+  else await writeEnd(db, orphan)
   metrics.sweeps.inc({ action: 'end orphan' })
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
 }
+
+/** What it printed went with its worker. */
+const writeEnd = (db: Queries, { id, destroy_reason }: Orphan) =>
+  db.query(
+    `update exec set status = ?, reason = ?, truncated = true, duration_ms = ${execDurationMs}
+      where id = ? and status = 'running'`,
+    [destroy_reason ? 'killed' : 'lost', destroy_reason ?? workerLost, id],
+  )
 
 const reachEveryMs = 2_000
 const reachTimes = 30

@@ -95,9 +95,10 @@ export async function recordEnd(db: Queries, result: ExecResult): Promise<Ending
     result.id,
   ])
   if (written.length === 1) return undefined
+  // The sweep need not end what has ended.
   const [told] = await db.query<Ending & Record<string, unknown>>(
-    'select status, exit_code, signal, reason from exec where id = ?',
-    [result.id],
+    'update exec set is_left = is_left and ? where id = ? returning status, exit_code, signal, reason',
+    [result.status === 'lost', result.id],
   )
   return told
 }

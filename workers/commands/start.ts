@@ -1,6 +1,7 @@
 /** Starts a client's command in its sandbox and follows it to its end. */
 import { constants } from 'node:os'
 import { execElsewhere, type StartExec } from '../../shared/calls.ts'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/problem.ts'
 import { findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
@@ -51,7 +52,7 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
       sandboxId,
       accountId,
       request,
-      isForeground: mode !== 'background',
+      needsClient: mode !== 'background' || isToBeFollowed(request),
       startedAt: new Date(),
     },
     (ended) => tellEnd(worker, requestId, ended),
@@ -85,6 +86,9 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
   void command.ended.then(() => clearTimeout(timer))
   return command
 }
+
+/** In the background, and yet not to outlive its client: one that is fed while it is followed. */
+const isToBeFollowed = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
 function findKnown(worker: WorkerContext, { accountId }: StartExec, known: KnownCommand): Command {
   if (!known.isSameRequest) {
@@ -149,6 +153,9 @@ export async function takeOutput(
   await taken
 }
 
+/** How long a killed command has to tell its end, and its last output. */
+const killedMs = 2_000
+
 /** What signals reach, through another shell in the same pod. */
 export function bodyOf(
   worker: WorkerContext,
@@ -160,7 +167,10 @@ export function bodyOf(
   const pod = podOf(sandbox)
   return {
     async signal(name) {
-      await signalGroup(worker.driver, pod, pid, name)
+      const isDone = await signalGroup(worker.driver, pod, pid, name)
+      if (!isDone || name !== 'KILL') return
+      // The end of one with much of its stdin unread is not reported (drivers/kubernetes/exec.ts).
+      void within(killedMs, ended).then(() => closeable.close())
     },
     async end() {
       await endGroup(worker.driver, pod, pid, ended)

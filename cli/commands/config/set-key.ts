@@ -1,6 +1,7 @@
 /** `sandlot config set-key [API_KEY]`: saves an API key. */
 import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { CliError } from '../../errors.ts'
 import { decodeUtf8, readInput } from '../../input.ts'
 import { readKey } from '../../settings.ts'
 
@@ -17,7 +18,7 @@ export const define: Define = (command) => {
   const handle = async (invocation: Invocation<object>) => {
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
-    if (!api_key.startsWith(prefix)) output.note(`Warning: this does not look like an API key (${prefix}…).`)
+    mustLookLikeKey(api_key)
     await settings.save({ api_key })
     const { file, profile = null } = settings
     output.result({ last_four: api_key.slice(-4), file, profile }, '')
@@ -27,6 +28,14 @@ export const define: Define = (command) => {
     }
   }
   handleWith(command, handle, { json: { fields: ['last_four', 'file', 'profile'] }, makesProfile: true })
+}
+
+/** @throws {CliError} `usage`, without showing what was given: it may be another secret */
+function mustLookLikeKey(text: string): void {
+  if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
+  throw new CliError('usage', `This is no API key: one is ${prefix} and 49 letters and digits behind it.`, {
+    hint: 'Nothing was changed. `sandlot keys create` makes a new key.',
+  })
 }
 
 async function readArgument({ args: [argument], ask, output }: Invocation<object>): Promise<string> {

@@ -14,6 +14,8 @@ export const define: Define = (command) => {
     .argument('<name>', 'the environment variable that commands find it in')
     .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
     .addHelpText('after', notes)
+  // What is too much may be the value, which commander would print.
+  command.allowExcessArguments().allowUnknownOption()
   addExamples(
     command,
     'sandlot secrets create API_TOKEN',
@@ -22,6 +24,7 @@ export const define: Define = (command) => {
   )
   const handle = async (invocation: Invocation<Options>) => {
     const { args, options, settings, api, output } = invocation
+    mustBeNameAlone(args)
     await settings.baseUrl()
     await settings.apiKey()
     const value = await readValue(invocation)
@@ -34,6 +37,14 @@ export const define: Define = (command) => {
     output.aside('Commands that start from now on have it.')
   }
   handleWith<Options>(command, handle, { json: { fields: secretFields } })
+}
+
+/** @throws {CliError} `usage`, without showing what is too much */
+function mustBeNameAlone(args: string[]): void {
+  if (args.length === 1) return
+  throw new CliError('usage', 'There is more on the line than a name and the options of this command.', {
+    hint: 'The value is no argument: it comes from stdin, from --from-file or from a prompt.',
+  })
 }
 
 const notes = `

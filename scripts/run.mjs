@@ -1,0 +1,20 @@
+/**
+ * `npm run migrate`, `cluster`, `admin` and `bench`: runs a script of the project on the project's own
+ * Node, whichever Node npm brought along. `node scripts/run.mjs SCRIPT [ARG…]`
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureInstalled } from './install.mjs'
+import { projectNode, runOnNode } from './project-node.mjs'
+import { root } from './root.mjs'
+
+try {
+  // What is there stays: where the service is hosted, packages for development may be left out on purpose.
+  if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
+  const [script, ...args] = process.argv.slice(2)
+  // Never in this process: such a script acts only as `import.meta.main`.
+  process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
+} catch (error) {
+  console.error(error.message)
+  process.exitCode = 1
+}

@@ -1,0 +1,18 @@
+/** A Redis that forgets for a moment which workers are there. */
+import { expect, test } from 'vitest'
+import { shareSandbox } from '../world/shared.ts'
+
+const { world, alice, params } = shareSandbox()
+
+test('a command runs on, and is said to run, while an emptied Redis knows no worker', async () => {
+  const body = { command: ['sleep', '663'], background: true }
+  const exec_id = (await alice.call('execCommand', { params, body })).body.id
+  // Longer than the API remembers who was there.
+  for (const until = performance.now() + 700; performance.now() < until; ) await world.redis.flushall()
+  const [{ body: list }, { body: one }] = await Promise.all([
+    alice.call('listExecs', { params }),
+    alice.call('getExec', { params: { ...params, exec_id } }),
+  ])
+  expect(list.data).toMatchObject([{ id: exec_id, status: 'running' }])
+  expect(one).toMatchObject({ id: exec_id, status: 'running' })
+})

@@ -1,0 +1,146 @@
+/** What becomes of the requests that still run 12 s after their API process was told to stop. */
+import { connect } from 'node:net'
+import { beforeAll, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { graceMs } from '../../scripts/supervisor/application.ts'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { type Account, Refusal } from '../world/account.ts'
+import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
+import { send } from '../world/http.ts'
+import { shareSandbox } from '../world/shared.ts'
+
+const { world, alice, params, sh } = shareSandbox({ apis: 2 })
+
+const until = 'until test -e go; do sleep 0.1; done; echo done'
+const keyed = {
+  headers: { 'idempotency-key': 'once' },
+  body: { command: `echo x >> runs; ${until}; cat runs`, grace_ms: 60_000 } satisfies ExecRequest,
+}
+
+/** Everything that runs when the process is told to stop, and what came of it. */
+let json: unknown
+let tool: Record<string, unknown>
+let events: EventReader
+let download: Response
+let quick: Response
+let terminalClosed: number
+let unusedClosedMs: number
+let endedWith: number | string
+let endedMs: number
+
+beforeAll(async () => {
+  await sh('head -c 100000000 /dev/zero > large')
+  const answered = alice.call('execCommand', { params, ...keyed }).catch((error) => error)
+  const told = callTool(alice, { session_id: params.id, command: 'touch tool; sleep 60' })
+  const opened = { params, headers: { accept: 'text/event-stream' } }
+  events = readEvents(
+    await alice.open('execCommand', {
+      ...opened,
+      body: { command: `echo up; ${until}`, grace_ms: 60_000 },
+    }),
+  )
+  await events.until('stdout')
+  download = await alice.open('readRawFile', { params, query: { path: 'large' } })
+  const terminal = await openTerminal(alice)
+  const late = alice.open('execCommand', { params, body: { command: 'touch late; sleep 2; echo late' } })
+  await sh('until test -e runs -a -e tool -a -e late; do sleep 0.1; done')
+  const [api] = world.apis
+  const startedAt = performance.now()
+  const unused = connect(Number(new URL(api!.url).port), '127.0.0.1')
+  await new Promise((resolve) => unused.once('connect', resolve))
+  const closed = new Promise<number>((resolve) => {
+    unused.once('close', () => resolve(performance.now() - startedAt))
+    unused.on('error', () => {})
+  })
+  api!.signal('SIGTERM')
+  quick = await late
+  unusedClosedMs = await closed
+  json = await answered
+  tool = await told
+  terminalClosed = await terminal.closed
+  endedWith = await api!.ended
+  endedMs = performance.now() - startedAt
+}, 90_000)
+
+test('the process ends by itself before it would be killed', () => {
+  expect(endedWith).toBe(0)
+  expect(endedMs).toBeGreaterThan(12_000)
+  expect(endedMs).toBeLessThan(graceMs)
+})
+
+test('what ends before is answered, and its connection closed behind it', async () => {
+  expect(quick.headers.get('connection')).toBe('close')
+  expect(await quick.json()).toMatchObject({ status: 'exited', stdout: 'late\n' })
+})
+
+test('a connection that nothing came over is closed long before', () => {
+  expect(unusedClosedMs).toBeLessThan(8_000)
+})
+
+test('a command in JSON is told that the process stops, and the same request attaches to it elsewhere', async () => {
+  expect(json).toBeInstanceOf(Refusal)
+  const { status, code, retryAfter, headers, problem } = json as Refusal
+  expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
+  expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attaches.*grace_ms/s)
+  const running = (await alice.call('listExecs', { params, api: 1 })).body.data.filter(
+    ({ command }) => command === keyed.body.command,
+  )
+  expect(running).toMatchObject([{ status: 'running' }])
+  const again = alice.call('execCommand', { params, ...keyed, api: 1 })
+  await alice.call('createFile', { params, body: { path: 'go', content: '' }, api: 1 })
+  expect((await again).body).toMatchObject({ id: running[0]!.id, status: 'exited', stdout: 'done\nx\n' })
+})
+
+test('a stream of events ends without a last word, and goes on elsewhere from its last event', async () => {
+  const seen = await events.rest()
+  expect(seen.map(({ event }) => event)).toEqual(['start', 'stdout'])
+  await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
+  const one = { ...params, exec_id: seen[0]!.data.id }
+  const headers = { 'last-event-id': seen.at(-1)!.id }
+  const rest = await readEvents(await alice.open('streamExec', { params: one, headers, api: 1 })).rest()
+  expect(bytesOf(rest, 'stdout').toString()).toBe('done\n')
+  expect(rest.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
+})
+
+test('the call of a tool has a result that says so', () => {
+  expect(tool).toMatchObject({ code: 'unavailable', detail: expect.stringContaining('process is stopping') })
+})
+
+test('a download is cut, so that nobody takes it for whole', async () => {
+  await expect(download.arrayBuffer()).rejects.toThrow()
+})
+
+test('a terminal is closed', () => {
+  expect(terminalClosed).toBe(1006)
+})
+
+/** @returns the code that it is closed with, in the end */
+async function openTerminal(account: Account): Promise<{ closed: Promise<number> }> {
+  const { body } = await account.call('execCommand', { params, body: { command: ['sh'], tty: true } })
+  const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${params.id}/exec/${body.id}/attach`
+  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${account.key}` } })
+  const closed = new Promise<number>((resolve) => socket.on('close', resolve))
+  socket.on('error', () => {})
+  await new Promise((resolve) => socket.once('open', resolve))
+  return { closed }
+}
+
+/** @returns what the tool refused with */
+async function callTool({ key }: Account, args: object): Promise<Record<string, unknown>> {
+  const { text } = await send(`${world.url()}/v1/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'exec', arguments: args },
+    }),
+  })
+  const [, data] = /^data: (.*)$/m.exec(text) ?? []
+  return JSON.parse(JSON.parse(data!).result.content[0].text)
+}
