@@ -28,7 +28,10 @@ export function cutOffOnceRefused(app: App, account: Caller, response: ServerRes
       const change = app.context.changes.next(account.credentialId, lookAgainMs)
       await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
       if (over.signal.aborted) return
-      if (await isRefused(account)) return void response.socket?.destroy()
+      if (await isRefused(account)) {
+        app.context.log.info({ account_id: account.id }, 'a connection is cut off: its key is good no more')
+        return void response.socket?.destroy()
+      }
       await change
     }
   }

@@ -4,6 +4,7 @@
  */
 import { type Agent, type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
 import type { Readable } from 'node:stream'
+import { bytesOver } from './pulse.ts'
 
 export interface HandOver {
   url: URL
@@ -16,7 +17,7 @@ export interface HandOver {
   /** From handing over to the head of the answer, in milliseconds; later it counts as lost. */
   timeoutMs: number
   /** Tells when the worker has gone silent, from handing over to the end of the answer. @returns what ends it */
-  watch(onSilence: () => void): () => void
+  watch(onSilence: () => void, bytesMoved: () => number): () => void
 }
 
 /** The answer's head, its body yet to be read; or why the worker did not take it. */
@@ -55,7 +56,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('continue', () => {
     clearTimeout(timer)
     handedOver = true
-    unwatch = target.watch(() => (answer ?? request).destroy(new Error('the worker went silent')))
+    const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
+    unwatch = target.watch(giveUp, () => bytesOver(request.socket))
     timer = giveUpAfter(timeoutMs)
     if (Buffer.isBuffer(body)) request.end(body)
     else body.pipe(request)

@@ -4,16 +4,19 @@
  * and second is asked while calls of ours are there, however many.
  */
 import { Agent, get } from 'node:http'
-import { setImmediate } from 'node:timers/promises'
+import type { Socket } from 'node:net'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { WorkerEntry } from '../shared/directory.ts'
+import type { Logger } from '../shared/log.ts'
 
 export interface Pulse {
   /**
    * Watches a worker while a call is there.
    * @param onSilence called at most once, when it no longer answers
+   * @param bytesMoved over the call's connection so far
    * @returns what ends it
    */
-  follow(worker: WorkerEntry, onSilence: () => void): () => void
+  follow(worker: WorkerEntry, onSilence: () => void, bytesMoved: () => number): () => void
   /** It has not answered, and not since. Nothing new should be sent to it. */
   isSilent(workerId: string): boolean
   close(): void
@@ -22,17 +25,19 @@ export interface Pulse {
 const askEveryMs = 1_000
 /** With the pause before the question, silence is noticed after 3 to 4 s. */
 const answerMs = 3_000
+/** Whose calls carry bytes in the last of that time lives, and is only busy. */
+const lastMs = 2_000
 /** How often one that is silent is asked without a call being there. It is another's to forget it. */
 const lastQuestions = 60
 
-export function feelPulse(): Pulse {
+export function feelPulse(log: Logger): Pulse {
   const agent = new Agent({ keepAlive: true })
   const watched = new Map<string, Watch>()
   return {
-    follow(worker, onSilence) {
-      const watch = watched.get(worker.id) ?? new Watch(worker, agent, () => watched.delete(worker.id))
+    follow(worker, onSilence, bytesMoved) {
+      const watch = watched.get(worker.id) ?? new Watch(worker, agent, log, () => watched.delete(worker.id))
       watched.set(worker.id, watch)
-      return watch.add(onSilence)
+      return watch.add(onSilence, bytesMoved)
     },
     isSilent: (id) => watched.get(id)?.isSilent ?? false,
     close() {
@@ -42,26 +47,32 @@ export function feelPulse(): Pulse {
   }
 }
 
+/** What has gone over a connection both ways. What the kernel holds for one that is frozen moves once, no further. */
+export const bytesOver = (socket: Socket | null | undefined): number =>
+  !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
+
 /** Asks one worker, until no call is there and it has answered. */
 class Watch {
   isSilent = false
-  private readonly calls = new Set<() => void>()
+  private readonly calls = new Map<() => void, () => number>()
   private readonly url: URL
   private readonly agent: Agent
+  private readonly log: Logger
   private readonly onEnd: () => void
   private timer: NodeJS.Timeout | undefined
   private questionsLeft = lastQuestions
 
-  constructor({ url }: WorkerEntry, agent: Agent, onEnd: () => void) {
+  constructor({ id, url }: WorkerEntry, agent: Agent, log: Logger, onEnd: () => void) {
+    this.log = log.child({ worker: id })
     this.url = new URL('/healthz', url)
     this.agent = agent
     this.onEnd = onEnd
     this.askLater()
   }
 
-  add(onSilence: () => void): () => void {
+  add(onSilence: () => void, bytesMoved: () => number): () => void {
     const call = () => onSilence()
-    this.calls.add(call)
+    this.calls.set(call, bytesMoved)
     return () => this.calls.delete(call)
   }
 
@@ -79,14 +90,25 @@ class Watch {
   private async ask(): Promise<void> {
     const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
     if (!isWanted) return this.stop()
-    this.isSilent = !(await answers(this.url, this.agent))
+    const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
+    this.isSilent = !(await answers(this.url, this.agent)) && !this.hasMovedSince(await before)
     if (this.isSilent) this.tellAll()
     else this.questionsLeft = lastQuestions
     this.askLater()
   }
 
+  private bytesOfCalls(): [call: () => void, bytes: number][] {
+    return [...this.calls].map(([call, bytesMoved]) => [call, bytesMoved()])
+  }
+
+  private hasMovedSince(before: [call: () => void, bytes: number][]): boolean {
+    return before.some(([call, bytes]) => (this.calls.get(call)?.() ?? 0) > bytes)
+  }
+
   private tellAll(): void {
-    for (const call of this.calls) call()
+    if (this.calls.size > 0)
+      this.log.warn({ calls: this.calls.size }, 'a worker went silent: its calls are lost')
+    for (const call of this.calls.keys()) call()
     this.calls.clear()
   }
 }

@@ -3,6 +3,7 @@
  * handed over goes to the next worker; one that was is never sent twice (shared/calls.ts).
  */
 import { Agent, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,7 +27,7 @@ import { errors } from '../shared/contract/errors.ts'
 import { inOrderFor, listWorkers, type WorkerEntry } from '../shared/directory.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
-import { feelPulse } from './pulse.ts'
+import { bytesOver, feelPulse } from './pulse.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 export { CallLost }
@@ -110,7 +111,7 @@ const bodyMs = 10_000
 export function connectWorkers({ redis, settings, log }: Context): Workers {
   const directory = cacheFor(directoryMs, () => listWorkers(redis))
   const agent = new Agent({ keepAlive: true })
-  const pulse = feelPulse()
+  const pulse = feelPulse(log)
   const authorization = `Bearer ${callToken(settings.secretsKeys[0]!)}`
 
   const freshList = () => listWorkers(redis)
@@ -151,7 +152,10 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   /** @returns undefined when it was not handed over */
   async function offer(worker: WorkerEntry, path: string, asked: Asked) {
     const url = new URL(path, worker.url)
-    const target = { ...asked, watch: (onSilence: () => void) => pulse.follow(worker, onSilence) }
+    const target: Omit<HandOver, 'url' | 'agent'> = {
+      ...asked,
+      watch: (onSilence, bytesMoved) => pulse.follow(worker, onSilence, bytesMoved),
+    }
     const first: HandedOver = await handOver({ ...target, url, agent })
     // A kept connection may have been closed while nobody looked: that says nothing of the worker.
     const sent = 'stale' in first ? await handOver({ ...target, url, agent: false }) : first
@@ -212,8 +216,15 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
         const own = { authorization, [argsHeader]: argsText }
         const opened = await openTunnel({ url: new URL(attachPath, worker.url), own, headers, signal })
         if ('socket' in opened) {
-          const unwatch = pulse.follow(worker, () => opened.socket.destroy())
-          opened.socket.on('close', unwatch)
+          const { socket } = opened
+          socket.on(
+            'close',
+            pulse.follow(
+              worker,
+              () => socket.destroy(),
+              () => bytesOver(socket as Socket),
+            ),
+          )
           return opened
         }
         throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)

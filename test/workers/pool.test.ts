@@ -244,13 +244,15 @@ test('of workers with other settings the newest alone makes pods, from its first
   await world.db.query(
     `create rule keep as on insert to warm_pod do also insert into made (fingerprint) values (new.fingerprint)`,
   )
+  let before: unknown
   for (const memory of ['256Mi', '320Mi', '384Mi', '448Mi']) {
     await world.startWorker({ SANDBOX_MEMORY: memory })
-    await world.eventually(async () => {
+    before = await world.eventually(async () => {
       const [newest] = await world.db.query('select fingerprint from made order by at desc limit 1')
       const rows = await findWarmPods(world.db)
       const settled = rows.filter((row) => row.ready_at && row.fingerprint === newest?.fingerprint)
-      return rows.length === 3 && settled.length === 3
+      const isItsOwn = newest !== undefined && newest.fingerprint !== before
+      return isItsOwn && rows.length === 3 && settled.length === 3 && newest.fingerprint
     }, soonMs)
   }
   const made = await world.db.query<{ fingerprint: string }>('select fingerprint from made order by at')

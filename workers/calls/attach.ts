@@ -9,6 +9,7 @@ import * as z from 'zod'
 import { type OneExec, problemHeader } from '../../shared/calls.ts'
 import { execSignals } from '../../shared/contract/exec.ts'
 import type { Command } from '../commands/command.ts'
+import type { Item } from '../commands/output-log.ts'
 import { finished } from '../commands/stdin-feed.ts'
 import type { WorkerContext } from '../context.ts'
 import { argsOf } from './call.ts'
@@ -109,18 +110,23 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || hasLeft) return
     if (item.kind === 'end') break
-    if (item.kind === 'gap') {
-      const { stdout, stderr } = item.missed
-      await send(socket, JSON.stringify({ type: 'gap', stdout_bytes: stdout, stderr_bytes: stderr }))
-    } else {
-      await send(socket, Buffer.concat([Buffer.of(streamBytes[item.stream]), item.bytes]))
-    }
+    // What broke off reads no further: the command waits for it, until its grace is over.
+    if (!(await send(socket, frameOf(item)))) return
   }
   await command.ended
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
 }
 
-/** Resolves when the bytes have left this process, so that a reader that is slow slows the command. */
-const send = (socket: WebSocket, data: string | Buffer): Promise<void> =>
-  new Promise((resolve) => socket.send(data, () => resolve()))
+function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
+  if (item.kind !== 'gap') return Buffer.concat([Buffer.of(streamBytes[item.stream]), item.bytes])
+  const { stdout, stderr } = item.missed
+  return JSON.stringify({ type: 'gap', stdout_bytes: stdout, stderr_bytes: stderr })
+}
+
+/**
+ * Resolves when the bytes have left this process, so that a reader that is slow slows the command.
+ * @returns false when the connection is broken
+ */
+const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>
+  new Promise((resolve) => socket.send(data, (error) => resolve(!error)))
