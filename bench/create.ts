@@ -12,7 +12,7 @@ const rounds = Number(process.env.BENCH_CREATES ?? 30)
 const warmUp = 2
 const poolSize = 3
 /** For what a round leaves behind: pods that end, and one that the pool starts. */
-const pauseMs = 4_000
+const pauseMs = 3_000
 const most = { warmMs: 15, warm90Ms: 40, ofKubectl: 0.4 }
 
 export const create: Part = {
