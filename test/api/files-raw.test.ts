@@ -125,8 +125,14 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     const processes = [...world.apis, ...world.workers]
     const before = processes.map(memoryOf)
     const memory = watchMemory(processes)
-    await move(200)
-    for (const [index, most] of memory.stop().entries()) {
+    const grown = await move(200).then(
+      () => memory.stop(),
+      (error) => {
+        memory.stop()
+        throw error
+      },
+    )
+    for (const [index, most] of grown.entries()) {
       expect(most - before[index]!).toBeLessThan(64 * megabyte)
     }
     await sh('rm big')
