@@ -15,25 +15,27 @@ const longMs = 100
 const lookAgainMs = 10_000
 
 export function cutOffOnceRefused(app: App, account: Caller, response: ServerResponse): void {
-  const over = new AbortController()
-  const timer = setTimeout(() => void watch(), longMs)
-  response.once('close', () => {
-    clearTimeout(timer)
-    over.abort()
-  })
+  const timer = setTimeout(() => void watch(app, account, response), longMs)
+  response.once('close', () => clearTimeout(timer))
+}
 
-  async function watch(): Promise<void> {
-    while (!over.signal.aborted) {
-      // Listens first, and looks when whatever is remembered is from after that.
-      const change = app.context.changes.next(account.credentialId, lookAgainMs)
-      await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
-      if (over.signal.aborted) return
-      if (await isRefused(account)) {
-        app.context.log.info({ account_id: account.id }, 'a connection is cut off: its key is good no more')
-        return void response.socket?.destroy()
-      }
-      await change
+async function watch(
+  { context: { changes, log } }: App,
+  account: Caller,
+  response: ServerResponse,
+): Promise<void> {
+  const over = new AbortController()
+  response.once('close', () => over.abort())
+  while (!over.signal.aborted) {
+    // Listens first, and looks when whatever is remembered is from after that.
+    const change = changes.next(account.credentialId, lookAgainMs)
+    await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
+    if (over.signal.aborted) return
+    if (await isRefused(account)) {
+      log.info({ account_id: account.id }, 'a connection is cut off: its key is good no more')
+      return void response.socket?.destroy()
     }
+    await change
   }
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { root } from '../scripts/root.mjs'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
+import { sumUp } from '../test/world/metrics.ts'
 import { type Services, startServices } from './services.ts'
 
 export interface Stack extends AsyncDisposable {
@@ -87,18 +88,7 @@ export async function startStack(
     key,
     start,
     request: (method, path, body) => send(base, key, method, path, body),
-    async countOutcomes(counter) {
-      const sums: Record<string, number> = {}
-      for (const worker of workers) {
-        const text = await (await fetch(`${addressOf(worker)}/metrics`)).text()
-        for (const [, outcome, count] of text.matchAll(
-          new RegExp(`^${counter}\\{.*outcome="(\\w+)".*\\} (\\d+)`, 'gm'),
-        )) {
-          sums[outcome!] = (sums[outcome!] ?? 0) + Number(count)
-        }
-      }
-      return sums
-    },
+    countOutcomes: (counter) => sumUp(workers.map(addressOf), counter, 'outcome'),
     [Symbol.asyncDispose]: () => rest[Symbol.asyncDispose](),
   }
 }

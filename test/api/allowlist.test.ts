@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/ids.ts'
 import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
 import type { Account, Refusal } from '../world/account.ts'
+import { toolCall } from '../world/mcp.ts'
 import { shareWorld } from '../world/shared.ts'
 
 /** Nothing runs here: what is allowed fails for want of a worker, which is another code. */
@@ -141,20 +142,8 @@ describe('in the foreground, as events, in the background and with a terminal', 
 test('a command of an agent is refused by the same rule', async () => {
   const alice = await accountWith(['ls'])
   const { id } = await sandboxOf(alice)
-  const answer = await fetch(`${world.url()}/v1/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${alice.key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'exec', arguments: { session_id: id, command: ['rm', '-rf', '/'] } },
-    }),
-  })
+  const call = toolCall(alice, 'exec', { session_id: id, command: ['rm', '-rf', '/'] })
+  const answer = await fetch(`${world.url()}/v1/mcp`, call)
   const text = await answer.text()
   expect(text).toContain('command_not_allowed')
   expect(text).toContain("is not on the account's command allowlist")

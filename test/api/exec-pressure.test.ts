@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { watchMemory } from '../world/memory.ts'
+import { peakMemory } from '../world/memory.ts'
 import { shareSandbox } from '../world/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox()
@@ -16,10 +16,10 @@ const processes = () => [world.apis[0]!, world.workers[0]!]
  */
 let usual: number[]
 beforeAll(async () => {
-  const memory = watchMemory(processes())
-  for (let index = 0; index < 60; index++) await sh('cat /dev/null')
-  for (let index = 0; index < 4; index++) await sh('head -c 128000000 /dev/zero')
-  usual = memory.stop()
+  usual = await peakMemory(processes(), async () => {
+    for (let index = 0; index < 60; index++) await sh('cat /dev/null')
+    for (let index = 0; index < 4; index++) await sh('head -c 128000000 /dev/zero')
+  })
 })
 
 /** No process has grown by 64 MiB. */
@@ -32,29 +32,30 @@ const printer = `i=0
 while [ $i -lt 1024 ]; do yes 'a line of output' | head -c ${mib}; i=$((i+1)); echo $i > progress; done`
 
 test('a command that prints 1 GiB to a client that does not read waits, and grows no process by 64 MiB', async () => {
-  const memory = watchMemory(processes())
   const progress = async () => Number((await sh('cat progress')).stdout)
   const { hostname, port } = new URL(world.url())
   const socket = connect(Number(port), hostname)
   const request = JSON.stringify({ command: printer })
-  socket.write(
-    `POST /v1/sandboxes/${params.id}/exec HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${alice.key}\r\n` +
-      `accept: text/event-stream\r\ncontent-type: application/json\r\n` +
-      `content-length: ${Buffer.byteLength(request)}\r\n\r\n${request}`,
-  )
-  socket.pause()
-
-  // It stands still: the same figure again and again.
   let last = 0
-  let still = 0
-  await world.eventually(async () => {
-    const now = await progress()
-    still = now === last && now > 0 ? still + 1 : 0
-    last = now
-    return still > 30
-  }, 15_000)
+  const peaks = await peakMemory(processes(), async () => {
+    socket.write(
+      `POST /v1/sandboxes/${params.id}/exec HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${alice.key}\r\n` +
+        `accept: text/event-stream\r\ncontent-type: application/json\r\n` +
+        `content-length: ${Buffer.byteLength(request)}\r\n\r\n${request}`,
+    )
+    socket.pause()
+
+    // It stands still: the same figure again and again.
+    let still = 0
+    await world.eventually(async () => {
+      const now = await progress()
+      still = now === last && now > 0 ? still + 1 : 0
+      last = now
+      return still > 30
+    }, 15_000)
+  })
   expect(last).toBeLessThan(32)
-  expectNoGrowth(memory.stop())
+  expectNoGrowth(peaks)
 
   // The client wakes up, and the command goes on.
   socket.resume()
@@ -67,20 +68,21 @@ test('1 GiB that nobody reads passes by, is counted to the byte, and grows no pr
     params,
     body: { command: ['head', '-c', `${1024 * mib}`, '/dev/zero'], background: true },
   })
-  const memory = watchMemory(processes())
   // Asked past the API, which answers the more, the longer it takes.
-  await world.eventually(async () => {
-    const [row] = await world.db.query('select * from exec where id = ?', [body.id])
-    return row!.status !== 'running' && row
-  }, 50_000)
-  const { data } = (await alice.call('listExecs', { params })).body
-  expect(data.find(({ id }) => id === body.id)).toMatchObject({
-    status: 'exited',
-    exit_code: 0,
-    stdout_bytes: 1024 * mib,
-    truncated: true,
+  const peaks = await peakMemory(processes(), async () => {
+    await world.eventually(async () => {
+      const [row] = await world.db.query('select * from exec where id = ?', [body.id])
+      return row!.status !== 'running' && row
+    }, 50_000)
+    const { data } = (await alice.call('listExecs', { params })).body
+    expect(data.find(({ id }) => id === body.id)).toMatchObject({
+      status: 'exited',
+      exit_code: 0,
+      stdout_bytes: 1024 * mib,
+      truncated: true,
+    })
   })
-  expectNoGrowth(memory.stop())
+  expectNoGrowth(peaks)
   const output = { ...params, exec_id: body.id }
   const kept = await (
     await alice.open('readExecOutput', { params: output, query: { stream: 'stdout' } })

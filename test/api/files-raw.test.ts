@@ -7,7 +7,7 @@ import { Problem } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { pathOf } from '../world/account.ts'
 import { describeOnEveryImage } from '../world/drivers.ts'
-import { memoryOf, watchMemory } from '../world/memory.ts'
+import { memoryOf, peakMemory } from '../world/memory.ts'
 import { shareSandbox } from '../world/shared.ts'
 
 const megabyte = 1024 * 1024
@@ -124,15 +124,8 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     await move(96)
     const processes = [...world.apis, ...world.workers]
     const before = processes.map(memoryOf)
-    const memory = watchMemory(processes)
-    const grown = await move(200).then(
-      () => memory.stop(),
-      (error) => {
-        memory.stop()
-        throw error
-      },
-    )
-    for (const [index, most] of grown.entries()) {
+    const peaks = await peakMemory(processes, () => move(200))
+    for (const [index, most] of peaks.entries()) {
       expect(most - before[index]!).toBeLessThan(64 * megabyte)
     }
     await sh('rm big')

@@ -7,6 +7,7 @@ import { newSandboxId } from '../../shared/ids.ts'
 import type { Account } from '../world/account.ts'
 import { send } from '../world/http.ts'
 import { startWorld, type World } from '../world/index.ts'
+import { mcpRequest, toolCall } from '../world/mcp.ts'
 
 let world: World
 let alice: Account
@@ -56,16 +57,7 @@ async function refusalOf(client: Client, name: string, args: object = {}): Promi
 }
 
 const post = (headers: Record<string, string>, body: unknown, key = alice.key, api = 0) =>
-  send(`${world.url(api)}/v1/mcp`, {
-    method: 'POST',
-    headers: {
-      ...(key ? { authorization: `Bearer ${key}` } : {}),
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      ...headers,
-    },
-    body: JSON.stringify(body),
-  })
+  send(`${world.url(api)}/v1/mcp`, mcpRequest({ key }, body, headers))
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
 
 test('a client whose every request meets another API process works from create to destroy', async () => {
@@ -379,18 +371,7 @@ describe('a long command', () => {
   test('is stopped when its client hangs up', async () => {
     const leave = new AbortController()
     const left = fetch(`${world.url()}/v1/mcp`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${alice.key}`,
-        'content-type': 'application/json',
-        accept: 'application/json, text/event-stream',
-      },
-      body: JSON.stringify({
-        jsonrpc: '2.0',
-        id: 1,
-        method: 'tools/call',
-        params: { name: 'exec', arguments: sleeper('hung-up') },
-      }),
+      ...toolCall(alice, 'exec', sleeper('hung-up')),
       signal: leave.signal,
     }).then((response) => response.text())
     await world.eventually(() => isRunning('hung-up'), 10_000)

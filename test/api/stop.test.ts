@@ -7,6 +7,7 @@ import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { type Account, Refusal } from '../world/account.ts'
 import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
 import { send } from '../world/http.ts'
+import { toolCall } from '../world/mcp.ts'
 import { shareSandbox } from '../world/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox({ apis: 2 })
@@ -126,21 +127,8 @@ async function openTerminal(account: Account): Promise<{ closed: Promise<number>
 }
 
 /** @returns what the tool refused with */
-async function callTool({ key }: Account, args: object): Promise<Record<string, unknown>> {
-  const { text } = await send(`${world.url()}/v1/mcp`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${key}`,
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'exec', arguments: args },
-    }),
-  })
+async function callTool(account: Account, args: object): Promise<Record<string, unknown>> {
+  const { text } = await send(`${world.url()}/v1/mcp`, toolCall(account, 'exec', args))
   const [, data] = /^data: (.*)$/m.exec(text) ?? []
   return JSON.parse(JSON.parse(data!).result.content[0].text)
 }

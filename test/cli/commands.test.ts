@@ -18,7 +18,7 @@ beforeAll(async () => {
   world = await startWorld({
     env: { RATE_LOGIN_PER_MINUTE: '100', RATE_SANDBOX_OPS_PER_MINUTE: '1000' },
   })
-  users = makeUsers(world.url())
+  users = makeUsers(world)
   user = await users.newSession()
   writeFileSync(join(user.home.folder, 'local.txt'), 'local\n')
   await user.run(['files', 'create', 'notes.txt', '--content', 'one\ntwo\n'])

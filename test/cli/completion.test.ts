@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { readLine, writeWords } from '../../cli/completion/bash.ts'
 import { complete } from '../../cli/completion/candidates.ts'
 import { openSources } from '../../cli/completion/sources.ts'
@@ -12,7 +12,7 @@ import { shareWorld } from '../world/shared.ts'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
 import { openScreen, type Screen } from './screen.ts'
-import { makeUsers, type SessionUser } from './users.ts'
+import { makeUsers, shareSession } from './users.ts'
 
 const valuesFor = async (...words: string[]) => {
   const { candidates } = await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)
@@ -106,11 +106,10 @@ describe("bash's line", () => {
 
 describe('in a shell', () => {
   const world = shareWorld()
-  let user: SessionUser
+  const user = shareSession(makeUsers(world))
   const folder = () => join(user.home.folder, 'here')
 
   beforeAll(async () => {
-    user = await makeUsers(world.url()).newSession()
     mkdirSync(folder())
     writeFileSync(join(folder(), 'local-file.txt'), '')
     // As an install would put it on the PATH.
@@ -122,7 +121,6 @@ describe('in a shell', () => {
     const made = await user.run(['exec', '-c', "touch 'new\nline' && mkdir only && touch only/one"])
     expect(made.code).toBe(0)
   })
-  afterAll(() => user[Symbol.asyncDispose]())
 
   test('paths that would break a line, and hidden ones, are left out', async () => {
     const { stdout } = await user.run(['__complete', '--', 'files', 'view', ''])

@@ -8,14 +8,10 @@ import { eventually } from '../world/eventually.ts'
 import { shareWorld } from '../world/shared.ts'
 import { makeCertificate } from './certificate.ts'
 import { startPeer } from './peer.ts'
-import { makeUsers, type Users } from './users.ts'
+import { makeUsers } from './users.ts'
 
 const world = shareWorld()
-let users: Users | undefined
-const newUser = () => {
-  users ??= makeUsers(world.url())
-  return users.newUser()
-}
+const { newUser } = makeUsers(world)
 
 type User = Awaited<ReturnType<typeof newUser>>
 

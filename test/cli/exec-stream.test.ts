@@ -1,23 +1,15 @@
 /** `sandlot exec` as it is typed: output and stdin as they come, interrupts, lost connections. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
 import { startPeer } from './peer.ts'
 import { pipeThrough } from './pipe.ts'
-import { makeUsers, type SessionUser } from './users.ts'
+import { makeUsers, shareSession } from './users.ts'
 
-let world: World
-let user: SessionUser
-beforeAll(async () => {
-  world = await startWorld()
-  user = await makeUsers(world.url()).newSession()
-})
-afterAll(async () => {
-  await user[Symbol.asyncDispose]()
-  await world[Symbol.asyncDispose]()
-})
+const world = shareWorld()
+const user = shareSession(makeUsers(world))
 
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)

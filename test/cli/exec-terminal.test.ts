@@ -1,22 +1,14 @@
 /** `sandlot exec -it`: a terminal in a sandbox, over connections that break, given back on every way out. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
-import { makeUsers, type SessionUser } from './users.ts'
+import { makeUsers, shareSession } from './users.ts'
 
-let world: World
-let user: SessionUser
-beforeAll(async () => {
-  world = await startWorld()
-  user = await makeUsers(world.url()).newSession()
-})
-afterAll(async () => {
-  await user[Symbol.asyncDispose]()
-  await world[Symbol.asyncDispose]()
-})
+const world = shareWorld()
+const user = shareSession(makeUsers(world))
 
 /** A terminal of 33 rows and 99 columns, in which the client runs, then `stty` tells what it left. */
 const openClient = (words: string[], url = world.url()): Terminal => {

@@ -3,22 +3,14 @@ import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath } from './client.ts'
 import { openTerminal } from './terminal.ts'
-import { makeUsers, type SessionUser } from './users.ts'
+import { makeUsers, shareSession } from './users.ts'
 
-let world: World
-let user: SessionUser
-beforeAll(async () => {
-  world = await startWorld()
-  user = await makeUsers(world.url()).newSession()
-})
-afterAll(async () => {
-  await user[Symbol.asyncDispose]()
-  await world[Symbol.asyncDispose]()
-})
+const world = shareWorld()
+const user = shareSession(makeUsers(world))
 
 const files = (args: string[], input?: string | Uint8Array) =>
   user.run(['files', ...args], input === undefined ? {} : { input })

@@ -1,24 +1,15 @@
 /** `exec` and `files` of the built client in a real sandbox. */
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { describe, expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath } from './client.ts'
-import { makeUsers, type SessionUser, type Users } from './users.ts'
+import { makeUsers, shareSession } from './users.ts'
 
-let world: World
-let users: Users
-beforeAll(async () => {
-  world = await startWorld()
-  users = makeUsers(world.url())
-})
-afterAll(() => world[Symbol.asyncDispose]())
+const world = shareWorld()
+const users = makeUsers(world)
 
 describe('exec', () => {
-  let user: SessionUser
-  beforeAll(async () => {
-    user = await users.newSession()
-  })
-  afterAll(() => user[Symbol.asyncDispose]())
+  const user = shareSession(users)
   const exec = (args: string[], input?: string | Uint8Array) =>
     user.run(['exec', ...args], input === undefined ? {} : { input })
 
@@ -110,11 +101,7 @@ describe('exec', () => {
 })
 
 describe('files', () => {
-  let user: SessionUser
-  beforeAll(async () => {
-    user = await users.newSession()
-  })
-  afterAll(() => user[Symbol.asyncDispose]())
+  const user = shareSession(users)
   const files = (args: string[], input?: string | Uint8Array) =>
     user.run(['files', ...args], input === undefined ? {} : { input })
 

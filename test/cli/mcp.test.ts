@@ -8,15 +8,10 @@ import { tools } from '../../shared/contract/mcp.ts'
 import { median } from '../world/measure.ts'
 import { shareWorld } from '../world/shared.ts'
 import { clientPath, Home, runProcess } from './client.ts'
-import { makeUsers, type Users } from './users.ts'
+import { makeUsers } from './users.ts'
 
 const world = shareWorld({ apis: 2 })
-
-let users: Users | undefined
-const newUser = () => {
-  users ??= makeUsers(world.url())
-  return users.newUser()
-}
+const { newUser } = makeUsers(world)
 
 async function connect(home: Home): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })

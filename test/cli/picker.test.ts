@@ -5,20 +5,15 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { parse } from 'smol-toml'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { describe, expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath, Home } from './client.ts'
 import { openLine } from './line.ts'
 import { openScreen, type Screen, type Size } from './screen.ts'
-import { makeUsers, password, type SessionUser, type Users } from './users.ts'
+import { makeUsers, password, shareSession } from './users.ts'
 
-let world: World
-let users: Users
-beforeAll(async () => {
-  world = await startWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
-  users = makeUsers(world.url())
-})
-afterAll(() => world[Symbol.asyncDispose]())
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
+const users = makeUsers(world)
 
 const picker = [process.execPath, clientPath]
 /** Tells afterwards how the picker left the terminal, and its exit code. */
@@ -188,11 +183,7 @@ describe('without settings', () => {
 
 /** Most of the time of these goes into waiting. */
 describe.concurrent('with settings', () => {
-  let user: SessionUser
-  beforeAll(async () => {
-    user = await users.newSession()
-  })
-  afterAll(() => user[Symbol.asyncDispose]())
+  const user = shareSession(users)
 
   test('a session that ends under one says why, wherever one looks at it', async () => {
     await using own = await users.newSession()

@@ -2,22 +2,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/ids.ts'
 import { makeSealer } from '../../shared/seal.ts'
 import { secretPlace } from '../../shared/secrets.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath } from './client.ts'
 import { openTerminal } from './terminal.ts'
-import { makeUsers, type Users } from './users.ts'
+import { makeUsers } from './users.ts'
 
-let world: World
-let users: Users
-beforeAll(async () => {
-  world = await startWorld({ workers: 0 })
-  users = makeUsers(world.url())
-})
-afterAll(() => world[Symbol.asyncDispose]())
+const world = shareWorld({ workers: 0 })
+const users = makeUsers(world)
 
 /** A sandbox that ran for this long. */
 async function sandboxOf(email: string, { seconds = 0, ended = false } = {}): Promise<string> {

@@ -10,7 +10,7 @@ let world: World
 let user: Awaited<ReturnType<Users['newUser']>>
 beforeAll(async () => {
   world = await startWorld()
-  user = await makeUsers(world.url()).newUser()
+  user = await makeUsers(world).newUser()
 })
 afterEach(async () => {
   expect(await world.db.query('select id from sandbox where destroyed_at is null')).toEqual([])

@@ -25,7 +25,7 @@ const sessions = [
 test.skipIf(folder === undefined)('the pictures of the README are drawn', async () => {
   await using world = await startWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '10' } })
   using home = new Home()
-  await makeUsers(world.url()).signUp(home, 'ada@example.com')
+  await makeUsers(world).signUp(home, 'ada@example.com')
   for (const { name, ttl, command } of sessions) {
     const { stdout } = await home.run(['session', 'create', '--name', name, '--ttl', ttl])
     await home.run(['exec', '-s', stdout.trim(), '-c', 'uname -a'])

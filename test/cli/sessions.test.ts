@@ -1,19 +1,15 @@
 /** The built client against the real service: from sign-up to a destroyed sandbox. */
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { describe, expect, test } from 'vitest'
+import { startWorld } from '../world/index.ts'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath, Home } from './client.ts'
 import { openTerminal } from './terminal.ts'
-import { makeUsers, password, type Users } from './users.ts'
+import { makeUsers, password } from './users.ts'
 
-let world: World
-let users: Users
-beforeAll(async () => {
-  world = await startWorld()
-  users = makeUsers(world.url())
-})
-afterAll(() => world[Symbol.asyncDispose]())
+const world = shareWorld()
+const users = makeUsers(world)
 
 describe('signup', () => {
   test('makes an account and a key, and saves the address and the key', async () => {

@@ -1,5 +1,7 @@
 /** People who use the client, each with a home of their own. */
-import { expect } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
+import type { World } from '../world/index.ts'
+import { standIn } from '../world/shared.ts'
 import { Home } from './client.ts'
 
 export const password = 'correct horse battery'
@@ -7,12 +9,13 @@ export const password = 'correct horse battery'
 export type Users = ReturnType<typeof makeUsers>
 export type SessionUser = Awaited<ReturnType<Users['newSession']>>
 
-export function makeUsers(url: string) {
+/** @param world where they sign up; it need not have started yet */
+export function makeUsers(world: Pick<World, 'url'>) {
   let count = 0
   const newEmail = () => `user${++count}@example.com`
 
   const signUp = (home: Home, email: string, ...more: string[]) =>
-    home.run(['signup', '--url', url, '--email', email, '--password-stdin', ...more], {
+    home.run(['signup', '--url', world.url(), '--email', email, '--password-stdin', ...more], {
       input: `${password}\n`,
     })
 
@@ -41,4 +44,14 @@ export function makeUsers(url: string) {
   }
 
   return { newEmail, signUp, newUser, newSession }
+}
+
+/** One user with one session, for all tests of a group. */
+export function shareSession(users: Users): SessionUser {
+  let user: SessionUser | undefined
+  beforeAll(async () => {
+    user = await users.newSession()
+  })
+  afterAll(() => user?.[Symbol.asyncDispose]())
+  return standIn(() => user!)
 }

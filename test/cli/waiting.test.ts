@@ -1,18 +1,13 @@
 /** `session create --wait`, and many sessions destroyed at once. */
 import type { ChildProcess } from 'node:child_process'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
 import { clientPath, type RunOptions } from './client.ts'
 import { openTerminal } from './terminal.ts'
-import { makeUsers, type Users } from './users.ts'
+import { makeUsers } from './users.ts'
 
-let world: World
-let users: Users
-beforeAll(async () => {
-  world = await startWorld()
-  users = makeUsers(world.url())
-})
-afterAll(() => world[Symbol.asyncDispose]())
+const world = shareWorld()
+const users = makeUsers(world)
 
 const wait = ['session', 'create', '--wait']
 /** Calls once the client has said that it waits. */

@@ -12,6 +12,7 @@ import type { Account } from '../world/account.ts'
 import { setClock } from '../world/clock.ts'
 import { hasCluster } from '../world/cluster.ts'
 import { type Process, startWorld, type World } from '../world/index.ts'
+import { sumUp } from '../world/metrics.ts'
 
 /** For what the workers do in the background, cold pods of Kubernetes included. */
 const soonMs = 60_000
@@ -125,7 +126,7 @@ test(
         return id
       }),
     )
-    const found = (workers: Process[]) => sumUp(workers, 'sandlot_slots_total', 'outcome')
+    const found = (workers: Process[]) => sumUp(urlsOf(workers), 'sandlot_slots_total', 'outcome')
     expect(await found(world.workers)).toEqual({ warm: size })
     const entries = await listWorkers(world.redis)
     for (const worker of world.workers) {
@@ -150,25 +151,8 @@ const awaitPods = (world: World, sizes: Record<string, number>): Promise<WarmPod
 /** Resolves when the metrics of all workers together say that pools of these sizes are wanted. */
 const awaitWanted = (world: World, sizes: Record<string, number>): Promise<true> =>
   world.eventually(async () => {
-    expect(await sumUp(world.workers, 'sandlot_pool_pods', 'image', 'state="wanted"')).toEqual(sizes)
+    expect(await sumUp(urlsOf(world.workers), 'sandlot_pool_pods', 'image', 'state="wanted"')).toEqual(sizes)
     return true as const
   }, soonMs)
 
-/** The sums of a metric over some processes, by the value of a label; of those samples that have another. */
-async function sumUp(
-  processes: Process[],
-  metric: string,
-  label: string,
-  having = '',
-): Promise<Record<string, number>> {
-  const sums: Record<string, number> = {}
-  for (const { internalUrl } of processes) {
-    const text = await (await fetch(`${internalUrl}/metrics`)).text()
-    for (const [line, value, count] of text.matchAll(
-      new RegExp(`^${metric}\\{.*${label}="([^"]*)".*\\} (\\d+)$`, 'gm'),
-    )) {
-      if (line.includes(having)) sums[value!] = (sums[value!] ?? 0) + Number(count)
-    }
-  }
-  return sums
-}
+const urlsOf = (processes: Process[]) => processes.map(({ internalUrl }) => internalUrl)

@@ -8,6 +8,7 @@ import { setClock } from '../world/clock.ts'
 import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
 import type { Process, World } from '../world/index.ts'
 import { startWorld } from '../world/index.ts'
+import { sumUp } from '../world/metrics.ts'
 
 const size = 2
 const capSeconds = 600
@@ -228,13 +229,8 @@ test('30 creates at once on a pool of 10: every pod has exactly one owner, and n
   // Some may have claimed what the refill had made meanwhile.
   expect(claimed).toBeGreaterThanOrEqual(pods)
   expect(podNames).toEqual(expect.arrayContaining(warm))
-  const counts = await Promise.all(
-    world.apis.map(async ({ internalUrl }) => {
-      const text = await (await fetch(`${internalUrl}/metrics`)).text()
-      return Number(/^sandlot_pool_claims_total\{.*outcome="claimed".*\} (\d+)$/m.exec(text)?.[1] ?? 0)
-    }),
-  )
-  expect(counts[0]! + counts[1]!).toBe(claimed)
+  const urls = world.apis.map(({ internalUrl }) => internalUrl)
+  expect((await sumUp(urls, 'sandlot_pool_claims_total', 'outcome')).claimed).toBe(claimed)
 }, 120_000)
 
 test('of workers with other settings the newest alone makes pods, from its first second on', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Account } from '../world/account.ts'
 import { hasCluster } from '../world/cluster.ts'
 import { startWorld, type World } from '../world/index.ts'
+import { sumUp } from '../world/metrics.ts'
 
 const images = ['localhost/sandbox:debian', 'localhost/sandbox:busybox']
 
@@ -22,14 +23,9 @@ describe.skipIf(!hasCluster)('slots, through four workers', () => {
 
   /** Commands so far that found a slot, and that did not, in all workers. */
   const count = async () => {
-    const sums = { warm: 0, cold: 0 }
-    for (const { internalUrl } of world.workers) {
-      const text = await (await fetch(`${internalUrl}/metrics`)).text()
-      for (const [, outcome, value] of text.matchAll(/^sandlot_slots_total\{.*outcome="(\w+)".*\} (\d+)/gm)) {
-        sums[outcome as 'warm' | 'cold'] += Number(value)
-      }
-    }
-    return sums
+    const urls = world.workers.map(({ internalUrl }) => internalUrl)
+    const { warm = 0, cold = 0 } = await sumUp(urls, 'sandlot_slots_total', 'outcome')
+    return { warm, cold }
   }
   const create = async (image: string) => (await alice.call('createSandbox', { body: { image } })).body.id
 

@@ -7,17 +7,20 @@ export const memoryOf = ({ pid }: Process): number => {
   return Number(kilobytes) * 1024
 }
 
-/** Looks again and again until it is stopped. @returns the most that each of them had meanwhile */
-export function watchMemory(processes: readonly Process[]): { stop(): number[] } {
+/** Looks again and again while the work is done. @returns the most that each of them had meanwhile */
+export async function peakMemory(
+  processes: readonly Process[],
+  work: () => Promise<unknown>,
+): Promise<number[]> {
   const most = processes.map(memoryOf)
   const timer = setInterval(() => {
     for (const [index, process] of processes.entries())
       most[index] = Math.max(most[index]!, memoryOf(process))
   }, 20)
-  return {
-    stop() {
-      clearInterval(timer)
-      return most
-    },
+  try {
+    await work()
+    return most
+  } finally {
+    clearInterval(timer)
   }
 }

@@ -49,5 +49,5 @@ export function shareSandbox(
 }
 
 /** Stands for what is there only once the tests run. */
-const standIn = <T extends object>(get: () => T): T =>
+export const standIn = <T extends object>(get: () => T): T =>
   new Proxy({} as T, { get: (_, name) => Reflect.get(get(), name) })

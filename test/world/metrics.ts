@@ -1,0 +1,24 @@
+/** What processes tell of themselves in /metrics. */
+
+/**
+ * The sums of a metric over some processes, by the value of a label.
+ * @param urls of their internal servers
+ * @param having what else a sample's line must hold
+ */
+export async function sumUp(
+  urls: readonly string[],
+  metric: string,
+  label: string,
+  having = '',
+): Promise<Record<string, number>> {
+  const sums: Record<string, number> = {}
+  for (const url of urls) {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    for (const [line, value, count] of text.matchAll(
+      new RegExp(`^${metric}\\{.*${label}="([^"]*)".*\\} (\\d+)$`, 'gm'),
+    )) {
+      if (line.includes(having)) sums[value!] = (sums[value!] ?? 0) + Number(count)
+    }
+  }
+  return sums
+}
