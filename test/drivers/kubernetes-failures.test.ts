@@ -1,7 +1,10 @@
 /** What goes wrong with pods and with the way to the cluster, and what the driver makes of it. */
+import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
+import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
+import { openSlot } from '../../workers/shell/slot.ts'
 import { openWire, type Wire } from '../world/wire.ts'
 import { ofSandbox } from './contract.ts'
 import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
@@ -75,6 +78,37 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
       const waiting = greedy.ready(pod, AbortSignal.timeout(30_000)).catch((error) => error)
       await greedy.delete(pod)
       expect(await waiting).toBeInstanceOf(PodRefused)
+    })
+  })
+
+  describe('a pod that starts', () => {
+    const createTried = async (from: Driver) => {
+      const pod = await from.create(request())
+      let tries = 0
+      await from.ready(pod, AbortSignal.timeout(60_000), async () => {
+        tries += 1
+        const slot = await openSlot(from, pod)
+        slot.close()
+      })
+      await from.delete(pod)
+      return tries
+    }
+
+    test('is tried once, when the cluster tells of its start', async () => {
+      await driver.list()
+      expect([await createTried(driver), await createTried(driver)]).toEqual([1, 1])
+    })
+
+    test('is tried until it answers where the role knows nothing of events', async () => {
+      const namespace = await world.openNamespace('eventless')
+      const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
+      const rules = WORKER_RULES.filter(({ resources }) => !resources.includes('events'))
+      const metadata = { name: SERVICE_ACCOUNT }
+      await rbac.createNamespacedRole({ namespace, body: { metadata, rules } })
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: SERVICE_ACCOUNT }
+      const subjects = [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace: world.namespace }]
+      await rbac.createNamespacedRoleBinding({ namespace, body: { metadata, roleRef, subjects } })
+      expect(await createTried(world.open({ SANDBOX_NAMESPACE: namespace }))).toBeGreaterThanOrEqual(1)
     })
   })
 

@@ -146,6 +146,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
       { verb: 'get', resource: 'secrets' },
       { verb: 'list', resource: 'configmaps' },
       { verb: 'update', resource: 'pods' },
+      { verb: 'create', resource: 'events' },
       { verb: 'patch', resource: 'pods', subresource: 'status' },
       { verb: 'update', resource: 'pods', subresource: 'ephemeralcontainers' },
       { verb: 'create', resource: 'pods', subresource: 'portforward' },

@@ -1,5 +1,4 @@
 /** From the request for a pod to its end. Each function may run twice, or late. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/log.ts'
 import type { Settings } from '../../../shared/settings.ts'
@@ -37,9 +36,9 @@ const DELETE_MS = 30_000
 const LOOK_MS = 1_000
 /**
  * Between two tries to reach a new pod, growing from the first to the last, and longer for each pod that is
- * tried at the time: they share the node. The head start is the kubelet's: it looks whether a pod's volumes
- * are mounted at once, which they never are, and then 300 ms later; then two containers have to
- * start. Before that a try cannot succeed, and measurably slows the node down.
+ * tried at the time: they share the node. The head start is the kubelet's, where nobody tells of the start:
+ * it looks whether a pod's volumes are mounted at once, which they never are, and then 300 ms later; then two
+ * containers have to start. Before that a try cannot succeed, and measurably slows the node down.
  */
 const RETRY_MS = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
 /** How long a trial command may take, before it counts as unanswered. */
@@ -89,7 +88,8 @@ export async function assignPod(
 
 /**
  * A pod answers an exec long before its status says Ready, because the kubelet reports in its own
- * time: so it is tried, again and again, while the status is watched for a failure.
+ * time: so it is tried as soon as its start is told, or again and again where starts are not told,
+ * while the status is watched for a failure.
  */
 export async function awaitReady(
   cluster: Cluster,
@@ -101,6 +101,7 @@ export async function awaitReady(
   const answers = trial ? () => works(trial, signal) : () => runsNothing(cluster, pod, signal)
   let lookAt = Date.now() + LOOK_MS
   let retry = RETRY_MS.first
+  let isUp = false
   let tryAt: number | undefined
   let seen: V1Pod | undefined
   try {
@@ -115,13 +116,17 @@ export async function awaitReady(
       if (seen && isThat(seen, pod)) {
         const death = podDeath(seen)
         if (death) throw new PodRefused(death.detail)
-        const headStart = seen.status?.phase === 'Pending' ? RETRY_MS.headStart : 0
-        if (seen.spec?.nodeName) tryAt ??= Date.now() + headStart
+        if (!isUp && (seen.status?.phase === 'Running' || watch.hasStarted(seen.metadata!.uid!))) {
+          isUp = true
+          tryAt = Date.now()
+        } else if (seen.spec?.nodeName && !watch.tellsStarts()) {
+          tryAt ??= Date.now() + RETRY_MS.headStart
+        }
         if (tryAt !== undefined && Date.now() >= tryAt) {
           tried.add(pod.name)
           if (await answers()) return
           retry = Math.min(retry * RETRY_MS.growth, RETRY_MS.last)
-          await sleep(Math.min(retry * tried.size, RETRY_MS.most), undefined, { signal })
+          tryAt = Date.now() + Math.min(retry * tried.size, RETRY_MS.most)
           continue
         }
       }

@@ -12,6 +12,8 @@ export const WORKER_RULES = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
   // An exec over a WebSocket is a GET; from Kubernetes 1.35 on it also needs what a POST needs.
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['create', 'get'] },
+  // They tell of a container's start seconds before its pod's status does.
+  { apiGroups: [''], resources: ['events'], verbs: ['list', 'watch'] },
 ]
 
 /** All of the internet's addresses are in here. */

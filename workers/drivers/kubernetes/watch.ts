@@ -1,21 +1,14 @@
-/**
- * What the cluster says of this installation's pods, kept up to date by one watch a process:
- * list, watch from there, resume when it is cut, list again when it cannot be resumed.
- */
+/** What the cluster says of this installation's pods, kept up to date by two watches a process. */
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CoreV1Api, type V1Pod, Watch } from '@kubernetes/client-node'
+import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/log.ts'
 import type { PodDeath, PodState } from '../driver.ts'
-import { type Connection, isSetupProblem, readFailure } from './client.ts'
+import type { Connection } from './client.ts'
 import { podDeath } from './death.ts'
+import { follow } from './follow.ts'
 import { LABELS } from './manifest.ts'
 
-/** Milliseconds after which everything is listed again, whatever the watch said. */
-const RELIST_MS = 10 * 60_000
-/** Seconds after which the server ends a watch: below the 30 that the client waits for a byte. */
-const WATCH_SECONDS = 25
-const BACK_OFF_MS = { least: 100, most: 5_000 }
 const PAGE = 500
 
 export type DeadPod = PodState & { death: PodDeath }
@@ -25,6 +18,10 @@ export interface PodWatch {
   find(name: string): V1Pod | undefined
   /** Whether news come in. */
   isLive(): boolean
+  /** Whether the pod's container was said to have started; its status may not tell yet. */
+  hasStarted(uid: string): boolean
+  /** Whether starts are told at all. */
+  tellsStarts(): boolean
   /** Resolves at the next news of a pod, or after `ms`. Rejects when the signal aborts. */
   changed(name: string, ms: number, signal?: AbortSignal): Promise<void>
   onDeath(listener: (pod: DeadPod) => void): void
@@ -43,11 +40,11 @@ export function watchPods(
 ): PodWatch {
   const pods = new Map<string, V1Pod>()
   const told = new Set<string>()
+  const started = new Set<string>()
   const listeners = new Set<(pod: DeadPod) => void>()
   const news = new EventEmitter().setMaxListeners(0)
   const ends = new EventEmitter()
   const closing = new AbortController()
-  let isLive = false
 
   const tell = (pod: V1Pod, death: PodDeath | undefined) => {
     const uid = pod.metadata?.uid ?? ''
@@ -76,6 +73,7 @@ export function watchPods(
     if (pods.get(name)?.metadata?.uid === uid) pods.delete(name)
     tell(pod, podDeath(pod) ?? { reason: 'pod_failed', detail: 'Deleted' })
     told.delete(uid)
+    started.delete(uid)
     news.emit(name)
   }
 
@@ -87,76 +85,44 @@ export function watchPods(
     return listed.resourceVersion
   }
 
-  /** Listens until the server or the network ends it. @returns where to resume, '' when impossible */
-  async function listen(from: string): Promise<string> {
-    let version = from
-    const ended = Promise.withResolvers<void>()
-    const request = await new Watch(connection).watch(
-      `/api/v1/namespaces/${namespace}/pods`,
-      {
-        labelSelector: `${LABELS.installation}=${installationId}`,
-        resourceVersion: from,
-        allowWatchBookmarks: true,
-        timeoutSeconds: WATCH_SECONDS,
-      },
-      (type: string, object) => {
-        // Mostly 410: what happened since is forgotten.
-        if (type === 'ERROR') {
-          version = ''
-          return
-        }
-        version = object.metadata?.resourceVersion ?? version
-        if (type === 'DELETED') drop(object)
-        else if (type !== 'BOOKMARK') keep(object)
-      },
-      (error) => {
-        const { code } = error ? readFailure(error) : {}
-        if (code === 410) version = ''
-        else if (code !== undefined) return ended.reject(error)
-        // A connection that was refused must not be tried again at once.
-        else if (error && error.name !== 'TimeoutError') return ended.reject(error)
-        ended.resolve()
-      },
-    )
-    const stop = () => request.abort()
-    closing.signal.addEventListener('abort', stop)
-    if (closing.signal.aborted) stop()
-    try {
-      await ended.promise
-    } finally {
-      closing.signal.removeEventListener('abort', stop)
-    }
-    return version
+  /** An event comes milliseconds after the start, the pod's status up to seconds. */
+  const keepStart = ({ involvedObject: { name = '', uid = '' } }: CoreV1Event) => {
+    if (pods.get(name)?.metadata?.uid !== uid) return
+    started.add(uid)
+    news.emit(name)
   }
 
-  async function run(): Promise<void> {
-    let backOff = BACK_OFF_MS.least
-    while (!closing.signal.aborted) {
-      try {
-        let version = await relist()
-        const until = Date.now() + RELIST_MS
-        while (version !== '' && Date.now() < until && !closing.signal.aborted) {
-          isLive = true
-          version = await listen(version)
-          backOff = BACK_OFF_MS.least
-        }
-      } catch (error) {
-        if (closing.signal.aborted) return
-        const failure = readFailure(error)
-        if (isLive || isSetupProblem(failure))
-          log.warn({ reason: failure.message }, 'the watch of pods ended')
-        isLive = false
-        // Not all workers at the same instant.
-        await sleep(backOff * (0.5 + Math.random()), undefined, { signal: closing.signal }).catch(() => {})
-        backOff = Math.min(backOff * 2, BACK_OFF_MS.most)
-      }
-    }
-  }
-  void run()
+  const ofNamespace = `/api/v1/namespaces/${namespace}`
+  const states = follow<V1Pod>({
+    what: 'the watch of pods',
+    connection,
+    path: `${ofNamespace}/pods`,
+    query: { labelSelector: `${LABELS.installation}=${installationId}` },
+    list: relist,
+    take: (type, pod) => (type === 'DELETED' ? drop(pod) : keep(pod)),
+    log,
+    signal: closing.signal,
+  })
+  const starts = follow<CoreV1Event>({
+    what: 'the watch of starts, without which new pods are tried until they answer,',
+    connection,
+    path: `${ofNamespace}/events`,
+    query: { fieldSelector: 'involvedObject.kind=Pod,reason=Started' },
+    // Only where to begin: whatever started before is told by its status.
+    list: async () => {
+      const newest = await connection.makeApiClient(CoreV1Api).listNamespacedEvent({ namespace, limit: 1 })
+      return newest.metadata?.resourceVersion ?? ''
+    },
+    take: (type, event) => (type === 'DELETED' ? undefined : keepStart(event)),
+    log,
+    signal: closing.signal,
+  })
 
   return {
     find: (name) => pods.get(name),
-    isLive: () => isLive,
+    isLive: states.isLive,
+    hasStarted: (uid) => started.has(uid),
+    tellsStarts: starts.isLive,
     changed: async (name, ms, signal) => {
       const waiting = new AbortController()
       const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])

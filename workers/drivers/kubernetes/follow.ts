@@ -1,0 +1,101 @@
+/**
+ * Follows what the cluster says of a kind of object: list, watch from there, resume when it is cut,
+ * list again when it cannot be resumed.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type KubernetesObject, Watch } from '@kubernetes/client-node'
+import type { Logger } from '../../../shared/log.ts'
+import { type Connection, isSetupProblem, readFailure } from './client.ts'
+
+/** Milliseconds after which everything is listed again, whatever the watch said. */
+const RELIST_MS = 10 * 60_000
+/** Seconds after which the server ends a watch: below the 30 that the client waits for a byte. */
+const WATCH_SECONDS = 25
+const BACK_OFF_MS = { least: 100, most: 5_000 }
+
+interface Followed<Item extends KubernetesObject> {
+  /** For the log. */
+  what: string
+  connection: Connection
+  path: string
+  query: Record<string, string>
+  /** @returns the version to watch from */
+  list(): Promise<string>
+  take(type: 'ADDED' | 'MODIFIED' | 'DELETED', item: Item): void
+  log: Logger
+  /** Ends it. */
+  signal: AbortSignal
+}
+
+/** Goes on until the signal aborts, however often the cluster is away. */
+export function follow<Item extends KubernetesObject>(followed: Followed<Item>): { isLive(): boolean } {
+  const { what, list, log, signal } = followed
+  let isLive = false
+  let isNew = true
+
+  async function run(): Promise<void> {
+    let backOff = BACK_OFF_MS.least
+    while (!signal.aborted) {
+      try {
+        let version = await list()
+        const until = Date.now() + RELIST_MS
+        while (version !== '' && Date.now() < until && !signal.aborted) {
+          isLive = true
+          version = await listen(followed, version)
+          backOff = BACK_OFF_MS.least
+        }
+      } catch (error) {
+        if (signal.aborted) return
+        const failure = readFailure(error)
+        if (isLive || (isNew && isSetupProblem(failure)))
+          log.warn({ reason: failure.message }, `${what} ended`)
+        isLive = false
+        isNew = false
+        // Not all workers at the same instant.
+        await sleep(backOff * (0.5 + Math.random()), undefined, { signal }).catch(() => {})
+        backOff = Math.min(backOff * 2, BACK_OFF_MS.most)
+      }
+    }
+  }
+  void run()
+  return { isLive: () => isLive }
+}
+
+/** Listens until the server or the network ends it. @returns where to resume, '' when impossible */
+async function listen<Item extends KubernetesObject>(
+  { connection, path, query, take, signal }: Followed<Item>,
+  from: string,
+): Promise<string> {
+  let version = from
+  const ended = Promise.withResolvers<void>()
+  const request = await new Watch(connection).watch(
+    path,
+    { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds: WATCH_SECONDS },
+    (type: string, item: Item) => {
+      // Mostly 410: what happened since is forgotten.
+      if (type === 'ERROR') {
+        version = ''
+        return
+      }
+      version = item.metadata?.resourceVersion ?? version
+      if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') take(type, item)
+    },
+    (error) => {
+      const { code } = error ? readFailure(error) : {}
+      if (code === 410) version = ''
+      else if (code !== undefined) return ended.reject(error)
+      // A connection that was refused must not be tried again at once.
+      else if (error && error.name !== 'TimeoutError') return ended.reject(error)
+      ended.resolve()
+    },
+  )
+  const stop = () => request.abort()
+  signal.addEventListener('abort', stop)
+  if (signal.aborted) stop()
+  try {
+    await ended.promise
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+  return version
+}
