@@ -2,23 +2,24 @@
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { peakMemory } from '../world/memory.ts'
+import { inspected, peakHeld } from '../world/memory.ts'
 import { shareSandbox } from '../world/shared.ts'
 
-const { world, alice, params, sh } = shareSandbox()
+const { world, alice, params, sh } = shareSandbox({ env: inspected })
 
 const mib = 1024 * 1024
 const processes = () => [world.apis[0]!, world.workers[0]!]
 
-/**
- * As much as they have when they are busy: what every command loads, and what much output leaves lying
- * around until V8 looks at it. What comes later is twice as much, and what it left behind would show.
- */
+/** As much as they hold when they are busy, with what every command loads. */
 let usual: number[]
 beforeAll(async () => {
-  usual = await peakMemory(processes(), async () => {
+  usual = await peakHeld(processes(), async () => {
     for (let index = 0; index < 60; index++) await sh('cat /dev/null')
     for (let index = 0; index < 4; index++) await sh('head -c 128000000 /dev/zero')
+    const command = 'yes | head -c 64000000'
+    const headers = { accept: 'text/event-stream' }
+    const followed = await alice.open('execCommand', { params, headers, body: { command } })
+    for await (const _ of followed.body!);
   })
 })
 
@@ -37,7 +38,7 @@ test('a command that prints 1 GiB to a client that does not read waits, and grow
   const socket = connect(Number(port), hostname)
   const request = JSON.stringify({ command: printer })
   let last = 0
-  const peaks = await peakMemory(processes(), async () => {
+  const peaks = await peakHeld(processes(), async () => {
     socket.write(
       `POST /v1/sandboxes/${params.id}/exec HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${alice.key}\r\n` +
         `accept: text/event-stream\r\ncontent-type: application/json\r\n` +
@@ -69,7 +70,7 @@ test('1 GiB that nobody reads passes by, is counted to the byte, and grows no pr
     body: { command: ['head', '-c', `${1024 * mib}`, '/dev/zero'], background: true },
   })
   // Asked past the API, which answers the more, the longer it takes.
-  const peaks = await peakMemory(processes(), async () => {
+  const peaks = await peakHeld(processes(), async () => {
     await world.eventually(async () => {
       const [row] = await world.db.query('select * from exec where id = ?', [body.id])
       return row!.status !== 'running' && row

@@ -200,6 +200,16 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
       await driver.delete(pod)
     })
 
+    test.each([
+      { text: undefined, words: /^KUBECONFIG cannot be read: ENOENT/ },
+      { text: '{"clusters": [', words: /^KUBECONFIG cannot be read: / },
+      { text: '{}', words: 'KUBECONFIG has no current context with a cluster.' },
+    ])('that no kubeconfig tells, with $text in it, is a wrong setting', async ({ text, words }) => {
+      const KUBECONFIG = text === undefined ? '/no/such/kubeconfig' : await world.keep(text)
+      expect(() => world.open({ KUBECONFIG })).toThrow(expect.objectContaining({ name: 'SettingsError' }))
+      expect(() => world.open({ KUBECONFIG })).toThrow(words)
+    })
+
     test('that leads nowhere opens a driver all the same, which says so', async () => {
       const config = JSON.parse(await world.readKubeconfig())
       config.clusters[0].cluster.server = 'https://127.0.0.1:1'

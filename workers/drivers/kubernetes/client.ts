@@ -5,6 +5,7 @@
 import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
+import { SettingsError } from '../../../shared/settings.ts'
 import { DriverUnavailable } from '../driver.ts'
 
 /** Milliseconds that a request may take. The watch brings a time-out of its own. */
@@ -17,21 +18,24 @@ export const REQUEST_MS = 5_000
 export class Connection extends KubeConfig {
   #pool: Dispatcher | undefined
 
-  /** @param path of a kubeconfig; without one, the service account of the pod this runs in */
+  /**
+   * @param path of a kubeconfig; without one, the service account of the pod this runs in
+   * @throws {SettingsError} there is none, or it is of no use
+   */
   static open(path: string | undefined): Connection {
     const connection = new Connection()
     try {
       if (path !== undefined) connection.loadFromFile(path)
       else connection.loadFromCluster()
     } catch (error) {
-      throw new DriverUnavailable(`The kubeconfig cannot be read: ${(error as Error).message}`)
+      throw new SettingsError(`KUBECONFIG cannot be read: ${(error as Error).message}`)
     }
     const server = connection.getCurrentCluster()?.server
     if (server === undefined || server.includes('undefined')) {
-      throw new DriverUnavailable(
+      throw new SettingsError(
         path === undefined
           ? 'KUBECONFIG is not set, and this is no pod of a cluster.'
-          : 'The kubeconfig has no current context with a cluster.',
+          : 'KUBECONFIG has no current context with a cluster.',
       )
     }
     return connection

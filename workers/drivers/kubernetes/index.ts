@@ -26,7 +26,7 @@ const LAST_WORDS_MS = 2_000
 
 /**
  * Opens without asking the cluster anything, so that a worker can start before the cluster does.
- * @throws {DriverUnavailable} there is no kubeconfig, or it is of no use
+ * @throws {SettingsError} there is no kubeconfig, or it is of no use
  */
 export function openKubernetesDriver(options: {
   settings: Settings

@@ -42,24 +42,50 @@ export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
   return goOn
 }
 
-/** Cuts what arrives into frames. Holds one incomplete frame at most. */
+/** What these carry is a stream of bytes: it is handed on in the pieces in which it comes, without a copy. */
+const IN_PIECES = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
+
+/** Cuts what arrives into frames. Holds one incomplete frame at most, and none of a stream. */
 export class FrameReader {
   constructor(onFrame) {
     this.onFrame = onFrame
-    this.rest = Buffer.alloc(0)
+    this.header = Buffer.alloc(HEADER)
+    this.inHeader = 0
+    this.left = 0
+    this.pieces = []
   }
 
   /** @throws {Error} for a frame of unknown type or too large: nothing after it can be read */
   read(chunk) {
-    let bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk])
-    while (bytes.length >= HEADER) {
-      const type = bytes.readUInt8(0)
-      const length = bytes.readUInt32BE(1)
-      if (!TYPES.has(type) || length > MAX_PAYLOAD) throw new Error('not a frame')
-      if (bytes.length < HEADER + length) break
-      this.onFrame(type, bytes.subarray(HEADER, HEADER + length))
-      bytes = bytes.subarray(HEADER + length)
+    let at = 0
+    while (at < chunk.length) {
+      at += this.inHeader < HEADER ? this.takeHeader(chunk, at) : this.takePayload(chunk, at)
+      if (this.inHeader === HEADER && this.left === 0) this.finish()
     }
-    this.rest = bytes
+  }
+
+  takeHeader(chunk, at) {
+    const copied = chunk.copy(this.header, this.inHeader, at)
+    this.inHeader += copied
+    if (this.inHeader < HEADER) return copied
+    this.type = this.header.readUInt8(0)
+    this.left = this.header.readUInt32BE(1)
+    if (!TYPES.has(this.type) || this.left > MAX_PAYLOAD) throw new Error('not a frame')
+    return copied
+  }
+
+  takePayload(chunk, at) {
+    const piece = chunk.subarray(at, at + this.left)
+    this.left -= piece.length
+    if (IN_PIECES.has(this.type)) this.onFrame(this.type, piece)
+    else this.pieces.push(piece)
+    return piece.length
+  }
+
+  finish() {
+    const { type, pieces } = this
+    this.inHeader = 0
+    this.pieces = []
+    if (!IN_PIECES.has(type)) this.onFrame(type, pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
   }
 }
