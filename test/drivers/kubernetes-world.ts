@@ -13,6 +13,7 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { openKubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
+import { newNamespace } from '../world/cluster.ts'
 import { eventually } from './processes.ts'
 
 export const adminKubeconfig = process.env.KUBECONFIG
@@ -25,7 +26,7 @@ export const IMAGES = {
 export type ClusterWorld = Awaited<ReturnType<typeof startClusterWorld>>
 
 export async function startClusterWorld({ egress = 'internet' }: { egress?: Egress } = {}) {
-  const namespace = `sandlot-test-${randomBytes(4).toString('hex')}`
+  const namespace = newNamespace()
   const installationId = `test-${randomBytes(4).toString('hex')}`
   const folder = await mkdtemp(join(tmpdir(), 'sandlot-kubernetes-'))
   const { kubeconfig } = await installCluster({ kubeconfig: adminKubeconfig!, namespace, egress })
@@ -91,10 +92,6 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
     async close(): Promise<void> {
       await Promise.all(drivers.map((driver) => driver.close()))
       for (const name of namespaces) await api.deleteNamespace({ name })
-      await eventually(async () => {
-        const { items } = await api.listNamespace()
-        return !items.some((each) => namespaces.includes(each.metadata!.name!))
-      }, 60_000)
       await rm(folder, { recursive: true, force: true })
     },
   }

@@ -11,6 +11,7 @@ import { postgresUrl, postgresUser, preparePostgres } from '../../scripts/servic
 import { prepareRedis, redisSocket, redisUrl } from '../../scripts/services/redis.ts'
 import { startService } from '../../scripts/services/service.ts'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
+import { awaitRemoved } from '../world/cluster.ts'
 
 export interface Services {
   /** The run's own, removed when it ends, also when it is killed; its path is short. */
@@ -73,7 +74,7 @@ export default async function startServices(project: TestProject) {
   }
 
   return async () => {
-    await Promise.all([postgres.stop(), redis.stop()])
+    await Promise.all([postgres.stop(), redis.stop(), process.env.KUBECONFIG && awaitRemoved()])
     watchdog.dismiss()
   }
 }

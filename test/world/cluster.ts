@@ -12,21 +12,38 @@ export interface Cluster {
   api: CoreV1Api
   /** What makes a process use it. */
   env: Record<string, string>
+  /** Begins to: that takes Kubernetes 5 s, which {@link awaitRemoved} waits for once, at the end of the run. */
   remove(): Promise<void>
 }
 
 export const hasCluster = process.env.KUBECONFIG !== undefined
 const image = process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian'
+const prefix = 'sandlot-test-'
+
+export const newNamespace = () => prefix + randomBytes(4).toString('hex')
+
+/** Resolves when the namespaces that tests have removed are gone. @throws when one stays for a minute */
+export async function awaitRemoved(): Promise<void> {
+  const api = openAdmin().makeApiClient(CoreV1Api)
+  await eventually(async () => {
+    const { items } = await api.listNamespace()
+    return !items.some(({ metadata }) => metadata?.name?.startsWith(prefix) && metadata.deletionTimestamp)
+  }, 60_000)
+}
+
+function openAdmin(): KubeConfig {
+  const config = new KubeConfig()
+  config.loadFromFile(process.env.KUBECONFIG!)
+  return config
+}
 
 export async function installNamespace(folder: string): Promise<Cluster> {
   const admin = process.env.KUBECONFIG!
-  const namespace = `sandlot-test-${randomBytes(4).toString('hex')}`
+  const namespace = newNamespace()
   const { kubeconfig } = await installCluster({ kubeconfig: admin, namespace, egress: 'internet' })
   const path = join(folder, 'kubeconfig')
   writeFileSync(path, kubeconfig, { mode: 0o600 })
-  const config = new KubeConfig()
-  config.loadFromFile(admin)
-  const api = config.makeApiClient(CoreV1Api)
+  const api = openAdmin().makeApiClient(CoreV1Api)
   return {
     namespace,
     api,
@@ -36,12 +53,6 @@ export async function installNamespace(folder: string): Promise<Cluster> {
       SANDBOX_NAMESPACE: namespace,
       SANDBOX_IMAGE: image,
     },
-    async remove() {
-      await api.deleteNamespace({ name: namespace })
-      await eventually(async () => {
-        const { items } = await api.listNamespace()
-        return !items.some(({ metadata }) => metadata?.name === namespace)
-      }, 60_000)
-    },
+    remove: async () => void (await api.deleteNamespace({ name: namespace })),
   }
 }

@@ -5,35 +5,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import type { Process } from './process.ts'
 
-export const memoryOf = ({ pid }: Process): number => {
+const memoryOf = ({ pid }: Process): number => {
   const [, kilobytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))!
   return Number(kilobytes) * 1024
 }
 
-/** Looks again and again while the work is done. @returns the most that each of them had meanwhile */
-export async function peakMemory(
-  processes: readonly Process[],
-  work: () => Promise<unknown>,
-): Promise<number[]> {
-  const most = processes.map(memoryOf)
-  const timer = setInterval(() => {
-    for (const [index, process] of processes.entries())
-      most[index] = Math.max(most[index]!, memoryOf(process))
-  }, 20)
-  try {
-    await work()
-    return most
-  } finally {
-    clearInterval(timer)
-  }
-}
-
-/** Settings of a world whose processes {@link peakHeld} can look into. */
+/** Settings of a world whose processes {@link peakHeld} can look at. */
 export const inspected = { NODE_OPTIONS: '--inspect=127.0.0.1:0' }
 
 /**
- * The same of what they hold on to: what V8 has only not collected yet, which is the more the busier the
- * machine is, is collected before each look.
+ * Looks again and again while the work is done. What V8 has only not collected yet, which is the more the
+ * busier the machine is, is collected before each look.
+ * @returns the most that each of them held meanwhile
  */
 export async function peakHeld(
   processes: readonly Process[],
