@@ -117,6 +117,9 @@ export async function runFileScript(
   if (script.enough?.aborted) return 'cut'
   if (script.enough && end.kind === 'timed_out') return 'cut'
   if (end.kind === 'exited' && end.code === 0) return 'whole'
+  if (end.kind === 'lost') {
+    worker.log.warn({ sandbox_id: call.sandboxId, reason: end.why }, 'work on a file was lost')
+  }
   if (end.kind !== 'exited')
     throw unavailable('The connection to the sandbox was lost. Look at the file before you try again.')
   throw problemOf(end.code, stderr.toString())

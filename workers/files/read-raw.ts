@@ -29,7 +29,7 @@ export const readRaw: StreamCall<'readRaw'> = async (args, worker, { response, s
     const range = args.range === undefined ? { from: 0, to: size } : rangeOf(args.range, 0, size)
     state.left = range.to - range.from
     response.writeHead(args.range === undefined ? 200 : 206, headersOf(range, size, args.range !== undefined))
-    state.stdin?.end(`${range.from + 1} ${state.left}\n`)
+    state.stdin?.write(`${range.from + 1} ${state.left}\n`)
   }
   const onStdout = async (chunk: Buffer) => {
     if (state.error) return

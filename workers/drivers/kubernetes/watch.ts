@@ -20,7 +20,7 @@ export interface PodWatch {
   isLive(): boolean
   /** Whether the pod's container was said to have started; its status may not tell yet. */
   hasStarted(uid: string): boolean
-  /** Whether starts are told at all. */
+  /** Whether starts are told: a cluster may keep events back, for want of rights or because there are too many. */
   tellsStarts(): boolean
   /** Resolves at the next news of a pod, or after `ms`. Rejects when the signal aborts. */
   changed(name: string, ms: number, signal?: AbortSignal): Promise<void>
@@ -45,6 +45,8 @@ export function watchPods(
   const news = new EventEmitter().setMaxListeners(0)
   const ends = new EventEmitter()
   const closing = new AbortController()
+  /** The newest pod that runs was told of by its status alone. */
+  let missesStarts = false
 
   const tell = (pod: V1Pod, death: PodDeath | undefined) => {
     const uid = pod.metadata?.uid ?? ''
@@ -63,7 +65,9 @@ export function watchPods(
   }
   const keep = (pod: V1Pod) => {
     delete pod.metadata?.managedFields
-    const name = pod.metadata?.name ?? ''
+    const { name = '', uid = '' } = pod.metadata ?? {}
+    const hasJustStarted = pods.get(name)?.status?.phase === 'Pending' && pod.status?.phase === 'Running'
+    if (hasJustStarted && !started.has(uid)) missesStarts = true
     pods.set(name, pod)
     tell(pod, podDeath(pod))
     news.emit(name)
@@ -89,6 +93,7 @@ export function watchPods(
   const keepStart = ({ involvedObject: { name = '', uid = '' } }: CoreV1Event) => {
     if (pods.get(name)?.metadata?.uid !== uid) return
     started.add(uid)
+    missesStarts = false
     news.emit(name)
   }
 
@@ -122,7 +127,7 @@ export function watchPods(
     find: (name) => pods.get(name),
     isLive: states.isLive,
     hasStarted: (uid) => started.has(uid),
-    tellsStarts: starts.isLive,
+    tellsStarts: () => starts.isLive() && !missesStarts,
     changed: async (name, ms, signal) => {
       const waiting = new AbortController()
       const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
