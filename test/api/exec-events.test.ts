@@ -1,5 +1,4 @@
 /** `Accept: text/event-stream`, and coming back for what was missed. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -39,20 +38,6 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
     expect(exit.data).not.toHaveProperty('stdout')
     expect(exit.data).not.toHaveProperty('stderr')
-  })
-
-  test('come whole to a slow reader, also of commands whose stdin has ended', async () => {
-    const size = 12_000_000
-    const command = `cat; head -c ${size} /dev/zero`
-    const readSlowly = async () => {
-      const events = await open({ command, stdin: 'it' })
-      for await (const { event, data } of events) {
-        if (event === 'exit') return data
-        await sleep(12)
-      }
-    }
-    const ends = await Promise.all(Array.from({ length: 4 }, readSlowly))
-    for (const end of ends) expect(end).toMatchObject({ status: 'exited', stdout_bytes: size + 2 })
   })
 
   test('a line is there while the command still runs', async () => {

@@ -84,13 +84,6 @@ const pathWord = (path: string | Buffer): string => {
 export const markStart = '\x1e'
 
 /**
- * How long the shell stays whose stdin has come to its end, so that nothing can tell it any more that all
- * was read. Kubernetes breaks the connection behind a process that ended, and drops what is on its way to a slow
- * reader: megabytes.
- */
-const lingerSeconds = 10
-
-/**
  * @param mark unguessable text: the script prints it as a line before the command starts, and
  *   after it ended on both streams, on stdout with the status. A background child that holds the
  *   streams open delays neither.
@@ -108,7 +101,8 @@ export function scriptFor(command: Command, mark: string): Buffer {
     `printf '\\036%s\\n' ${mark} >&9`,
     // A process that ends with much of its stdin unread confuses container runtimes: the
     // connection breaks, or its end is never told. Whoever saw the marks closes the connection.
-    ...(command.noStdin ? ['read -r _', 'exit "$s"'] : ['cat >/dev/null', `exec sleep ${lingerSeconds}`]),
+    command.noStdin ? 'read -r _' : 'cat >/dev/null',
+    'exit "$s"',
   ]
   return Buffer.from(parts.join('; '), 'latin1')
 }
