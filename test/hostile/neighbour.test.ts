@@ -1,0 +1,22 @@
+/** The harness itself: what it must notice. */
+import { expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
+import { withNeighbour } from './neighbour.ts'
+
+const world = shareWorld()
+
+test('a neighbour is measured beside a tenant who does nothing bad', async () => {
+  const { count, usualMs, result } = await withNeighbour(world, ({ sh }) => sh('sleep 1; echo done'))
+  expect(result.stdout).toBe('done\n')
+  expect(count).toBeGreaterThan(3)
+  expect(usualMs).toBeGreaterThan(0)
+})
+
+test('what stalls the worker is noticed, and named', async () => {
+  const stalled = withNeighbour(world, async () => {
+    world.workers[0]!.signal('SIGSTOP')
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    world.workers[0]!.signal('SIGCONT')
+  })
+  await expect(stalled).rejects.toThrow('the slowest `true` of the neighbour')
+})

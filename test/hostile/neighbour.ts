@@ -1,0 +1,137 @@
+/**
+ * A tenant who does the worst, beside a tenant who measures:
+ *
+ *     await withNeighbour(world, async ({ account, params, sh }) => {
+ *       await sh('yes | head -c 100000000')
+ *     })
+ *
+ * Both have an account and a sandbox of their own in the same world. One API and one worker, as `startWorld`
+ * gives them unless told, are what both must share.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect } from 'vitest'
+import type { Account } from '../world/account.ts'
+import type { World } from '../world/index.ts'
+import { type Inside, inside } from '../world/inside.ts'
+import { median } from '../world/measure.ts'
+import { memoryOf, peakMemory } from '../world/memory.ts'
+
+export interface Tenant extends Inside {
+  account: Account
+  /** Of the routes of its sandbox. */
+  params: { id: string }
+}
+
+export interface NeighbourOptions {
+  /** What a `true` may take in any case: a busy machine is nobody's fault. 1000 unless told. */
+  floorMs?: number
+  /** By how much an API or a worker may grow meanwhile. 256 unless told. */
+  growthMiB?: number
+}
+
+export interface Measured<T> {
+  result: T
+  /** Median of the neighbour's `true` before, and its slowest meanwhile, in milliseconds. */
+  usualMs: number
+  slowestMs: number
+  /** How many were run meanwhile. */
+  count: number
+  /** By how much each API, then each worker, grew at most. */
+  growthMiB: number[]
+}
+
+/** The issue's bound, as a multiple of the usual time. */
+const atMost = 10
+const usualRounds = 20
+/** However short the work is. */
+const leastRounds = 5
+/** Not a load of its own. */
+const pauseMs = 20
+
+/**
+ * Lets a tenant do its worst, and holds against the bounds how a neighbour fares meanwhile: each `true` takes less
+ * than ten times its usual time, nothing of the neighbour's fails (a command that was there before goes on), and no
+ * process grows beyond bounds.
+ * @param work what the hostile tenant does; how it fares itself is for the test to say
+ */
+export async function withNeighbour<T>(
+  world: World,
+  work: (hostile: Tenant) => Promise<T>,
+  { floorMs = 1_000, growthMiB = 256 }: NeighbourOptions = {},
+): Promise<Measured<T>> {
+  const [hostile, neighbour] = await Promise.all([settle(world), settle(world)])
+  const usualMs = median(await measure(neighbour, (rounds) => rounds < usualRounds))
+  const waiting = await runsOn(neighbour)
+  const processes = [...world.apis, ...world.workers]
+  const before = processes.map(memoryOf)
+
+  let isOver = false
+  let result: T
+  let times: number[] = []
+  // What this process is late by itself, under all that the hostile tenant sends, is not Sandlot's.
+  const own = monitorEventLoopDelay({ resolution: 10 })
+  own.enable()
+  const peaks = await peakMemory(processes, async () => {
+    const measuring = measure(neighbour, (rounds) => !isOver || rounds < leastRounds)
+    const worst = work(hostile).finally(() => {
+      isOver = true
+    })
+    ;[result, times] = await Promise.all([worst, measuring])
+  })
+  own.disable()
+
+  const growth = peaks.map((bytes, index) => Math.round((bytes - before[index]!) / 1024 / 1024))
+  const slowestMs = Math.max(...times)
+  const boundMs = Math.max(floorMs, atMost * usualMs) + own.max / 1e6
+  console.info(
+    `neighbour: true ${usualMs.toFixed(0)} ms, then ${times.length} of at most ${slowestMs.toFixed(0)} ms ` +
+      `(bound ${boundMs.toFixed(0)} ms); grown by ${growth.join(', ')} MiB`,
+  )
+  expect(slowestMs, 'the slowest `true` of the neighbour, in ms').toBeLessThan(boundMs)
+  for (const [index, mebibytes] of growth.entries()) {
+    expect(mebibytes, `MiB that ${processes[index]!.name} grew by`).toBeLessThan(growthMiB)
+  }
+  await waiting.mustBeThere()
+  for (const { account, params } of [hostile, neighbour]) await account.call('destroySandbox', { params })
+  return { result: result!, usualMs, slowestMs, count: times.length, growthMiB: growth }
+}
+
+async function settle(world: World): Promise<Tenant> {
+  const account = await world.account()
+  const { body } = await account.call('createSandbox')
+  const params = { id: body.id }
+  // One that is still starting would be measured for it.
+  await world.eventually(
+    async () => (await account.call('getSandbox', { params })).body.ready_at !== null,
+    60_000,
+  )
+  return { account, params, ...inside(account, params) }
+}
+
+/** Runs `true` again and again. @returns what each took, in milliseconds */
+async function measure({ exec }: Tenant, goOn: (rounds: number) => boolean): Promise<number[]> {
+  const times: number[] = []
+  while (goOn(times.length)) {
+    const startedAt = performance.now()
+    expect(await exec({ command: ['true'] })).toMatchObject({ status: 'exited', exit_code: 0 })
+    times.push(performance.now() - startedAt)
+    await sleep(pauseMs)
+  }
+  return times
+}
+
+/** A command whose client waits for it all the while; what it says at its end tells that nothing befell it. */
+async function runsOn({ sh }: Tenant): Promise<{ mustBeThere(): Promise<void> }> {
+  await sh('mkfifo word')
+  const running = sh('read -r word < word; echo "$word"', { timeout_ms: 1_200_000 })
+  // Told below; until then nobody waits for it.
+  running.catch(() => {})
+  return {
+    async mustBeThere() {
+      // Does not wait for ever where nobody reads.
+      await sh('echo there > word', { timeout_ms: 5_000 })
+      expect(await running).toMatchObject({ status: 'exited', stdout: 'there\n' })
+    },
+  }
+}
