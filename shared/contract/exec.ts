@@ -73,7 +73,11 @@ export const ExecResult = z
     reason: z
       .string()
       .nullable()
-      .meta({ description: 'Why it was killed or lost: the destroy_reason of its sandbox, or words' }),
+      .meta({
+        description:
+          'Why it was killed or lost: the destroy_reason of its sandbox, or words. Where it ended by itself: ' +
+          'that the end of its stderr did not come',
+      }),
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>

@@ -23,7 +23,7 @@ test('the mark is found and the output before it is whole, wherever the stream i
       (before, places, status) => {
         const output = Buffer.concat([Buffer.from(before), Buffer.from(markStart + mark.slice(0, 9))])
         const stream = Buffer.concat([output, Buffer.from(`${markStart}${mark} ${status}\nlate output`)])
-        const finder = new MarkFinder(mark)
+        const finder = new MarkFinder(mark, 'status')
         const seen: Buffer[] = []
         for (const chunk of cut(stream, places)) {
           const found = finder.push(chunk)
@@ -53,6 +53,39 @@ test('a stream that ends without a mark loses no byte', () => {
       },
     ),
   )
+})
+
+test('a mark with anything else behind it than its line is output, and the one that follows is found', () => {
+  const junk = fc.string({ unit: fc.constantFrom(' ', '7', '\n', 'x', '\0', markStart, mark), maxLength: 12 })
+  fc.assert(
+    fc.property(fc.array(junk, { maxLength: 6 }), fc.array(fc.nat(), { maxLength: 12 }), (junks, places) => {
+      const lines = junks.filter((text) => !/^ \d{1,3}\n/.test(text))
+      const output = lines.map((text) => `${markStart}${mark}${text}`).join('')
+      // Where one is a start of a line, what follows it might make a whole one of it.
+      fc.pre(!new RegExp(`${mark} \\d{1,3}\\n`).test(output))
+      const finder = new MarkFinder(mark, 'status')
+      let seen = ''
+      for (const chunk of cut(Buffer.from(`${output}${markStart}${mark} 77\n`), places)) {
+        const found = finder.push(chunk)
+        seen += found.output.toString('latin1')
+        if (found.line === undefined) continue
+        expect(found.line).toBe('77')
+        break
+      }
+      expect(seen).toBe(output)
+    }),
+  )
+})
+
+test('behind a mark without its line nothing piles up: no more than a line is held, whatever comes', () => {
+  const finder = new MarkFinder(mark, 'status')
+  let shown = finder.push(Buffer.from(`${markStart}${mark}`)).output.length
+  const chunk = Buffer.alloc(16 * 1024, markStart)
+  for (let turn = 0; turn < 1_000; turn++) {
+    shown += finder.push(chunk).output.length
+    expect(finder.rest().length).toBeLessThan(64)
+  }
+  expect(shown + finder.rest().length).toBe(1 + mark.length + 1_000 * chunk.length)
 })
 
 test('output within the limit is kept to the byte, and beyond it head and tail are kept and all is counted', () => {

@@ -97,6 +97,28 @@ describeInSandboxes('slots', (open) => {
     await slot.closed
   })
 
+  test('a reader that stands still for seconds gets every byte of stderr, also behind the end of stdout', async () => {
+    const slot = await openSlot(sandboxes.driver, pod)
+    const taken = { stdout: 0, stderr: 0 }
+    const script = 'head -c 60000 /dev/zero >&2; echo done'
+    const end = await slot.run(
+      { argv: ['/bin/sh', '-c', script], noStdin: true },
+      {
+        onStdout(chunk) {
+          taken.stdout += chunk.length
+        },
+        async onStderr(chunk) {
+          if (taken.stderr === 0) await new Promise((resolve) => setTimeout(resolve, 3_000))
+          taken.stderr += chunk.length
+        },
+      },
+    )
+    expect({ end, taken }).toEqual({
+      end: { kind: 'exited', code: 0 },
+      taken: { stdout: 5, stderr: 60_000 },
+    })
+  })
+
   test('where starting is quick, nothing is opened ahead of time and nothing kept', async () => {
     const { driver, counter } = counting(sandboxes.driver)
     const { pool, count } = makePool({ driver: { ...driver, startsSlowly: false } })

@@ -195,7 +195,8 @@ async function describeEnd(worker: WorkerContext, command: Command, end: Command
   if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
   if (end.kind === 'lost') return unknownEnd('lost', end.why)
   const signal = signalOf(end.code)
-  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason: null }
+  const reason = end.isCut ? 'the end of its stderr did not come: there may be more of it' : null
+  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
 }
 
 /**

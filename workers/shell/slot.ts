@@ -10,8 +10,6 @@ import { type Command, messageFor, scriptFor, shellThatWaits } from './script.ts
 
 /** A shell that has not answered by now never will: half-open connections swallow writes. */
 export const answerMs = 5_000
-/** How long the second stream's mark may come after the first's. */
-const secondMarkMs = 2_000
 /** Taking a slot down is work for the node, which can wait until whoever asked has the answer. */
 const closeAfterMs = 20
 
@@ -37,8 +35,11 @@ export interface CommandIo {
 
 /** Never a guess: either the status that the shell reported, or that it is not known. */
 export type CommandEnd =
-  /** `withShell`: a signal ended the shell too, and the runtime reported that; a pod's death looks like it. */
-  { kind: 'exited'; code: number; withShell?: true } | { kind: 'lost'; why: string }
+  /**
+   * `withShell`: a signal ended the shell too, and the runtime reported that; a pod's death looks like it.
+   * `isCut`: the end of its stderr did not come, so how much it printed there is not known.
+   */
+  { kind: 'exited'; code: number; withShell?: true; isCut?: true } | { kind: 'lost'; why: string }
 
 /**
  * @throws {PodGone} the pod does not run
@@ -84,16 +85,17 @@ async function runIn(
     }
     if (!command.noStdin) feed(process.stdin, io.stdin)
     else if (typeof io.stdin === 'function') io.stdin(nowhere())
-    const stdout = readToMark(lines.rest(), process.stdout, mark, io.onStdout)
-    const stderr = readToMark(Buffer.alloc(0), process.stderr, mark, io.onStderr)
-    const status = await stdout
-    if (status !== undefined && /^\d{1,3}$/.test(status)) {
-      await within(secondMarkMs, stderr)
-      return { kind: 'exited', code: Number(status) }
+    // However long it takes: whoever reads them may be slow, and no byte is dropped for that.
+    const [status, isWhole] = await Promise.all([
+      readToMark(lines.rest(), process.stdout, new MarkFinder(mark, 'status'), io.onStdout),
+      readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
+    ])
+    if (status !== undefined) {
+      return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
     }
     // A signal ended the shell itself: what the runtime says of it is all there is to know. Without
     // one it would have printed its mark, so some of its output did not come.
-    const [end] = await Promise.all([process.ended, within(secondMarkMs, stderr)])
+    const end = await process.ended
     if (end.kind === 'lost') return end
     if (end.code > 128) return { ...end, withShell: true }
     return { kind: 'lost', why: 'its output ended before it did' }
@@ -115,10 +117,9 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
 async function readToMark(
   ahead: Buffer,
   stream: Readable,
-  mark: string,
+  finder: MarkFinder,
   sink: CommandIo['onStdout'],
 ): Promise<string | undefined> {
-  const finder = new MarkFinder(mark)
   const take = async (chunk: Buffer) => {
     const { output, line } = finder.push(chunk)
     if (output.length > 0) await sink(output)
@@ -133,6 +134,9 @@ async function readToMark(
     }
   } catch {
     // Cut off: the ending tells why.
+  } finally {
+    // Whatever comes behind the mark must not make the other stream wait.
+    stream.destroy()
   }
   const rest = finder.rest()
   if (rest.length > 0) await sink(rest)
