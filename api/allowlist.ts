@@ -1,5 +1,6 @@
 /** The account's command allowlist, asked before a command goes to a worker. */
-import { decide } from '../shared/allowlist.ts'
+import { type Decision, decide, refuseVariables } from '../shared/allowlist.ts'
+import type { ExecRequest } from '../shared/contract/exec.ts'
 import { Problem } from '../shared/problem.ts'
 import type { App } from './app.ts'
 import type { Caller } from './authenticate.ts'
@@ -12,17 +13,42 @@ import type { Caller } from './authenticate.ts'
 export async function mustBeAllowed(
   { context }: Pick<App, 'context'>,
   account: Caller,
-  command: string | readonly string[],
+  { command, env }: Pick<ExecRequest, 'command' | 'env'>,
 ): Promise<void> {
-  const decision = decide(account.allowlist, command)
+  const decision = decide(account.allowlist, command, env)
   if (decision.allowed) return
   await countRefusal(context, account.id)
-  throw new Problem('command_not_allowed', decision.reason, {
-    members: {
-      command: typeof command === 'string' ? '/bin/sh -c' : command[0],
-      ...(decision.needs === undefined ? {} : { needs: decision.needs }),
-    },
-  })
+  throw refused(decision, { command: typeof command === 'string' ? '/bin/sh -c' : command[0] })
+}
+
+/**
+ * Lets variables be kept that later commands will get.
+ * @throws {Problem} `command_not_allowed`, which counts as no command
+ */
+export function mayBeKept(
+  { allowlist }: Pick<Caller, 'allowlist'>,
+  source: 'sandbox' | 'secret',
+  env: Record<string, unknown> = {},
+): void {
+  const decision = allowlist ? refuseVariables(source, env) : undefined
+  if (decision) throw refused(decision)
+}
+
+/** What a worker refused, which alone knows a sandbox's environment and the secrets, counts like the rest. */
+export const countRefused =
+  ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
+  async (error: unknown): Promise<never> => {
+    if (error instanceof Problem && error.code === 'command_not_allowed')
+      await countRefusal(context, account.id)
+    throw error
+  }
+
+function refused(
+  { reason, needs, variable }: Extract<Decision, { allowed: false }>,
+  members: Record<string, unknown> = {},
+): Problem {
+  const named = { ...members, ...(needs && { needs }), ...(variable && { variable }) }
+  return new Problem('command_not_allowed', reason, { members: named })
 }
 
 /** Days are UTC; the sweep forgets them after a month. */

@@ -15,6 +15,8 @@ export interface Start {
   sandboxId: string
   requestId: string
   request: ExecRequest
+  /** Whether the account has an allowlist. */
+  isListed: boolean
   key: string | undefined
   /** Until the sandbox reaches its cap. */
   leftMs: number
@@ -97,10 +99,10 @@ async function endOf(app: App, started: Started, lastEventId: string | undefined
   return new Streamed(Readable.from([events]), { status: 200, headers })
 }
 
-function prepare({ accountId, sandboxId, requestId, request, key }: Start) {
+function prepare({ accountId, sandboxId, requestId, request, isListed, key }: Start) {
   const execId = newExecId()
   return {
-    args: { accountId, sandboxId, requestId, execId, request, idempotencyKey: key },
+    args: { accountId, sandboxId, requestId, execId, request, isListed, idempotencyKey: key },
     started: { accountId, sandboxId, execId, key, startedAt: new Date() } satisfies Started,
   }
 }

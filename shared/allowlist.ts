@@ -3,12 +3,23 @@
  * words with single spaces between them: a command's name, and the arguments that it must begin with.
  * docs/allowlist.md tells the rules, and what a policy over names cannot keep out.
  */
+import { steers } from './steering.ts'
 
 export type Decision =
   /** `entry` is the one that lets it run; absent when there is no allowlist. */
   | { allowed: true; entry?: string }
-  /** `needs` is the shortest entry that would let it run, where one could. */
-  | { allowed: false; reason: string; needs?: string }
+  /** `needs` is the shortest entry that would let it run, where one could; `variable` is what must not be set. */
+  | { allowed: false; reason: string; needs?: string; variable?: string }
+
+/** Where a variable comes from, and what its owner can do about it. */
+const sources = {
+  request: (name: string) => ({ what: `The variable ${name} of this request`, remedy: 'Leave it out.' }),
+  sandbox: (name: string) => ({
+    what: `The variable ${name} of this sandbox's environment`,
+    remedy: 'Create a sandbox without it.',
+  }),
+  secret: (name: string) => ({ what: `The secret ${name}`, remedy: 'Delete it, or give it another name.' }),
+}
 
 /** Stands for exactly one argument, whatever it is. */
 const anyArgument = '*'
@@ -17,13 +28,32 @@ const anyArgument = '*'
  * Whether a command may run, and which entry says so.
  * @param allowlist undefined (or null) for none: everything may run
  * @param command an argv, or a string for /bin/sh
+ * @param env what the request sets besides; only its names count
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
   command: string | readonly string[],
+  env: Readonly<Record<string, string>> = {},
 ): Decision {
   if (!allowlist) return { allowed: true }
-  return typeof command === 'string' ? decideShellString(allowlist) : decideArgv(allowlist, command)
+  const decision = typeof command === 'string' ? decideShellString(allowlist) : decideArgv(allowlist, command)
+  return decision.allowed ? (refuseVariables('request', env) ?? decision) : decision
+}
+
+/**
+ * While there is an allowlist, no environment may name what makes another program of an allowed command.
+ * @param source whose environment it is, for the words of the refusal
+ * @returns undefined when none of the names does
+ */
+export function refuseVariables(
+  source: keyof typeof sources,
+  env: Readonly<Record<string, unknown>>,
+): Extract<Decision, { allowed: false }> | undefined {
+  const variable = Object.keys(env).find(steers)
+  if (variable === undefined) return undefined
+  const { what, remedy } = sources[source](variable)
+  const why = 'could make an allowed command run another, and the account has a command allowlist.'
+  return { allowed: false, reason: `${what} ${why} ${remedy}`, variable }
 }
 
 function decideArgv(allowlist: readonly string[], argv: readonly string[]): Decision {

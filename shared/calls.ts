@@ -92,6 +92,8 @@ export interface StartExec extends InSandbox {
   /** How its client follows it, which decides the default of its time: an answer at the end, events, or neither. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
+  /** Whether the account has an allowlist, so that no variable may steer what the command becomes. */
+  isListed?: boolean
   idempotencyKey?: string | undefined
 }
 

@@ -1,7 +1,9 @@
 /** The rules of docs/allowlist.md, one line each, and the ways around them that people try. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { decide, warningOf } from '../shared/allowlist.ts'
-import { waysAround, waysAroundList } from './allowlist-ways-around.ts'
+import { decide, refuseVariables, warningOf } from '../shared/allowlist.ts'
+import { steers } from '../shared/steering.ts'
+import { harmlessVariables, notHeld, waysAround, waysAroundList } from './allowlist-ways-around.ts'
 
 describe('what an entry matches', () => {
   test.each<[string, string[], boolean]>([
@@ -86,14 +88,56 @@ test('a refusal names the command, what it may do instead, and no argument', () 
   expect(decide(['ls'], ['rm -rf'])).not.toHaveProperty('needs')
 })
 
-test('there are at least 60 ways around a list to try', () => {
-  expect(waysAround.length).toBeGreaterThanOrEqual(60)
-  expect(new Set(waysAround.map(([, command]) => JSON.stringify(command))).size).toBe(waysAround.length)
+test('there are at least 148 ways to try', () => {
+  const tried = [...waysAround, ...notHeld].map((way) => JSON.stringify(way.slice(1)))
+  expect(tried.length).toBeGreaterThanOrEqual(148)
+  expect(new Set(tried).size).toBe(tried.length)
 })
 
-test.each(waysAround)('%s is no way around', (_, command) => {
-  expect(decide(waysAroundList, command).allowed).toBe(false)
+test.each(waysAround)('%s is no way around', (_, command, env) => {
+  expect(decide(waysAroundList, command, env).allowed).toBe(false)
 })
+
+describe('variables that steer programs', () => {
+  const ways = waysAround.flatMap(([name, command, env]) => (env ? [{ name, command, env }] : []))
+
+  test.each(ways)('$name is what is refused, and only while there is a list', ({ command, env }) => {
+    const [variable] = Object.keys(env)
+    expect(decide(waysAroundList, command, env)).toEqual({
+      allowed: false,
+      variable,
+      reason: expect.stringMatching(
+        new RegExp(`^The variable ${variable} of this request .* Leave it out.$`),
+      ),
+    })
+    expect(decide(waysAroundList, command)).toMatchObject({ allowed: true })
+    expect(decide(null, command, env)).toEqual({ allowed: true })
+  })
+
+  test.each(harmlessVariables)('%s is none', (name) => {
+    expect(steers(name)).toBe(false)
+  })
+
+  test('a secret and the environment of a sandbox are refused in words of their own', () => {
+    expect(refuseVariables('secret', { A: 1, LD_PRELOAD: 1 })?.reason).toMatch(
+      /^The secret LD_PRELOAD .* name\.$/,
+    )
+    expect(refuseVariables('sandbox', { PS4: 1 })?.reason).toMatch(
+      /environment .* Create a sandbox without it\.$/,
+    )
+    expect(refuseVariables('sandbox', { A: 1 })).toBeUndefined()
+  })
+})
+
+const page = readFileSync(new URL('../docs/allowlist.md', import.meta.url), 'utf8').replace(/\s+/g, ' ')
+
+test.each(notHeld)(
+  'the page says of %s that the list does not keep it out: %s lets %j pass',
+  (words, entry, command, env) => {
+    expect(page.slice(page.indexOf('## What it is not'))).toContain(words)
+    expect(decide([entry], command, env)).toEqual({ allowed: true, entry })
+  },
+)
 
 test.each([
   'sh',

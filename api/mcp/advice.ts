@@ -4,7 +4,8 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments that errors names, and call again.',
   account_suspended: 'Nothing works until the operator lifts it: tell the user.',
-  command_not_allowed: 'Use a command that the account allows; only the user can change the list.',
+  command_not_allowed:
+    'Use a command that the account allows, without the variable that is named; only the user can change the list.',
   not_found: 'Check session_id: session_list with state "active" shows the sessions there are.',
   file_not_found: 'Check the path with file_list or file_glob; file_create makes a new file.',
   file_exists: 'Call again with overwrite true if it is to be replaced, or change it with file_edit.',

@@ -9,7 +9,7 @@ import {
   writeExecStdin,
 } from '../../shared/contract/exec.ts'
 import { Problem, unavailable } from '../../shared/problem.ts'
-import { mustBeAllowed } from '../allowlist.ts'
+import { countRefused, mustBeAllowed } from '../allowlist.ts'
 import type { App } from '../app.ts'
 import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec-known.ts'
 import { asWritten, describeCommand, listExecRows, summarize } from '../exec-rows.ts'
@@ -27,12 +27,15 @@ export const exec = (app: App) => [
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await running(app, { ...sandbox, signal })
     // It may have waited for its sandbox, and the list be another by now.
-    await mustBeAllowed(app, await account.again(), body.command)
+    const caller = await account.again()
+    await mustBeAllowed(app, caller, body)
     const key = headers['idempotency-key']
-    const start = { ...sandbox, requestId, request: body, key, leftMs, signal }
+    const isListed = caller.allowlist !== null
+    const start = { ...sandbox, requestId, request: body, isListed, key, leftMs, signal }
     const isBackground = body.background || body.tty
-    if (!isBackground && wantsEvents(headers.accept)) return runToEvents(app, start)
-    const result = await runToResult(app, start, isBackground ? 'background' : 'json')
+    const count = countRefused(app, account)
+    if (!isBackground && wantsEvents(headers.accept)) return runToEvents(app, start).catch(count)
+    const result = await runToResult(app, start, isBackground ? 'background' : 'json').catch(count)
     if (result.status !== 'running') return result
     const Location = `/v1/sandboxes/${params.id}/exec/${result.id}`
     return new Answer(result, { status: 202, headers: { Location } })

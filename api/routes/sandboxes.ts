@@ -8,6 +8,7 @@ import {
 } from '../../shared/contract/sandboxes.ts'
 import { Problem } from '../../shared/problem.ts'
 import { endSandbox } from '../../shared/sandboxes.ts'
+import { mayBeKept } from '../allowlist.ts'
 import type { App } from '../app.ts'
 import { hintCreated, hintDestroyed } from '../hints.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../own-sandbox.ts'
@@ -18,6 +19,7 @@ import { destroyed, settled } from '../running-sandbox.ts'
 
 export const sandboxes = (app: App) => [
   route(createSandbox, async ({ account, body, headers, requestId, log, signal }) => {
+    mayBeKept(account, 'sandbox', body.env)
     const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
     await app.workers.mustBeThere()
     const admission = await admit(app.context, account.id, order, headers['idempotency-key'])

@@ -4,6 +4,7 @@ import type { Queries } from '../../shared/database/index.ts'
 import { newSecretId } from '../../shared/ids.ts'
 import { Problem } from '../../shared/problem.ts'
 import { secretPlace } from '../../shared/secrets.ts'
+import { mayBeKept } from '../allowlist.ts'
 import type { App } from '../app.ts'
 import { findOwn } from '../own-sandbox.ts'
 import { pageOf, readCursor } from '../page.ts'
@@ -13,6 +14,7 @@ import { invalid } from '../validate.ts'
 
 export const secrets = ({ context: { db, sealer } }: App) => [
   route(createSecret, async ({ account, body: { name, value, sandbox_id = null } }) => {
+    mayBeKept(account, 'secret', { [name]: value })
     const id = newSecretId()
     const bytes = Buffer.byteLength(value) + name.length + 2
     const sealed = sealer.seal(value, secretPlace(id))

@@ -80,6 +80,7 @@ export const createSandbox = endpoint('createSandbox', {
   alsoStatus: 202,
   errors: [
     'account_suspended',
+    'command_not_allowed',
     'idempotency_conflict',
     'concurrent_sandbox_limit_reached',
     'monthly_usage_limit_reached',

@@ -31,7 +31,7 @@ export const createSecret = endpoint('createSecret', {
     sandbox_id: Id.optional().meta({ description: "For one sandbox alone, over the account's of this name" }),
   }),
   reply: Secret,
-  errors: ['not_found', 'sandbox_destroyed'],
+  errors: ['not_found', 'sandbox_destroyed', 'command_not_allowed'],
 })
 
 export const listSecrets = endpoint('listSecrets', {

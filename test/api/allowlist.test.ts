@@ -104,18 +104,21 @@ describe('in the foreground, as events, in the background and with a terminal', 
     const alice = await accountWith(waysAroundList)
     const params = await sandboxOf(alice)
     let count = 0
-    for (const [name, command] of waysAround) {
+    for (const [name, command, env] of waysAround) {
       const kind = kinds[count % kinds.length]!
       const call = alice.call('execCommand', {
         params,
-        body: { command, ...kind.body },
+        body: { command, ...(env && { env }), ...kind.body },
         headers: kind.headers ?? {},
       })
       const refusal = await call.catch((error: Refusal) => error)
       expect(refusal, name).toMatchObject({
         status: 403,
         code: 'command_not_allowed',
-        problem: { command: typeof command === 'string' ? '/bin/sh -c' : command[0] },
+        problem: {
+          command: typeof command === 'string' ? '/bin/sh -c' : command[0],
+          ...(env && { variable: Object.keys(env)[0] }),
+        },
       })
       count++
     }

@@ -1,5 +1,6 @@
 /** Starts a client's command in its sandbox and follows it to its end. */
 import { constants } from 'node:os'
+import { refuseVariables } from '../../shared/allowlist.ts'
 import { execElsewhere, type StartExec } from '../../shared/calls.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -35,6 +36,7 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
   const { sandbox, leftMs } = await enter(worker, args)
   const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
+  if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), await opening)
   let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
   const known = await recordStart(worker, args, slot?.pid ?? null).catch((error) => {
     slot?.close()
@@ -100,6 +102,14 @@ function findKnown(worker: WorkerContext, { accountId }: StartExec, known: Known
   const command = worker.commands.find(known.id, accountId)
   if (!command) throw new ExecElsewhere(known)
   return command
+}
+
+/** What was kept before the list was set is found here, where it is opened. */
+function mustNotSteer(env: Record<string, string>, secrets: Secrets): void {
+  const refused = refuseVariables('sandbox', env) ?? refuseVariables('secret', secrets)
+  if (!refused) return
+  const { reason, variable } = refused
+  throw new Problem('command_not_allowed', reason, { members: { variable } })
 }
 
 async function replaceSlot(worker: WorkerContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
