@@ -2,6 +2,7 @@
  * A WebSocket between a client and a worker: the API opens it, then hands bytes through in both
  * directions as they are. What the frames say is between those two.
  */
+import { addAbortListener } from 'node:events'
 import {
   type IncomingHttpHeaders,
   type IncomingMessage,
@@ -80,8 +81,7 @@ export async function openTunnel(opening: Opening): Promise<Tunnel | { refusal: 
     agent: false,
     headers: { ...Object.fromEntries(handshake), ...own, connection: 'Upgrade', upgrade: 'websocket' },
   })
-  const leave = () => request.destroy()
-  signal.addEventListener('abort', leave, { once: true })
+  using _leaving = addAbortListener(signal, () => request.destroy())
   const timer = setTimeout(() => request.destroy(new Error('no word from the worker')), openMs)
   try {
     return await new Promise((resolve, reject) => {
@@ -96,7 +96,6 @@ export async function openTunnel(opening: Opening): Promise<Tunnel | { refusal: 
     throw new CallLost('a worker was lost during a call', { cause: error })
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', leave)
   }
 }
 
@@ -112,7 +111,9 @@ export function join(client: Upgrade, worker: Tunnel, more: Record<string, strin
   for (const [from, to] of pairs) {
     if ('setNoDelay' in from && typeof from.setNoDelay === 'function') from.setNoDelay(true)
     from.on('error', () => from.destroy())
-    from.on('close', () => closeSoon(to))
+    // One that has closed already, as a client's may while the worker answers, tells of it no more.
+    if (from.destroyed) closeSoon(to)
+    else from.on('close', () => closeSoon(to))
     from.pipe(to)
   }
 }

@@ -117,3 +117,11 @@ test('no source file outgrows 400 lines', () => {
   )
   expect(long.map(([file]) => file)).toEqual([])
 })
+
+test('whoever listens for an abort learns of one that has already been', () => {
+  const listening = [...sources].filter(([file, text]) => {
+    return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
+  })
+  // `addAbortListener` of node:events looks first; the event itself is gone by then.
+  expect(listening.map(([file]) => file)).toEqual([])
+})

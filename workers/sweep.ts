@@ -2,6 +2,7 @@
  * The pass that makes the cluster and the database agree, both ways. It runs on a timer in every
  * worker, under a lock of Postgres, so that neither a flushed Redis nor a dead worker stops it.
  */
+import { addAbortListener } from 'node:events'
 import pLimit from 'p-limit'
 import { limits } from '../shared/contract/limits.ts'
 import { findSandbox, podOf, type SandboxRow } from '../shared/sandboxes.ts'
@@ -257,9 +258,9 @@ const pause = (ms: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     const done = () => {
       clearTimeout(timer)
-      signal.removeEventListener('abort', done)
+      listening[Symbol.dispose]()
       resolve()
     }
     const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done)
+    const listening = addAbortListener(signal, done)
   })

@@ -4,6 +4,7 @@
  * time alone, and a mark that comes before its call is found too.
  */
 
+import { addAbortListener } from 'node:events'
 import { tellChange } from '../../shared/changes.ts'
 import type { Context } from '../../shared/context.ts'
 
@@ -35,9 +36,10 @@ export async function whenCancelled(
   const name = nameOf(client, requestId)
   // Without a session a number comes again and again: the mark of an earlier one is not meant.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
+  const whenEnded = whenAborted(ended)
   while (!ended.aborted) {
     // Listens before it looks, so that no word falls between the two.
-    const change = Promise.race([context.changes.next(name, lookAgainMs), whenAborted(ended)])
+    const change = Promise.race([context.changes.next(name, lookAgainMs), whenEnded])
     // Redis is away: the next look may find it.
     const mark = await context.redis.get(name).catch(() => null)
     if (mark !== null) return !ended.aborted
@@ -51,6 +53,5 @@ const nameOf = ({ accountId, session }: Client, requestId: RequestId): string =>
 
 const whenAborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
-    if (signal.aborted) return resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
+    addAbortListener(signal, () => resolve())
   })

@@ -1,4 +1,5 @@
 /** One message of a client, answered by the official SDK with a server that lives as long as the answer. */
+import { addAbortListener } from 'node:events'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import {
@@ -43,7 +44,7 @@ export async function answerMessage(app: App, routes: ServedRoute[], incoming: I
   await server.connect(transport as never)
   // Who must be told that we stop is told so by the tool.
   const end = () => hasLeft(signal) && void server.close()
-  signal.addEventListener('abort', end, { once: true })
+  addAbortListener(signal, end)
   const given = Object.entries(headers).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value]],
   )

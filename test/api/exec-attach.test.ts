@@ -1,5 +1,7 @@
 /** A WebSocket to a command: a terminal, or the plain streams. */
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -147,6 +149,47 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await world.eventually(async () => (await get()).status === 'exited', 20_000)
     expect(performance.now() - broken).toBeGreaterThan(limits.graceMs.default - 100)
   }, 30_000)
+
+  test('those that are reset while they are being opened are as if they had never come', async () => {
+    const exec_id = await start({ command: 'sleep 1; head -c 30000000 /dev/zero', background: true })
+    const { hostname, port } = new URL(world.url())
+    // At every moment between the request and its answer.
+    for (let index = 0; index < 40; index++) {
+      const socket = connect(Number(port), hostname)
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      socket.write(
+        `GET /v1/sandboxes/${params.id}/exec/${exec_id}/attach HTTP/1.1\r\nhost: ${hostname}:${port}\r\n` +
+          `authorization: Bearer ${alice.key}\r\nconnection: Upgrade\r\nupgrade: websocket\r\n` +
+          `sec-websocket-version: 13\r\nsec-websocket-key: ${randomBytes(16).toString('base64')}\r\n\r\n`,
+      )
+      await new Promise((resolve) => setTimeout(resolve, index / 4))
+      socket.resetAndDestroy()
+    }
+    await world.eventually(async () => {
+      const { body } = await alice.call('getExec', { params: { ...params, exec_id } })
+      return body.status === 'exited' && body.stdout_bytes === 30_000_000
+    }, 15_000)
+  }, 30_000)
+
+  test('a terminal that cannot be written down does not run on', async () => {
+    await world.db.query(
+      `create function refuse_pid() returns trigger language plpgsql as $$
+         begin raise exception 'no'; end $$`,
+    )
+    await world.db.query(
+      `create trigger refuse_pid before update of pid on exec for each row execute function refuse_pid()`,
+    )
+    try {
+      const request = { command: ['sleep', '663'], tty: true }
+      await expect(alice.call('execCommand', { params, body: request })).rejects.toMatchObject({
+        status: 500,
+      })
+    } finally {
+      await world.db.query('drop function refuse_pid cascade')
+    }
+    await world.eventually(async () => (await countOf('slee[p] 663')) === 0, 10_000)
+  })
 
   test('is refused in plain HTTP, as every route refuses', async () => {
     const execId = await start({ command: ['cat'], background: true })

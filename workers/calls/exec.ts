@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import type { OneExec } from '../../shared/calls.ts'
 import { Problem } from '../../shared/problem.ts'
 import type { Command } from '../commands/command.ts'
@@ -39,8 +40,7 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.arrive()
   const left = new Promise<void>((resolve) => {
     // It may have left while the command was being started.
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve())
+    addAbortListener(signal, () => resolve())
   })
   await Promise.race([command.ended, left])
   command.leave()

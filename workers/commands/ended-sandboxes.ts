@@ -1,4 +1,5 @@
 /** Commands end with their sandbox: at once when somebody tells, within a minute when nobody does. */
+import { addAbortListener } from 'node:events'
 import { findSandbox } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { unknownEnd } from './command.ts'
@@ -22,5 +23,5 @@ export function endCommandsWithSandboxes(worker: WorkerContext, signal: AbortSig
   const timer = setInterval(() => {
     for (const sandboxId of commands.sandboxIds()) void look(sandboxId)
   }, lookEveryMs)
-  signal.addEventListener('abort', () => clearInterval(timer))
+  addAbortListener(signal, () => clearInterval(timer))
 }

@@ -114,7 +114,10 @@ function mustNotSteer(env: Record<string, string>, secrets: Secrets): void {
 
 async function replaceSlot(worker: WorkerContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
   const slot = await openSlotIn(worker, sandbox)
-  await recordPid(worker.db, execId, slot.pid)
+  await recordPid(worker.db, execId, slot.pid).catch((error) => {
+    slot.close()
+    throw error
+  })
   return slot
 }
 

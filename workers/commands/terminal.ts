@@ -25,7 +25,11 @@ export async function runInTerminal(
       openSlotIn(worker, sandbox),
     ),
   )
-  await recordPid(worker.db, command.id, terminal.pid)
+  await recordPid(worker.db, command.id, terminal.pid).catch((error) => {
+    // It runs already, and nobody could find it again: who asked for it is told that it did not start.
+    void bodyOf(worker, sandbox, terminal.pid, terminal.ended, terminal).end()
+    throw error
+  })
   const ended = followOutput(worker, command, terminal)
   command.begin(
     { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },

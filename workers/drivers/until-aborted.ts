@@ -1,15 +1,11 @@
+import { addAbortListener } from 'node:events'
+
 /**
  * Waits for work that cannot be called off, no longer than until the signal aborts.
  * @throws the signal's reason; what the work comes to later is of no interest then
  */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
+  using _abort = addAbortListener(signal, () => reject(signal.reason))
+  return await Promise.race([work, aborted])
 }

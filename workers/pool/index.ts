@@ -3,6 +3,7 @@
  * Every worker looks once a second and opens slots for those whose sandboxes it will hold; the newest
  * one decides what is made and what goes, under a lock of Postgres. Nothing of it is kept in Redis.
  */
+import { addAbortListener } from 'node:events'
 import type { Queries } from '../../shared/database/index.ts'
 import { newWarmPodName } from '../../shared/ids.ts'
 import { warmPodMs } from '../../shared/sandboxes.ts'
@@ -186,10 +187,9 @@ function makeBell() {
     /** Resolves when it rings, at the latest after `ms`, at once when the signal aborts. */
     async heard(ms: number, signal: AbortSignal) {
       const timer = setTimeout(ring, ms)
-      signal.addEventListener('abort', ring)
-      if (!signal.aborted) await rung
+      using _ringing = addAbortListener(signal, ring)
+      await rung
       clearTimeout(timer)
-      signal.removeEventListener('abort', ring)
     },
   }
 }

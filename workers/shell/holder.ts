@@ -2,6 +2,7 @@
  * Which sandboxes this worker holds, and slots for those: the API sends a sandbox's commands to the
  * first worker in the order of shared/directory.ts, and that same worker opens slots for it.
  */
+import { addAbortListener } from 'node:events'
 import { announceEveryMs, inOrderFor, listWorkers, type WorkerEntry } from '../../shared/directory.ts'
 import { findSandbox, podOf } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
@@ -31,7 +32,7 @@ export function followWorkers(
     if (!signal.aborted) timer = setTimeout(look, announceEveryMs)
   }
   let timer: NodeJS.Timeout | undefined
-  signal.addEventListener('abort', () => clearTimeout(timer))
+  addAbortListener(signal, () => clearTimeout(timer))
   void look()
   return {
     holds: (held) => inOrderFor(held, workers)[0]?.id === id,

@@ -1,4 +1,5 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
+import { addAbortListener } from 'node:events'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { Command } from './script.ts'
 import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, within } from './slot.ts'
@@ -46,11 +47,10 @@ function stopReason(timeoutMs: number, signal: AbortSignal) {
   let forget = () => {}
   const reason = new Promise<'timed_out' | 'cancelled'>((resolve) => {
     const timer = setTimeout(resolve, timeoutMs, 'timed_out')
-    const cancel = () => resolve('cancelled')
-    signal.addEventListener('abort', cancel)
+    const listening = addAbortListener(signal, () => resolve('cancelled'))
     forget = () => {
       clearTimeout(timer)
-      signal.removeEventListener('abort', cancel)
+      listening[Symbol.dispose]()
     }
   })
   return { reason, forget }

@@ -2,6 +2,7 @@
  * Follows what the cluster says of a kind of object: list, watch from there, resume when it is cut,
  * list again when it cannot be resumed.
  */
+import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/log.ts'
@@ -89,13 +90,7 @@ async function listen<Item extends KubernetesObject>(
       ended.resolve()
     },
   )
-  const stop = () => request.abort()
-  signal.addEventListener('abort', stop)
-  if (signal.aborted) stop()
-  try {
-    await ended.promise
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+  using _stop = addAbortListener(signal, () => request.abort())
+  await ended.promise
   return version
 }

@@ -1,4 +1,5 @@
 /** From the request for a pod to its end. Each function may run twice, or late. */
+import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/log.ts'
 import type { Settings } from '../../../shared/settings.ts'
@@ -165,11 +166,8 @@ async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal):
     throw error
   }
   const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
-  const stop = () => process.close()
-  limit.addEventListener('abort', stop)
-  if (limit.aborted) stop()
+  using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
-  limit.removeEventListener('abort', stop)
   return end.kind === 'exited' && end.code === 0
 }
 
