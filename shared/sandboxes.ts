@@ -25,7 +25,7 @@ export async function findSandbox(db: Queries, id: string): Promise<SandboxRow |
 
 /**
  * Ends a sandbox: its slot in the quota is free from here on, its pod follows.
- * A pod that failed before it was ready has failed to start.
+ * A pod that failed before it was ready has failed to start; a start that has succeeded meanwhile has not failed.
  * @returns the row if this call ended it, undefined if it was ended before or never was
  */
 export async function endSandbox(
@@ -39,9 +39,9 @@ export async function endSandbox(
         set destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at)),
             destroy_reason = case when ready_at is null and ? = 'pod_failed' then 'start_failed' else ? end,
             destroy_detail = ?
-      where id = ? and destroyed_at is null
+      where id = ? and destroyed_at is null and (ready_at is null or ? <> 'start_failed')
   returning *`,
-    [reason, reason, detail, id],
+    [reason, reason, detail, id, reason],
   )
   return row && toSandbox(row)
 }

@@ -95,6 +95,14 @@ test('only the place that opens a driver knows which drivers there are', () => {
   expect(fromOurs.map(({ from }) => from)).toEqual(['workers/drivers/open.ts', 'workers/drivers/open.ts'])
 })
 
+test('one place deletes pods, and asks whose they are', () => {
+  const deleting = [...sources].filter(
+    ([file, text]) =>
+      file.startsWith('workers/') && !file.startsWith('workers/drivers/') && /driver\.delete\(/.test(text),
+  )
+  expect(deleting.map(([file]) => file)).toEqual(['workers/remove-pod.ts'])
+})
+
 test('the environment is read where a process begins, and by the settings', () => {
   const readers = [...sources].filter(([, text]) => text.includes('process.env')).map(([file]) => file)
   const services = readers.filter((file) =>

@@ -2,7 +2,7 @@ import type { WorkerContext } from './context.ts'
 import { endAndDelete } from './end-and-delete.ts'
 import { discardWarmPod } from './pool/make.ts'
 import { replacePod } from './pool/replace.ts'
-import { findByPod } from './sandbox-rows.ts'
+import { endOf, findByPod } from './sandbox-rows.ts'
 
 /** Ends the row of a pod that died by itself, soon after it did; what is missed here the sweep finds. */
 export function watchDeaths(worker: WorkerContext): void {
@@ -12,7 +12,8 @@ export function watchDeaths(worker: WorkerContext): void {
       const sandbox = await findByPod(worker.db, pod)
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
       if (pod.death.reason !== 'expired' && (await replacePod(worker, sandbox))) return
-      await endAndDelete(worker, sandbox.id, pod.death.reason, pod.death.detail, () =>
+      const { reason, detail } = endOf(pod.death)
+      await endAndDelete(worker, sandbox.id, reason, detail, () =>
         worker.reach('sweep or watch: the row is ended, the pod lives'),
       )
     } catch (error) {

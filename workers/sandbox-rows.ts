@@ -2,7 +2,7 @@
 import type { Queries } from '../shared/database/index.ts'
 import { podName } from '../shared/ids.ts'
 import { findSandbox, podOf, type SandboxRow, toSandbox } from '../shared/sandboxes.ts'
-import type { Pod } from './drivers/driver.ts'
+import type { Pod, PodDeath } from './drivers/driver.ts'
 
 /**
  * Writes down which pod is the sandbox's own.
@@ -91,6 +91,12 @@ export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | und
   const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
   return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
 }
+
+/** What a pod's death is to its sandbox. Whether that had started, its row knows better (`endSandbox`). */
+export const endOf = ({ reason, detail }: PodDeath) => ({
+  reason: reason === 'expired' ? reason : ('pod_failed' as const),
+  detail,
+})
 
 /** Nothing is left to do for a destroyed sandbox: its pod was seen to be gone. */
 export async function markReaped(db: Queries, sandboxId: string): Promise<void> {

@@ -15,8 +15,9 @@ import { createPod } from './jobs/create-pod.ts'
 import { deletePod } from './jobs/delete-pod.ts'
 import { discardWarmPod } from './pool/make.ts'
 import { replacePod } from './pool/replace.ts'
-import { findWarmPods, isWarmPod, type WarmPod } from './pool/rows.ts'
-import { findByPod, findUnreaped, readClock, startOf } from './sandbox-rows.ts'
+import { findWarmPods, type WarmPod } from './pool/rows.ts'
+import { removePod } from './remove-pod.ts'
+import { endOf, findUnreaped, readClock, startOf } from './sandbox-rows.ts'
 
 /** A number of our own for pg_try_advisory_xact_lock. */
 const lock = 7_263_002
@@ -129,7 +130,7 @@ function decideRow(
   if (row.ready_at && row.claim === 'unused' && (isGone || (death && death.reason !== 'expired'))) {
     return { kind: 'replace', sandboxId }
   }
-  if (death) return { kind: 'end', sandboxId, ...death }
+  if (death) return { kind: 'end', sandboxId, ...endOf(death) }
   if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
   if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
   const isUntold = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
@@ -192,15 +193,8 @@ async function mend(worker: WorkerContext, action: Action): Promise<void> {
     case 'discard':
       return void (await discardWarmPod(worker, action.pod))
     case 'delete stray':
-      return await mendStray(worker, action.pod)
+      return await removePod(worker, action.pod)
   }
-}
-
-async function mendStray({ db, driver }: WorkerContext, pod: PodState): Promise<void> {
-  // In the order of a claim, as above.
-  if (await isWarmPod(db, pod.name)) return
-  const row = await findByPod(db, pod)
-  if (!row || row.destroyed_at) await driver.delete(pod)
 }
 
 async function mendReplace(worker: WorkerContext, sandboxId: string): Promise<void> {
@@ -218,8 +212,6 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   const { sandboxId, reason, detail } = action
   const row = await findSandbox(worker.db, sandboxId)
   if (row && detail === 'Gone' && (await lives(worker, row))) return
-  // A start may have succeeded in this very moment.
-  if (reason === 'start_failed' && row?.ready_at) return
   await endAndDelete(worker, sandboxId, reason, detail, () =>
     worker.reach('sweep or watch: the row is ended, the pod lives'),
   )

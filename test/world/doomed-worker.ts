@@ -1,9 +1,17 @@
-/** The entry of a worker whose plug is pulled at the crash point that CRASH_AT names. */
+/** The entry of a worker whose plug is pulled at the crash point CRASH_AT, or which freezes once at FREEZE_AT. */
+import closeWithGrace from 'close-with-grace'
 import { readSettings } from '../../shared/settings.ts'
 import { startWorker } from '../../workers/worker.ts'
 
-await startWorker(readSettings(process.env), {
+const { CRASH_AT, FREEZE_AT } = process.env
+let hasFrozen = false
+
+const worker = await startWorker(readSettings(process.env), {
   reach(point) {
-    if (point === process.env.CRASH_AT) process.kill(process.pid, 'SIGKILL')
+    if (point === CRASH_AT) process.kill(process.pid, 'SIGKILL')
+    if (point !== FREEZE_AT || hasFrozen) return
+    hasFrozen = true
+    process.kill(process.pid, 'SIGSTOP')
   },
 })
+closeWithGrace({ delay: 25_000 }, () => worker.stop())

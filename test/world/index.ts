@@ -66,6 +66,8 @@ export interface World extends AsyncDisposable {
   startWorker(env?: Record<string, string>): Promise<Process>
   /** A worker that kills itself, as `kill -9` would, when it first reaches the crash point. */
   startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
+  /** A worker that freezes, as by SIGSTOP, when it first reaches the crash point. Resolves before it does. */
+  startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
   eventually: typeof eventually
 }
 
@@ -126,6 +128,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     startWorker: (more) => start('worker', world.workers, more),
     startDoomedWorker: (point, more) =>
       start('worker', world.workers, { ...more, CRASH_AT: point }, 'test/world/doomed-worker.ts'),
+    startFreezingWorker: (point, more) =>
+      start('worker', world.workers, { ...more, FREEZE_AT: point }, 'test/world/doomed-worker.ts'),
     eventually,
     async [Symbol.asyncDispose]() {
       await using _rest = rest

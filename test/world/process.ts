@@ -1,6 +1,6 @@
 /** An API or worker process, started as the Procfile starts it. */
 import { spawn } from 'node:child_process'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFailed } from 'vitest'
@@ -21,6 +21,8 @@ export interface Process {
   /** Every line it has logged so far, and what it printed besides. */
   lines: Line[]
   signal(signal: NodeJS.Signals): void
+  /** Whether it stands still, as after SIGSTOP. */
+  isFrozen(): boolean
   /** SIGTERM. @throws when it does not end with exit code 0; does nothing for one that has ended */
   stop(): Promise<void>
   /** SIGKILL. */
@@ -80,6 +82,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
     ended,
     lines,
     signal: (signal) => void process.kill(pid, signal),
+    isFrozen: () => /^\d+ \(.*\) T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')),
     async stop() {
       if (isOver) return
       // A process that was frozen would not hear it.

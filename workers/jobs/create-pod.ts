@@ -3,6 +3,7 @@ import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/sa
 import type { WorkerContext } from '../context.ts'
 import { type Pod, PodRefused } from '../drivers/driver.ts'
 import { awaitFirstSlot } from '../first-slot.ts'
+import { removePod } from '../remove-pod.ts'
 import { adoptPod, markReady, readClock, startOf } from '../sandbox-rows.ts'
 import type { Slot } from '../shell/slot.ts'
 import type { Processor } from './processor.ts'
@@ -18,15 +19,16 @@ export const createPod: Processor<'createPod'> = async ({ sandboxId }, worker) =
   // What is due is the sweep's to end.
   if (deadlineSeconds <= 0 || startMsLeft <= 0) return
 
+  const late = AbortSignal.timeout(startMsLeft)
   const { name } = podOf(sandbox)
   try {
     reach('create: before the pod is made')
     const pod = await driver.create({ name, sandboxId, image: sandbox.image, deadlineSeconds })
     reach('create: the pod is made, the row does not know it')
     // A destroy that came while the pod was made wins.
-    if (!(await adoptPod(db, sandboxId, pod.uid))) return await driver.delete(pod)
+    if (!(await adoptPod(db, sandboxId, pod.uid))) return await removePod(worker, pod)
     reach('create: the row knows the pod, it is not ready')
-    const slot = await awaitFirstSlot(driver, pod, AbortSignal.timeout(startMsLeft))
+    const slot = await awaitFirstSlot(driver, pod, late)
     reach('create: the pod is ready, the row does not say so')
     await settle(worker, sandboxId, pod, slot)
   } catch (error) {
@@ -43,13 +45,16 @@ async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: 
   // Another worker's commands do not come here: it opens one of its own when it is told.
   if (slot && ready && worker.holder.holds(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
-  if (!ready) return await worker.driver.delete(pod)
+  if (!ready) return await removePod(worker, pod)
   worker.reach('create: the row says ready, nobody was told')
   worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(startOf(ready), ready.ready_at!))
   await tellChange(worker.redis, sandboxId)
 }
 
-/** The cluster will not have this pod: nothing is billed, and its words go to the client. */
+/**
+ * The cluster will not have this pod: nothing is billed, and its words go to the client. Nothing is done where
+ * that is old news: another worker has made the sandbox ready meanwhile.
+ */
 async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string) {
   const ended = await endSandbox(worker.db, sandbox.id, 'start_failed', words)
   if (ended) {
@@ -63,7 +68,7 @@ async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string)
     )
     await tellChange(worker.redis, sandbox.id)
   }
-  await worker.driver.delete({ name: podOf(sandbox).name })
+  await removePod(worker, { name: podOf(sandbox).name })
 }
 
 const secondsBetween = (from: Date, to: Date) => (to.getTime() - from.getTime()) / 1000

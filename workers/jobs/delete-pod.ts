@@ -1,14 +1,16 @@
 import { findSandbox, podOf } from '../../shared/sandboxes.ts'
+import { removePod } from '../remove-pod.ts'
 import { markReaped } from '../sandbox-rows.ts'
 import type { Processor } from './processor.ts'
 
 /** Deletes the pod of a destroyed sandbox, and writes down that it is gone. */
-export const deletePod: Processor<'deletePod'> = async ({ sandboxId }, { db, driver, reach }) => {
+export const deletePod: Processor<'deletePod'> = async ({ sandboxId }, worker) => {
+  const { db, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return
   reach('delete: before the pod is deleted')
   // By name alone: whatever has the name of this sandbox's pod is to go.
-  await driver.delete({ name: podOf(sandbox).name })
+  await removePod(worker, { name: podOf(sandbox).name })
   reach('delete: the pod is deleted, the row does not say so')
   await markReaped(db, sandboxId)
 }

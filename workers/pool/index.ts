@@ -9,6 +9,7 @@ import { newWarmPodName } from '../../shared/ids.ts'
 import { warmPodMs } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
+import { removePod } from '../remove-pod.ts'
 import { readClock } from '../sandbox-rows.ts'
 import { makeDemand } from './demand.ts'
 import { makeWarmPod } from './make.ts'
@@ -117,7 +118,7 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
     }
     const decided = await decide()
     if (decided && decided.remove.length > 0) worker.reach('pool: the row is gone, its pod lives')
-    for (const { name } of decided?.remove ?? []) begin(name, () => driver.delete({ name }))
+    for (const { name } of decided?.remove ?? []) begin(name, () => removePod(worker, { name }))
     for (const row of [...(decided?.added ?? []), ...(decided?.resume ?? [])])
       begin(row.name, () => make(row))
     return rows

@@ -1,6 +1,7 @@
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import { awaitFirstSlot } from '../first-slot.ts'
+import { removePod } from '../remove-pod.ts'
 import { readClock } from '../sandbox-rows.ts'
 import { markWarm, removeWarmPod, type WarmPod } from './rows.ts'
 
@@ -14,11 +15,11 @@ export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: A
   const leftMs =
     row.born_at.getTime() + settings.sandbox.startSeconds * 1000 - (await readClock(db)).getTime()
   const deadlineSeconds = (row.ends_at.getTime() - row.born_at.getTime()) / 1000
+  const late = AbortSignal.timeout(Math.max(1, leftMs))
   reach('pool: the row is there, its pod is not')
   try {
     const pod = await driver.create({ name, image, deadlineSeconds })
     reach('pool: the pod is made, it is not ready')
-    const late = AbortSignal.timeout(Math.max(1, leftMs))
     const slot = await awaitFirstSlot(driver, pod, AbortSignal.any([signal, late]))
     reach('pool: the pod is ready, its row does not say so')
     const isWarm = await markWarm(db, name, pod.uid).catch((error) => {
@@ -28,7 +29,8 @@ export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: A
     // A claim that comes from here on finds the slot where its commands will come.
     if (slot && isWarm && holder.holds(name)) slots.adopt(name, pod, slot)
     else slot?.close()
-    if (!isWarm) return await driver.delete(pod)
+    // Another worker may have finished it meanwhile, and a sandbox have claimed it.
+    if (!isWarm) return await removePod(worker, pod)
     metrics.poolRefill.observe({ image }, ((await readClock(db)).getTime() - row.born_at.getTime()) / 1000)
   } catch (error) {
     // Somebody who took its row away has deleted it: that is no refusal of the cluster's.
@@ -44,6 +46,6 @@ export async function discardWarmPod(
 ): Promise<boolean> {
   if (!(await removeWarmPod(worker.db, name))) return false
   worker.reach('pool: the row is gone, its pod lives')
-  await worker.driver.delete({ name })
+  await removePod(worker, { name })
   return true
 }

@@ -8,6 +8,7 @@ import { findSandbox, podOf, type SandboxRow } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
 import { createPod } from '../jobs/create-pod.ts'
+import { removePod } from '../remove-pod.ts'
 import { dropWarmPod, markUsed } from '../sandbox-rows.ts'
 import { type Slot, within } from '../shell/slot.ts'
 
@@ -31,7 +32,7 @@ export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slo
  * @returns whether it did
  */
 export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
-  const { db, driver, log, redis, reach } = worker
+  const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
   if (sandbox.claim !== 'unused' || !dead.uid) return false
   if (!(await dropWarmPod(db, sandbox.id, dead.uid))) return false
@@ -39,7 +40,7 @@ export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Pr
   log.info({ sandbox_id: sandbox.id, account_id: sandbox.account_id }, 'a warm pod was dead and is replaced')
   await tellChange(redis, sandbox.id).catch(() => {})
   // It has no row any more: what stays of it, the sweep deletes.
-  void driver.delete(dead).catch(() => {})
+  void removePod(worker, dead).catch(() => {})
   await createPod({ sandboxId: sandbox.id, requestId: '' }, worker)
   return true
 }

@@ -58,11 +58,6 @@ export async function removeWarmPod(db: Queries, name: string): Promise<boolean>
   return rows.length === 1
 }
 
-export async function isWarmPod(db: Queries, name: string): Promise<boolean> {
-  const rows = await db.query('select from warm_pod where name = ?', [name])
-  return rows.length === 1
-}
-
 /** Sandboxes that somebody waits for. */
 export async function countStarting(db: Queries): Promise<number> {
   const [row] = await db.query<{ count: string }>(

@@ -1,0 +1,70 @@
+/** A worker that stands still in the middle of a job, and goes on when others have long done what it was at. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findSandbox } from '../../shared/sandboxes.ts'
+import { findWarmPods } from '../../workers/pool/rows.ts'
+import { describeOnBothDrivers } from '../world/drivers.ts'
+import { startWorld, type World } from '../world/index.ts'
+import { inside } from '../world/inside.ts'
+
+/** For what the workers do in the background, cold pods of Kubernetes included. */
+const soonMs = 60_000
+const startSeconds = 15
+
+describeOnBothDrivers('a worker that wakes late', (driver) => {
+  let world: World
+  beforeAll(async () => {
+    const env = { SANDBOX_START_SECONDS: String(startSeconds), QUOTA_CONCURRENT_SANDBOXES: '10' }
+    world = await startWorld({ driver, apis: 0, workers: 0, env })
+  }, 120_000)
+  afterAll(() => world?.[Symbol.asyncDispose](), 120_000)
+
+  test('leaves a warm pod alone that another worker has finished and a client has claimed', async () => {
+    const pool = { WARM_POOL_SIZE: '1' }
+    await world.startApi(pool)
+    const alice = await world.account()
+    const maker = await world.startFreezingWorker('pool: the pod is ready, its row does not say so', pool)
+    await world.eventually(() => maker.isFrozen(), soonMs)
+    const [made] = await findWarmPods(world.db)
+    const other = await world.startWorker(pool)
+    await world.eventually(async () => (await findWarmPods(world.db)).some((row) => row.ready_at), soonMs)
+    const { body: params } = await alice.call('createSandbox')
+    expect((await findSandbox(world.db, params.id))?.pod_name).toBe(made!.name)
+    const { sh } = inside(alice, params)
+    expect(await sh('echo mine > kept')).toMatchObject({ exit_code: 0 })
+
+    maker.signal('SIGCONT')
+    const isLeft = ({ msg, pod }: { msg: string; pod?: unknown }) =>
+      /left alone/.test(msg) && pod === made!.name
+    await world.eventually(() => maker.lines.some(isLeft), soonMs)
+    expect(await sh('cat kept')).toMatchObject({ exit_code: 0, stdout: 'mine\n' })
+    await alice.call('destroySandbox', { params })
+    await Promise.all([maker.stop(), other.stop()])
+  }, 180_000)
+
+  // Only there a start that is late is refused.
+  test.skipIf(driver === 'local')(
+    'does not end a sandbox whose start it takes for failed, while it runs',
+    async () => {
+      if (world.apis.length === 0) await world.startApi()
+      const alice = await world.account()
+      const starter = await world.startFreezingWorker('create: the row knows the pod, it is not ready')
+      const { body: params } = await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
+      await world.eventually(() => starter.isFrozen(), soonMs)
+      const isLate = world.eventually(async () => {
+        const age =
+          "select sandlot_now() - created_at > ? * interval '1 second' as late from sandbox where id = ?"
+        const [row] = await world.db.query<{ late: boolean }>(age, [startSeconds, params.id])
+        return row!.late
+      }, soonMs)
+      await world.startWorker()
+      await world.eventually(async () => (await findSandbox(world.db, params.id))?.ready_at, soonMs)
+      await isLate
+      starter.signal('SIGCONT')
+      const isLeft = ({ msg }: { msg: string }) => /left alone/.test(msg)
+      await world.eventually(() => starter.lines.some(isLeft), soonMs)
+      expect(await inside(alice, params).sh('echo on')).toMatchObject({ stdout: 'on\n' })
+      expect((await alice.call('getSandbox', { params })).body).toMatchObject({ state: 'active' })
+    },
+    120_000,
+  )
+})
