@@ -1,6 +1,7 @@
 /** What the routes of one API process share: the context and the parts made of it. */
 import type { Context } from '../shared/context.ts'
 import { type ApiKeys, openApiKeys } from './api-keys.ts'
+import { type BodyBudget, openBodyBudget } from './body-budget.ts'
 import { type Buckets, openBuckets } from './buckets.ts'
 import { type ClientAddress, makeClientAddress } from './client-address.ts'
 import { makePasswords, type Passwords } from './passwords.ts'
@@ -13,6 +14,7 @@ export interface App {
   tokens: Tokens
   passwords: Passwords
   buckets: Buckets
+  bodies: BodyBudget
   clientAddress: ClientAddress
   workers: Workers
 }
@@ -26,6 +28,7 @@ export function openApp(context: Context): App {
     tokens: makeTokens(settings.jwtSecrets),
     passwords: makePasswords(settings.password),
     buckets: openBuckets(context),
+    bodies: openBodyBudget(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: connectWorkers(context),
   }

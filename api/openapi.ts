@@ -3,6 +3,7 @@ import * as z from 'zod'
 import { type Endpoint, Problem } from '../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../shared/contract/errors.ts'
 import { endpoints } from '../shared/contract/index.ts'
+import { limits } from '../shared/contract/limits.ts'
 
 type Json = Record<string, unknown>
 
@@ -90,9 +91,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
       ...parametersIn('query', endpoint.query),
       ...parametersIn('header', endpoint.headers),
     ],
-    ...(body
-      ? { requestBody: { required: !body.safeParse(undefined).success, ...content(schemaOf(body, 'input')) } }
-      : {}),
+    ...(body ? { requestBody: describeBody(endpoint, body, content(schemaOf(body, 'input'))) } : {}),
     ...(rawBody ? { requestBody: { required: true, ...content({}, 'application/octet-stream') } } : {}),
     responses: {
       [endpoint.status]: success,
@@ -101,6 +100,12 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
     },
   }
 }
+
+const describeBody = ({ bodyBytes = limits.usualBodyBytes }: Endpoint, body: z.ZodType, content: Json) => ({
+  description: `At most ${bodyBytes} bytes`,
+  required: !body.safeParse(undefined).success,
+  ...content,
+})
 
 const limitHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining']
 
@@ -124,7 +129,7 @@ export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, bucket, body, params } = endpoint
   // Every route refuses a query that it does not know.
   const codes: ErrorCode[] = [...endpoint.errors, 'invalid_request', 'internal_error', 'unavailable']
-  if (body) codes.push('body_too_large', 'unsupported_media_type')
+  if (body) codes.push('body_too_large', 'body_too_slow', 'rate_limited', 'unsupported_media_type')
   if (params) codes.push('not_found')
   if (bucket) codes.push('rate_limited')
   if (credential === 'token') codes.push('token_expired')

@@ -4,15 +4,13 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { bodyParser } from '@koa/bodyparser'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
 import type { Endpoint, Input } from '../shared/contract/endpoint.ts'
-import { limits } from '../shared/contract/limits.ts'
 import type { Logger } from '../shared/log.ts'
-import { Problem } from '../shared/problem.ts'
 import type { App } from './app.ts'
 import { authenticate, type Caller } from './authenticate.ts'
+import { readBody } from './body.ts'
 import { cutOffOnceRefused } from './cut-off.ts'
 import type { RequestState } from './errors.ts'
 import type { Upgrade } from './tunnel.ts'
@@ -99,8 +97,8 @@ export function route<E extends Endpoint>(
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
       await takeToken(app, endpoint, koa, caller)
-      const body = endpoint.body && (await readBody(koa))
-      // A body may come as slowly as it likes: nothing is done with it for a key that was revoked meanwhile.
+      const body = endpoint.body && (await readBody(koa, endpoint, app.bodies.open(caller?.id)))
+      // A body takes its time: nothing is done with it for a key that was revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) cutOffOnceRefused(app, account, koa.res)
       const given = await validate(endpoint, {
@@ -155,40 +153,6 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
     : app.buckets.take(bucket, app.clientAddress(koa.req))
   const { limit, remaining } = await taken
   koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
-}
-
-const parseJson = bodyParser({
-  enableTypes: ['json'],
-  jsonLimit: limits.bodyBytes,
-  // Scalars are left to the schemas, which say what is wrong with them.
-  jsonStrict: false,
-  onError: (error) => {
-    throw refusalOf(error)
-  },
-})
-
-/** @returns what the JSON says, undefined for no body */
-async function readBody(koa: KoaContext): Promise<unknown> {
-  if (koa.request.length === 0) return undefined
-  if (koa.request.is('application/json') === false) {
-    throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
-  }
-  await parseJson(koa as never, async () => {})
-  const { body, rawBody } = koa.request as { body?: unknown; rawBody?: string }
-  return rawBody ? body : undefined
-}
-
-function refusalOf(error: Error): Problem {
-  const { status } = error as { status?: number }
-  if (status === 413) {
-    return new Problem('body_too_large', `The body may have at most ${limits.bodyBytes} bytes.`)
-  }
-  if (status === 415) {
-    return new Problem('unsupported_media_type', 'The body must be in UTF-8, plain or compressed with gzip.')
-  }
-  return new Problem('invalid_request', 'The body is not valid JSON.', {
-    members: { errors: [{ path: '', message: 'is not valid JSON' }] },
-  })
 }
 
 function reply(koa: KoaContext, endpoint: Endpoint, { reply, status, headers }: Answer<unknown>) {

@@ -6,6 +6,7 @@ import helmet from 'koa-helmet'
 import type { Context } from '../shared/context.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/internal-server.ts'
 import { Problem } from '../shared/problem.ts'
+import { boundRest } from '../shared/sockets.ts'
 import { type App, openApp } from './app.ts'
 import { aroundRequest, type RequestState } from './errors.ts'
 import { served } from './routes/index.ts'
@@ -14,7 +15,10 @@ import { serveUpgrades, shouldUpgradeCallback } from './tunnel.ts'
 
 /** Longer than the idle time of common load balancers, so that the one who hangs up is never us. */
 const keepAliveMs = 75_000
-/** For the whole of a body that comes as it is made, such as a command's stdin: longer than a sandbox lives. */
+/** For the head of a request. */
+const headMs = 20_000
+const lookEveryMs = 5_000
+/** For the whole of a body that comes as it is made, such as a command's stdin: longer than a sandbox lives. JSON has its own pace. */
 const uploadMs = 25 * 60 * 60 * 1000
 /** A path and two patterns as long as the contract lets them be, every character percent-encoded. */
 const headerBytes = 128 * 1024
@@ -45,9 +49,16 @@ export function openApi(context: Context): Api {
   const requests = trackRequests()
   const serve = makeKoa(app, requests).callback()
   const server = createServer(
-    { shouldUpgradeCallback, requestTimeout: uploadMs, maxHeaderSize: headerBytes },
+    {
+      shouldUpgradeCallback,
+      headersTimeout: headMs,
+      requestTimeout: uploadMs,
+      connectionsCheckingInterval: lookEveryMs,
+      maxHeaderSize: headerBytes,
+    },
     serve,
   )
+  server.on('request', boundRest)
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, serve)
   const closeUnused = trackUnused(server)

@@ -12,6 +12,7 @@ import {
   ServerResponse,
 } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { endSoon } from '../shared/sockets.ts'
 import { CallLost } from './hand-over.ts'
 
 export interface Opening {
@@ -60,7 +61,7 @@ export function serveUpgrades(server: Server, serve: RequestListener): () => voi
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket as never)
-    response.on('finish', () => socket.end())
+    response.on('finish', () => endSoon(socket))
     void serve(request, response)
   })
   return () => {

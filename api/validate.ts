@@ -14,6 +14,9 @@ export interface Given {
 
 const nothing = z.strictObject({})
 
+/** So many of what is wrong are named, and so much of a name that the client made up. */
+const shown = { errors: 100, characters: 200 }
+
 /**
  * @returns each part as its schema left it, undefined where the endpoint has none
  * @throws {Problem} `invalid_request` with every issue, `not_found` for a parameter that can be no id
@@ -40,12 +43,16 @@ export interface FieldError {
 }
 
 export function invalid(...errors: FieldError[]): Problem {
-  const [first] = errors
+  const named = errors.slice(0, shown.errors).map(({ path, message }) => ({ path: cut(path), message }))
+  const [first] = named
   const more = errors.length > 1 ? ` There are ${errors.length} such errors.` : ''
   return new Problem('invalid_request', `${first?.path || 'The body'}: ${first?.message}.${more}`, {
-    members: { errors },
+    members: { errors: named },
   })
 }
+
+const cut = (path: string) =>
+  path.length <= shown.characters ? path : `${path.slice(0, shown.characters)}…`.toWellFormed()
 
 const sayMissing: z.core.$ZodErrorMap = (issue) =>
   issue.code === 'invalid_type' && issue.input === undefined ? 'is required' : undefined

@@ -62,6 +62,7 @@ const apiCodes: Record<ErrorCode, number> = {
   sandbox_destroyed: exitCodes.missing,
   file_changed: exitCodes.conflict,
   body_too_large: exitCodes.usage,
+  body_too_slow: exitCodes.service,
   unsupported_media_type: exitCodes.failed,
   range_not_satisfiable: exitCodes.failed,
   rate_limited: exitCodes.rateLimit,

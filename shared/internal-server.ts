@@ -5,11 +5,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Context } from './context.ts'
 import { listWorkers } from './directory.ts'
+import { boundRest } from './sockets.ts'
 
 /** Resolves when the part is there; rejects with, or returns, words on what is missing. */
 type Check = () => Promise<unknown>
 
 const checkMs = 2_000
+/** For the head of a request; its body may be a client's upload or stdin, which takes as long as it takes. */
+const headMs = 20_000
 
 /** The parts that every process needs, by the name under which /readyz tells of them. */
 export const commonChecks = ({ db, redis }: Context): Record<string, Check> => ({
@@ -22,7 +25,8 @@ export function openInternalServer(
   checks: Record<string, Check>,
   handleOther?: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
-  const server = createServer((request, response) => {
+  const server = createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
+    boundRest(request, response)
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
     if (path === '/readyz') return void tellReadiness(checks, response)

@@ -18,6 +18,7 @@ const steps: { [C in ErrorCode]?: string } = {
   sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
   sandbox_destroyed: 'Call session_create and use the new id; the files of the old session are gone.',
   body_too_large: 'Send less at once: split the content, or make it inside the session with exec.',
+  body_too_slow: 'Make the same call again.',
   rate_limited: 'Wait retry_after seconds, then make the same call again.',
   concurrent_sandbox_limit_reached:
     'Use a session that is active, or destroy one that is no longer needed with session_destroy.',

@@ -5,7 +5,8 @@ import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
 /** Words with single spaces between them; the first is a command, `*` stands for any one argument. */
-const Entry = Text.trim()
+const Entry = Text.max(limits.allowlist.sentCharacters)
+  .trim()
   .transform((text) => text.replace(/[ \t]+/g, ' '))
   .pipe(
     z
@@ -44,6 +45,7 @@ export const getAllowlist = endpoint('getAllowlist', {
 
 export const setAllowlist = endpoint('setAllowlist', {
   summary: 'Replace the command allowlist; when it answers, the new one holds everywhere',
+  bodyBytes: 256 * 1024,
   body: z.strictObject({
     commands: z
       .array(Entry)
@@ -71,6 +73,7 @@ export type AllowlistDecision = z.infer<typeof AllowlistDecision>
 
 export const checkAllowlist = endpoint('checkAllowlist', {
   summary: 'Whether a command would be allowed, without running it',
+  bodyBytes: 2 * limits.argumentsBytes,
   body: z.strictObject({ command: ExecRequest.shape.command }),
   reply: AllowlistDecision,
   errors: [],

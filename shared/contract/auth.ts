@@ -3,11 +3,18 @@ import { endpoint, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
-/** Trimmed and lower case: two spellings of one address are one account. */
+/** Two spellings of one address are one account. The time that this takes grows with the square of the length. */
+const normalise = (text: string) => text.normalize('NFKC').trim().toLowerCase()
+
+/** So much of an address, and of a password in any script, fits in. */
+const bodyBytes = 4 * 1024
+
+const mostCharacters = limits.emailCharacters
 const Email = z
   .string()
-  .transform((text) => text.normalize('NFKC').trim().toLowerCase())
-  .pipe(z.email('is not an email address').max(254))
+  .max(mostCharacters)
+  .transform(normalise)
+  .pipe(z.string().max(mostCharacters).pipe(z.email('is not an email address')))
 
 const Password = z
   .string()
@@ -28,6 +35,7 @@ export type Session = z.infer<typeof Session>
 
 export const signUp = endpoint('signUp', {
   summary: 'Create an account',
+  bodyBytes,
   body: z.strictObject({ email: Email, password: Password }),
   reply: Session,
   errors: ['email_taken'],
@@ -35,9 +43,10 @@ export const signUp = endpoint('signUp', {
 
 export const logIn = endpoint('logIn', {
   summary: 'Exchange email and password for a session token',
+  bodyBytes,
   // Any text is looked up, so that a badly formed address is refused like an unknown one.
   body: z.strictObject({
-    email: Text.max(1024).transform((text) => text.normalize('NFKC').trim().toLowerCase()),
+    email: Text.max(1024).transform(normalise),
     password: z.string().max(limits.passwordCharacters.most),
   }),
   reply: Session,

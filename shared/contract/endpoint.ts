@@ -9,6 +9,8 @@ export interface Schemas {
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
+  /** The largest JSON body, unpacked; `limits.usualBodyBytes` unless told. */
+  bodyBytes?: number
   /** Request headers that the route reads, lower case. */
   headers?: z.ZodObject
   reply?: z.ZodType

@@ -18,6 +18,7 @@ export const errors = {
   file_not_found: { status: 404, title: 'There is no such file' },
   exec_not_found: { status: 404, title: 'There is no such command' },
   method_not_allowed: { status: 405, title: 'The method is not allowed here' },
+  body_too_slow: { status: 408, title: 'The body came too slowly' },
   email_taken: { status: 409, title: 'The email address has an account already' },
   file_exists: { status: 409, title: 'The file exists already' },
   is_directory: { status: 409, title: 'The path is a directory' },

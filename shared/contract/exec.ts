@@ -108,6 +108,7 @@ export const execCommand = endpoint('execCommand', {
   headers: IdempotencyHeaders.extend({
     accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
   }),
+  bodyBytes: limits.bodyBytes,
   body: ExecRequest,
   reply: ExecResult,
   alsoStatus: 202,

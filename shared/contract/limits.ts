@@ -1,7 +1,9 @@
 /** What the contract bounds, each figure in one place. Bytes, milliseconds or counts as named. */
 export const limits = {
-  /** The largest JSON body of a request. */
+  /** The largest JSON body of a request: of a route that carries files or stdin. */
   bodyBytes: 10 * 1024 * 1024,
+  /** The same of every route that does not name another; `bodyBytes` in its schemas does. */
+  usualBodyBytes: 64 * 1024,
   /** Output kept of each stream of a command in a JSON answer: half of it head, half tail. */
   outputBytes: 1024 * 1024,
   /** Output kept of one command for those who read it later, and of all commands of a sandbox. */
@@ -28,11 +30,13 @@ export const limits = {
   secretBytes: 32 * 1024,
   secretsBytes: 512 * 1024,
   secrets: 500,
-  /** Entries of a command allowlist, and characters of one. */
-  allowlist: { entries: 200, characters: 200 },
+  /** Entries of a command allowlist, and characters of one; of one as it is sent, with spaces that do not count. */
+  allowlist: { entries: 200, characters: 200, sentCharacters: 1024 },
   /** How long refused commands are counted, in days. */
   refusalDays: 31,
   passwordCharacters: { least: 10, most: 1024 },
+  /** Of an address as it is sent. */
+  emailCharacters: 254,
   page: { default: 20, most: 100 },
   /** How long a create waits for its sandbox before it answers 202. */
   createWaitMs: 30_000,

@@ -7,6 +7,7 @@ import { getAccount } from './account.ts'
 import { type Endpoint, endpoint } from './endpoint.ts'
 import { execCommand } from './exec.ts'
 import { createFile, editFile, globFiles, grepFiles, listFiles, viewFile } from './files.ts'
+import { limits } from './limits.ts'
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts'
 
 /** What one answer of a tool holds at most; a model pays for every character of it. */
@@ -34,6 +35,7 @@ export const callMcp = endpoint('callMcp', {
     origin: z.string().optional(),
     host: z.string().optional(),
   }),
+  bodyBytes: limits.bodyBytes,
   body: z.union([Message, z.array(Message).min(1)], 'must be a JSON-RPC 2.0 message'),
   reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
   alsoStatus: 202,

@@ -64,6 +64,8 @@ export const createSandbox = endpoint('createSandbox', {
       .meta({ description: 'The same key and body give the same sandbox' }),
     prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
   }),
+  // An environment, with the escapes of JSON.
+  bodyBytes: 2 * limits.argumentsBytes,
   body: z
     .strictObject({
       image: z.string().min(1).max(512).optional(),

@@ -2,7 +2,7 @@
 import { chmodSync, copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import jwt from 'jsonwebtoken'
-import { expect, inject, test } from 'vitest'
+import { beforeAll, expect, inject, test } from 'vitest'
 import { codesOf } from '../../api/openapi.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -102,6 +102,7 @@ const meetings: Record<ErrorCode, Meeting> = {
     await alice.call('destroySandbox', { params })
     return calling(alice, 'execCommand', { params, body: { command: 'true' } })
   },
+  body_too_slow: async () => ({ name: 'createApiKey', call: slow }),
   body_too_large: async (alice) =>
     calling(alice, 'createApiKey', { body: { name: 'x'.repeat(limits.bodyBytes) } }),
   unsupported_media_type: async (alice) =>
@@ -142,6 +143,15 @@ const meetings: Record<ErrorCode, Meeting> = {
     return calling(alice, 'createFile', { params, body: { path: '/tmp/a', content: 'x'.repeat(100_000) } })
   },
 }
+
+/** Begun before all the others, beside which it takes its time. */
+let slow: Promise<unknown>
+beforeAll(async () => {
+  const alice = await world.account()
+  const headers = { 'content-type': 'application/json' }
+  const bytes = new ReadableStream({ start: (body) => body.enqueue(Buffer.from('{')) })
+  slow = calling(alice, 'createApiKey', { headers, bytes }).call
+})
 
 const codes = Object.keys(errors) as ErrorCode[]
 

@@ -2,12 +2,16 @@
 import { request as openRequest } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../world/account.ts'
 import { type RawRequest, send } from '../world/http.ts'
 import { shareWorld } from '../world/shared.ts'
 
 const world = shareWorld({ workers: 0 })
+
+const endpointsWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) => body)
 
 const as = (account: Account) => ({ authorization: `Bearer ${account.token}` })
 
@@ -76,21 +80,65 @@ test('a compressed body is read, and its size is what counts once it is unpacked
   const alice = await world.account()
   const gzip = (text: string) => post(alice, gzipSync(text), { 'content-encoding': 'gzip' })
   expect((await gzip('{"name":"packed"}')).status).toBe(201)
-  expect((await gzip(`{"name":"${'x'.repeat(limits.bodyBytes)}"}`)).status).toBe(413)
+  expect((await gzip(`{"name":"${'x'.repeat(limits.usualBodyBytes)}"}`)).status).toBe(413)
   expect((await post(alice, 'no gzip', { 'content-encoding': 'gzip' })).status).toBe(400)
   expect((await post(alice, '{}', { 'content-encoding': 'compress' })).status).toBe(415)
 })
 
 test('a body is refused by its announced length before it is sent, and by its real one if that was hidden', async () => {
   const alice = await world.account()
-  const announced = await sendHead({ ...as(alice), 'content-length': String(limits.bodyBytes + 1) })
+  const announced = await sendHead({ ...as(alice), 'content-length': String(limits.usualBodyBytes + 1) })
   expect(announced).toBe(413)
-  const hidden = await post(alice, Buffer.alloc(limits.bodyBytes + 1, 0x20), {
+  const hidden = await post(alice, Buffer.alloc(limits.usualBodyBytes + 1, 0x20), {
     'transfer-encoding': 'chunked',
   })
   expect(hidden.status).toBe(413)
   // The largest that is allowed is still read: it is no JSON.
-  expect((await post(alice, Buffer.alloc(limits.bodyBytes, 0x20))).status).toBe(400)
+  expect((await post(alice, Buffer.alloc(limits.usualBodyBytes, 0x20))).status).toBe(400)
+})
+
+test('a body is measured by its route, and the refusal names how much that takes', async () => {
+  const alice = await world.account()
+  for (const { method, path, credential, body, bodyBytes = limits.usualBodyBytes } of endpointsWithBody) {
+    expect(bodyBytes).toBeLessThanOrEqual(limits.bodyBytes)
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': String(bodyBytes + 1),
+      ...(credential === 'none' ? {} : { authorization: `Bearer ${alice[credential]}` }),
+    }
+    const { status, text } = await send(world.url() + path.replaceAll(/:\w+/g, `sbx_${'0'.repeat(26)}`), {
+      method,
+      headers,
+      body: Buffer.alloc(bodyBytes + 1, ' '),
+    })
+    expect([path, status, JSON.parse(text).detail]).toEqual([
+      path,
+      413,
+      expect.stringContaining(String(bodyBytes)),
+    ])
+    expect(body).toBeDefined()
+  }
+})
+
+test.each([
+  ['of empty lists', `[${'[],'.repeat(200_000)}0]`],
+  ['nested', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
+  ['of fields', `{${Array.from({ length: 150_000 }, (_, index) => `"k${index}":"\\\\",`).join('')}"a":0}`],
+])('a body of too many values, %s, is refused before they are made', async (_, body) => {
+  const { key } = await world.account()
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const { status, text } = await send(`${world.url()}/v1/mcp`, { method: 'POST', headers, body })
+  expect([status, text.slice(0, 300)]).toEqual([400, expect.stringContaining('more than 100000 values')])
+})
+
+test('an answer names what is wrong, but not a hundred thousand times nor at any length', async () => {
+  const { token } = await world.account()
+  const names = ['x'.repeat(10_000), ...Array.from({ length: 5_000 }, (_, index) => `k${index}`)]
+  const body = JSON.stringify(Object.fromEntries(names.map((name) => [name, 0])))
+  const { status, text } = await post({ token } as Account, body)
+  expect(status).toBe(400)
+  expect(text.length).toBeLessThan(20_000)
+  expect(JSON.parse(text).detail).toContain('5001')
 })
 
 test('the longest query that the contract allows is read, however it is encoded', async () => {
@@ -103,7 +151,7 @@ test('the longest query that the contract allows is read, however it is encoded'
 })
 
 test('a stranger is refused before the body is read', async () => {
-  const head = { authorization: 'Bearer nobody', 'content-length': String(limits.bodyBytes) }
+  const head = { authorization: 'Bearer nobody', 'content-length': String(limits.usualBodyBytes) }
   expect(await sendHead(head)).toBe(401)
 })
 

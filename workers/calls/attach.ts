@@ -8,6 +8,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import * as z from 'zod'
 import { type OneExec, problemHeader } from '../../shared/calls.ts'
 import { execSignals } from '../../shared/contract/exec.ts'
+import { endSoon } from '../../shared/sockets.ts'
 import type { Command } from '../commands/command.ts'
 import type { Item } from '../commands/output-log.ts'
 import { finished } from '../commands/stdin-feed.ts'
@@ -39,10 +40,11 @@ export function takeAttachments(
   } catch (error) {
     const { status, body } = problemOf(error)
     const text = JSON.stringify(body)
-    socket.end(
+    socket.write(
       `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\n${problemHeader}: 1\r\n` +
         `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
     )
+    endSoon(socket)
   }
 }
 

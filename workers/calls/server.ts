@@ -12,6 +12,7 @@ import {
 } from '../../shared/calls.ts'
 import type { Context } from '../../shared/context.ts'
 import { unavailable } from '../../shared/problem.ts'
+import { boundRest, endSoon } from '../../shared/sockets.ts'
 import type { WorkerContext } from '../context.ts'
 import { takeAttachments } from './attach.ts'
 import { argsOf, type Call, type StreamCall } from './call.ts'
@@ -35,6 +36,7 @@ export function serveCalls(server: Server, context: Context): CallServer {
 
   // The API sends the body only after this side has said that it is there.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    boundRest(request, response)
     const handle = handlers.get(request.url ?? '')
     if (!isFromApi(request.headers.authorization)) return void response.writeHead(401).end()
     if (!handle || !worker) return refuse(response, unavailable('This worker takes no calls.'))
@@ -45,7 +47,12 @@ export function serveCalls(server: Server, context: Context): CallServer {
   })
   server.on('upgrade', (request, socket, head) => {
     const isKnown = request.url === attachPath && isFromApi(request.headers.authorization)
-    if (!isKnown || !worker) return void socket.end('HTTP/1.1 503 Service Unavailable\r\n\r\n')
+    // Nobody else listens to it: an error of one connection must not be the end of the process.
+    socket.on('error', () => socket.destroy())
+    if (!isKnown || !worker) {
+      socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
+      return endSoon(socket)
+    }
     takeAttachments(worker, request, socket, head)
   })
 

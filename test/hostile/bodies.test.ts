@@ -1,0 +1,133 @@
+/** Bodies of a tenant, and of strangers, who send much, or slowly, or what takes long to look at. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import * as z from 'zod'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { send } from '../world/http.ts'
+import { memoryOf } from '../world/memory.ts'
+import { headOf, openRaw } from '../world/raw.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld({ workers: 0 })
+const mebibyte = 1024 * 1024
+
+/** What takes time that grows faster than the text, for one way or another of looking at it. */
+const texts = (length: number): string[] =>
+  [
+    '\u0315\u0300',
+    'a@',
+    'a.',
+    '-',
+    ' ',
+    '\t ',
+    'A',
+    '=',
+    '0',
+    '0-',
+    '{',
+    '[',
+    '*',
+    '\\',
+    '/',
+    '%',
+    '\u{1f9c0}',
+  ].map((part) => `a${part.repeat(length / part.length)}`)
+
+describe.each(Object.entries<Endpoint>(endpoints))('%s', (_, { query, headers, body, bodyBytes }) => {
+  test('takes no time to speak of for any text in any field', () => {
+    const sizes = { query: 128 * 1024, headers: 128 * 1024, body: bodyBytes ?? limits.usualBodyBytes }
+    for (const [part, schema] of Object.entries({ query, headers, body })) {
+      if (!schema) continue
+      const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+      for (const text of texts(sizes[part as keyof typeof sizes])) {
+        const values = [text, [text], { [text.slice(0, 100)]: text }, { a: text }]
+        const fields = values.map((value) => mapOf(Object.keys(properties), value))
+        const startedAt = performance.now()
+        for (const each of [...values, ...fields]) schema.safeParse(each)
+        expect(performance.now() - startedAt, `${part} of ${JSON.stringify(text.slice(0, 9))}`).toBeLessThan(
+          2_000,
+        )
+      }
+    }
+  }, 60_000)
+})
+
+const mapOf = (names: string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]))
+
+describe.concurrent('one API process', () => {
+  test('is not stopped by an address that takes hours to normalise', async () => {
+    const email = `a${'\u0315\u0300'.repeat(100_000)}@example.com`
+    const sent = ['signup', 'login'].map((path) =>
+      send(`${world.url()}/v1/auth/${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'transfer-encoding': 'chunked' },
+        body: JSON.stringify({ email, password: 'a good password' }),
+      }),
+    )
+    const startedAt = performance.now()
+    for (const { status } of await Promise.all(sent)) expect(status).toBe(413)
+    expect(performance.now() - startedAt).toBeLessThan(5_000)
+  }, 30_000)
+
+  test('holds little for 60 bodies that stall, ends them in words, and serves the others', async () => {
+    const [alice, bob] = [await world.account(), await world.account()]
+    const before = memoryOf(world.apis[0]!)
+    const head = headOf('POST', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/create`, {
+      authorization: `Bearer ${alice.key}`,
+      'content-type': 'application/json',
+      'content-length': limits.bodyBytes,
+    })
+    const almostAll = Buffer.alloc(limits.bodyBytes - 1, ' ')
+    const stalled = Array.from({ length: 60 }, () => {
+      const connection = openRaw(world.url(), head)
+      connection.socket.write(almostAll)
+      return connection
+    })
+    await sleep(5_000)
+    expect((await bob.call('getAccount')).status).toBe(200)
+    await expect(
+      bob.call('createFile', {
+        params: { id: `sbx_${'0'.repeat(26)}` },
+        body: { path: 'a', content: 'x'.repeat(9 * mebibyte) },
+      }),
+    ).rejects.toMatchObject({ status: 404 })
+    await world.eventually(() => stalled.every(({ text }) => text().includes('\r\n\r\n')), 40_000)
+    const statuses = stalled.map(({ text }) => text().slice(9, 12))
+    expect(statuses.filter((status) => status === '408').length).toBeGreaterThan(0)
+    expect(statuses.filter((status) => status === '429').length).toBeGreaterThan(40)
+    expect(statuses.every((status) => status === '408' || status === '429')).toBe(true)
+    expect((memoryOf(world.apis[0]!) - before) / mebibyte).toBeLessThan(300)
+    await Promise.all(stalled.map(({ closed }) => closed))
+  }, 90_000)
+
+  test('gives strangers some seconds for their few bytes', async () => {
+    const json = { 'content-type': 'application/json', 'content-length': 4_000 }
+    const stalled = ['signup', 'login'].flatMap((path) =>
+      Array.from({ length: 20 }, () => openRaw(world.url(), `${headOf('POST', `/v1/auth/${path}`, json)}{`)),
+    )
+    const times = await Promise.all(stalled.map(({ closed }) => closed))
+    for (const { text } of stalled) expect(text()).toMatch(/^HTTP\/1\.1 408 .*body_too_slow/s)
+    expect(Math.max(...times)).toBeLessThan(40_000)
+  }, 60_000)
+
+  test('takes a body that comes slowly, but comes', async () => {
+    const alice = await world.account()
+    const bytes = Buffer.from(JSON.stringify({ path: 'a', content: 'x'.repeat(mebibyte) }))
+    const { socket, text } = openRaw(
+      world.url(),
+      headOf('POST', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/create`, {
+        authorization: `Bearer ${alice.key}`,
+        'content-type': 'application/json',
+        'content-length': bytes.length,
+      }),
+    )
+    for (let part = 0; part < 15; part++) {
+      socket.write(bytes.subarray((part * bytes.length) / 15, ((part + 1) * bytes.length) / 15))
+      await sleep(1_000)
+    }
+    await world.eventually(() => text().startsWith('HTTP/1.1 404'), 10_000)
+    socket.destroy()
+  }, 60_000)
+})

@@ -1,0 +1,115 @@
+/** Connections of strangers: what is refused leaves nothing behind, and what breaks is the end of nothing else. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Process } from '../world/process.ts'
+import { descriptorsOf, headOf, openRaw } from '../world/raw.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld()
+
+/** Every port that this world's processes listen on. */
+const ports = (): [Process, string][] => {
+  const [api, worker] = [world.apis[0]!, world.workers[0]!]
+  return [
+    [api, api.url],
+    [api, api.internalUrl],
+    [worker, worker.internalUrl],
+  ]
+}
+
+const upgrade = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+  'sec-websocket-version': 13,
+}
+const attachPath = `/v1/sandboxes/sbx_${'0'.repeat(26)}/exec/exe_${'0'.repeat(26)}/attach`
+
+describe.concurrent('strangers', () => {
+  test.each([
+    ['without more', ''],
+    ['with bytes behind its head', 'x'.repeat(100_000)],
+  ])(
+    'a WebSocket that is refused, %s, is closed, whether its client closes it or not',
+    async (_, behind) => {
+      const refusals = ports().map(async ([process, url]) => {
+        const before = descriptorsOf(process)
+        const open = ['/attach', attachPath].flatMap((path) =>
+          Array.from({ length: 20 }, () => openRaw(url, headOf('GET', path, upgrade) + behind)),
+        )
+        await Promise.all(open.map(({ closed }) => closed))
+        for (const one of open) expect(one.text()).toMatch(/^HTTP\/1\.1 (401|404|503) /)
+        // Those of the tests beside this one come and go.
+        await world.eventually(() => descriptorsOf(process) < before + 20, 20_000)
+        for (const { socket } of open) socket.destroy()
+      })
+      await Promise.all(refusals)
+    },
+    60_000,
+  )
+
+  test('a connection that breaks, in whatever moment, ends nothing else', async () => {
+    const json = { 'content-type': 'application/json', 'content-length': 1000 }
+    const beginnings = [
+      '',
+      'GET',
+      '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
+      headOf('GET', '/attach', upgrade),
+      headOf('GET', attachPath, upgrade) + 'x'.repeat(100_000),
+      headOf('GET', '/v1/openapi.json', upgrade),
+      headOf('GET', '/v1/openapi.json').repeat(50),
+      headOf('GET', '/metrics').repeat(10),
+      headOf('CONNECT', 'localhost:1'),
+      headOf('POST', '/v1/auth/signup', json),
+      `${headOf('POST', '/v1/auth/signup', json)}{"email":`,
+      `${headOf('POST', '/v1/auth/signup', { ...json, 'content-encoding': 'gzip' })}x`,
+      headOf('POST', '/calls/exec', { expect: '100-continue', ...json }),
+      `${headOf('POST', '/calls/exec', json)}{"x"`,
+      `${headOf('PUT', '/v1/sandboxes/x/files/raw', json)}x`,
+    ]
+    for (const [, url] of ports()) {
+      for (const pauseMs of [0, 1, 5, 20]) {
+        const open = beginnings.flatMap((bytes) => Array.from({ length: 8 }, () => openRaw(url, bytes)))
+        await Promise.all(open.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))))
+        await sleep(pauseMs)
+        for (const { socket } of open) socket.resetAndDestroy()
+      }
+    }
+    for (const process of [...world.apis, ...world.workers]) {
+      expect((await fetch(`${process.internalUrl}/healthz`)).status, process.name).toBe(200)
+    }
+  }, 60_000)
+
+  test('a body that was refused is read for some seconds, and no longer', async () => {
+    const body = { 'content-type': 'application/json', 'content-length': 1_000_000_000 }
+    const paths: [string, string, string][] = [
+      [world.url(), 'PUT', `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`],
+      [world.url(), 'POST', '/v1/sandboxes'],
+      [world.url(), 'GET', '/v1/openapi.json'],
+      [world.apis[0]!.internalUrl, 'POST', '/healthz'],
+      [world.workers[0]!.internalUrl, 'POST', '/nothing'],
+    ]
+    const open = paths.map(([url, method, path]) => openRaw(url, headOf(method, path, body)))
+    const feeding = setInterval(() => {
+      for (const { socket } of open) if (socket.writable) socket.write('x')
+    }, 500)
+    const times = await Promise.all(open.map(({ closed }) => closed))
+    clearInterval(feeding)
+    for (const [index, { text, socket }] of open.entries()) {
+      expect(text(), paths[index]!.join(' ')).toMatch(/^HTTP\/1\.1 (200|401|404) /)
+      expect(times[index]).toBeGreaterThan(5_000)
+      socket.destroy()
+    }
+  }, 60_000)
+
+  test('a client that sends all before it looks at the answer gets it', async () => {
+    const body = 'x'.repeat(8 * 1024 * 1024)
+    const head = headOf('PUT', '/v1/sandboxes/x/files/raw?path=x', { 'content-length': body.length })
+    const { socket, text } = openRaw(world.url(), head)
+    socket.pause()
+    await new Promise((resolve) => socket.write(body, resolve))
+    socket.resume()
+    await world.eventually(() => text().includes('missing_credentials'), 10_000)
+    socket.destroy()
+  }, 30_000)
+})
