@@ -50,6 +50,7 @@ const Environment = z.object({
   SANDBOX_NAMESPACE: z.string().default('sandlot'),
   SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes'),
   SANDBOX_LOCAL_BWRAP: z.string().optional(),
+  SANDBOX_LOCAL_UNSAFE: z.enum(['yes', 'no']).default('no'),
   SANDBOX_IMAGE: image.default('debian:bookworm-slim'),
   SANDBOX_IMAGES: list.optional(),
   SANDBOX_CPU: quantity.default('1'),
@@ -109,7 +110,12 @@ export function readSettings(environment: Record<string, string | undefined>) {
     secretsKeys: env.SECRETS_KEY,
     driver: env.SANDBOX_DRIVER,
     kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
-    local: { directory: resolve(env.SANDBOX_LOCAL_DIR), bwrap: env.SANDBOX_LOCAL_BWRAP },
+    local: {
+      directory: resolve(env.SANDBOX_LOCAL_DIR),
+      bwrap: env.SANDBOX_LOCAL_BWRAP,
+      /** Sandboxes may run without walls, where there are none to be had. */
+      isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
+    },
     sandbox: {
       image: env.SANDBOX_IMAGE,
       images,

@@ -20,6 +20,8 @@ export interface StackSettings {
   driver: string
   localDirectory: string
   bwrap: string | undefined
+  /** Sandboxes may run without walls. */
+  isUnsafe: boolean
   production: boolean
 }
 
@@ -47,6 +49,7 @@ export function readStackSettings(args: string[], dataFolder: string): StackSett
     driver: env.SANDBOX_DRIVER || 'local',
     localDirectory: resolve(root, env.SANDBOX_LOCAL_DIR || join(dataFolder, 'sandboxes')),
     bwrap: env.SANDBOX_LOCAL_BWRAP || undefined,
+    isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
     production: env.NODE_ENV === 'production',
   }
 }

@@ -4,6 +4,7 @@ import { type SystemView, sandboxCommand } from '../../workers/drivers/local/bwr
 import { limitFiles, listCgroupParents } from '../../workers/drivers/local/cgroup.ts'
 import { describeIsolation, listWeaknesses, pickHostUid } from '../../workers/drivers/local/machine.ts'
 import { readQuantity } from '../../workers/drivers/local/quantity.ts'
+import { buildFilter } from '../../workers/drivers/local/seccomp.ts'
 
 const limits = { cpu: 0.5, memory: 2 ** 29, pids: 280 }
 
@@ -68,6 +69,88 @@ test('a host uid is one that exists in this user namespace, and no ordinary one'
     )
     expect(inContainer).toBeGreaterThan(32_000)
     expect(inContainer).toBeLessThanOrEqual(65_536)
+  }
+})
+
+describe('the filter of system calls', () => {
+  const numbers = {
+    x64: {
+      read: 0,
+      io_uring: 425,
+      keyctl: 250,
+      mount: 165,
+      clone: 56,
+      clone3: 435,
+      unshare: 272,
+      socket: 41,
+    },
+    arm64: {
+      read: 63,
+      io_uring: 425,
+      keyctl: 219,
+      mount: 40,
+      clone: 220,
+      clone3: 435,
+      unshare: 97,
+      socket: 198,
+    },
+  }
+  const audit = { x64: 0xc000003e, arm64: 0xc00000b7 }
+  const [allow, EPERM, ENOSYS] = [0x7fff0000, 0x00050001, 0x00050026]
+
+  describe.each(['x64', 'arm64'] as const)('on %s', (arch) => {
+    const { read, io_uring, keyctl, mount, clone, clone3, unshare, socket } = numbers[arch]
+    const judge = (number: number, first = 0, options = {}) =>
+      runFilter(buildFilter(arch, options)!, { number, architecture: audit[arch], first })
+
+    test.each([
+      ['read', read, 0, allow],
+      ['io_uring_setup', io_uring, 8, ENOSYS],
+      ['keyctl', keyctl, 0, EPERM],
+      ['mount', mount, 0, EPERM],
+      ['a thread', clone, 0x003d0f00, allow],
+      ['a fork', clone, 0x01200011, allow],
+      ['a fork into a user namespace', clone, 0x10000011, EPERM],
+      ['a fork into a network namespace', clone, 0x40000011, EPERM],
+      ['clone3', clone3, 0, ENOSYS],
+      ['files of its own', unshare, 0x400, allow],
+      ['a user namespace', unshare, 0x10000000, EPERM],
+      ['a mount namespace', unshare, 0x00020000, EPERM],
+      ['a socket of the internet', socket, 2, allow],
+      ['a socket to the machine below', socket, 40, EPERM],
+    ])('%s', (_, number, first, answer) => {
+      expect(judge(number, first)).toBe(answer)
+    })
+
+    test('the agent may get a user namespace where it has to, and nothing else of the kind', () => {
+      const options = { mayUnshareUser: true }
+      expect(judge(unshare, 0x10000000, options)).toBe(allow)
+      expect(judge(unshare, 0x10020000, options)).toBe(EPERM)
+      expect(judge(clone, 0x10000011, options)).toBe(EPERM)
+    })
+
+    test('numbers of another processor or convention mean nothing here', () => {
+      const filter = buildFilter(arch)!
+      expect(runFilter(filter, { number: read, architecture: 0x40000003, first: 0 })).toBe(EPERM)
+      expect(judge(0x40000000 + read)).toBe(EPERM)
+    })
+  })
+
+  test('there is none for a processor that is not known', () => {
+    expect(buildFilter('riscv64')).toBeUndefined()
+  })
+
+  /** What the kernel does with it: loads, jumps, answers. */
+  function runFilter(program: Buffer, data: { number: number; architecture: number; first: number }): number {
+    const at: Record<number, number> = { 0: data.number, 4: data.architecture, 16: data.first }
+    for (let pc = 0, loaded = 0; ; pc++) {
+      const code = program.readUInt16LE(pc * 8)
+      const value = program.readUInt32LE(pc * 8 + 4)
+      const holds = { 21: loaded === value, 53: loaded >= value, 69: (loaded & value) !== 0 }[code]
+      if (code === 6) return value
+      if (code === 32) loaded = at[value]!
+      else pc += program.readUInt8(pc * 8 + (holds ? 2 : 3))
+    }
   }
 })
 

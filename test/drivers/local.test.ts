@@ -21,6 +21,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { SettingsError } from '../../shared/settings.ts'
 import { type Driver, DriverUnavailable, type PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { openLocalDriver } from '../../workers/drivers/local/index.ts'
@@ -33,6 +34,13 @@ import { collect, eventually, firstLine, run, shell } from './processes.ts'
 const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwrap
 const directory = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
 const machine = examineMachine(localSettings({ directory, bwrap }))
+/** By their numbers; what was refused, how, and that what libraries take in their place works. */
+const numbers = process.arch === 'arm64' ? '425, 219, 241, 282, 220, 198' : '425, 250, 298, 323, 56, 41'
+const probe = `perl -e 'my @n = (${numbers}); my $i = 0;
+for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[4], 0x10000011, 0], [$n[5], 40, 1, 0]) {
+  my $r = syscall($_->[0], @$_[1 .. $#$_]); exit if $r == 0; print $r == -1 ? $! + 0 : "done", " " }'
+unshare --user true 2>/dev/null || echo alone`
+const probed = '38 1 1 1 38 1 1 alone\n'
 const hasWalls = machine.isolation !== 'plain'
 const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
 
@@ -86,6 +94,11 @@ describe.runIf(hasWalls)('with walls', () => {
     expect(uids[0]).not.toBe(uids[1])
   })
 
+  test.runIf(existsSync('/usr/bin/perl'))('system calls that no sandbox needs are refused', async () => {
+    const { pod, driver } = await createReady()
+    expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
+  })
+
   test('an agent that its user has killed is back at once', async () => {
     const { pod, driver } = await createReady()
     const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
@@ -131,8 +144,7 @@ describe.runIf(hasWalls)('with walls', () => {
       await endAllSandboxes(own)
       rmSync(own, { recursive: true })
     })
-    const script =
-      'id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x'
+    const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
     // The one found may lie in root's own cache.
     copyFileSync(bwrap!, join(own, '.bwrap'))
     chmodSync(join(own, '.bwrap'), 0o755)
@@ -141,7 +153,8 @@ describe.runIf(hasWalls)('with walls', () => {
     worker.go()
     await worker.line()
     const result = JSON.parse(await worker.line())
-    expect(result.stdout).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
+    expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
+    expect(result.stdout).toContain(probed)
     expect(result.code).not.toBe(0)
   })
 })
@@ -307,7 +320,16 @@ describe.runIf(hasWalls)('watching', () => {
 })
 
 describe('without walls', () => {
-  const plain = { bwrap: '/no/such/bwrap' }
+  const none = { bwrap: '/no/such/bwrap' }
+  const plain = { ...none, more: { SANDBOX_LOCAL_UNSAFE: 'yes' } }
+
+  test('a worker refuses to run, and says what to do, unless it is told otherwise', () => {
+    expect(() => openDriver(none)).toThrow(SettingsError)
+    expect(() => openDriver(none)).toThrow(
+      /no walls[\s\S]*apt-get install bubblewrap[\s\S]*SANDBOX_LOCAL_UNSAFE=yes/i,
+    )
+    openDriver(plain)
+  })
 
   test('a warning names what is weaker and what to do', () => {
     const { log } = openDriver(plain)

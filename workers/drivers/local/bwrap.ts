@@ -32,6 +32,8 @@ export interface SystemView {
   hidden: string[]
   /** Files of our own for /etc. */
   etc: { source: string; path: string }[]
+  /** Files with filters of system calls: one for all that runs inside, one that lets the agent get a user namespace. */
+  filters?: { whole: string; unsharing: string } | undefined
 }
 
 export const USER = 10_001
@@ -66,7 +68,7 @@ export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
 
 function walls(plan: SandboxPlan, view: SystemView): string[] {
   return [
-    view.bwrap,
+    ...filtered(plan, view),
     ...(plan.isolation === 'user'
       ? ['--unshare-user', '--uid', String(USER), '--gid', String(USER), '--cap-drop', 'ALL']
       : ['--cap-drop', 'ALL', ...keep('CAP_SETUID'), ...keep('CAP_SETGID'), ...keep('CAP_SETPCAP')]),
@@ -80,6 +82,8 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
+    // Here the agent bounds its own user namespace. Whoever has no capability in one can only read it.
+    ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
     ...['--ro-bind', view.node, `${INSIDE}/node`],
@@ -92,6 +96,20 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
+/** bwrap reads its filter from an open file, and passes it on to nobody. */
+function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
+  if (!filters) return [bwrap]
+  const filter = isolation === 'root' ? filters.unsharing : filters.whole
+  return ['/bin/sh', '-c', 'exec 3<"$0" && exec "$@"', filter, bwrap, '--seccomp', '3']
+}
+
+/**
+ * The agent's own user namespace, in another that allows this one alone: no further can be made within.
+ * (The kernel counts those below a user of a namespace, however deep.)
+ */
+const LAST_NAMESPACE = `echo 1 >/proc/sys/user/max_user_namespaces &&
+exec unshare --user --map-user=${USER} --map-group=${USER} "$@"`
+
 /**
  * Only the agent changes its user: a first process that did so would no longer die with its parent.
  */
@@ -100,8 +118,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']
   const harden = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all']
   if (isolation !== 'root') return [...drop, ...harden]
-  const map = ['unshare', '--user', `--map-user=${USER}`, `--map-group=${USER}`]
-  return [...drop, ...harden, ...map]
+  return [...drop, ...harden, 'unshare', '--user', '--map-root-user', ...shell(LAST_NAMESPACE)]
 }
 
 function plainCommand(plan: SandboxPlan, view: SystemView): string[] {

@@ -8,7 +8,7 @@ import { mkdirSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../shared/log.ts'
-import type { Settings } from '../../../shared/settings.ts'
+import { type Settings, SettingsError } from '../../../shared/settings.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -24,7 +24,7 @@ import { greet, NoAnswer, startProcess } from './connection.ts'
 import { endPod } from './ending.ts'
 import { createPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
-import { describeIsolation, examineMachine, listWeaknesses } from './machine.ts'
+import { describeIsolation, examineMachine, listWeaknesses, refuseToRun } from './machine.ts'
 import { agentSocket, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
 
 const WATCH_MS = 500
@@ -36,6 +36,7 @@ const AGENT_PATIENCE_MS = 2_000
 /**
  * Looks at the machine, and warns where a sandbox is less isolated than on Kubernetes.
  * @param options.settings `local` and `sandbox` are read
+ * @throws {SettingsError} there would be no walls, and nobody has said that it is to be so
  */
 export function openLocalDriver(options: {
   settings: Settings
@@ -46,6 +47,8 @@ export function openLocalDriver(options: {
   const { directory } = settings.local
   mkdirSync(directory, { recursive: true, mode: 0o711 })
   const machine = examineMachine(settings)
+  const refusal = refuseToRun(machine, settings)
+  if (refusal !== undefined) throw new SettingsError(refusal)
   const isolation = describeIsolation(machine)
   log.info({ isolation }, 'sandboxes run on this machine')
   log.warn({ isolation }, listWeaknesses(machine).join(' '))

@@ -19,6 +19,7 @@ import type { Settings } from '../../../shared/settings.ts'
 import { type SandboxPlan, type SystemView, trialCommand, USER } from './bwrap.ts'
 import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
 import { readQuantity } from './quantity.ts'
+import { buildFilter } from './seccomp.ts'
 import type { Isolation } from './state.ts'
 
 export interface Machine {
@@ -37,6 +38,11 @@ export interface Machine {
 
 /** What the agent and its helpers need, beyond what the user may have. */
 const OWN_PROCESSES = 24
+
+const REMEDY =
+  'Install bubblewrap (apt-get install bubblewrap); on Ubuntu 24.04 and later also allow user namespaces ' +
+  '(sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it privileged; ' +
+  'or use SANDBOX_DRIVER=kubernetes.'
 
 const CODE = import.meta.dirname
 const PROJECT = resolve(CODE, '../../..')
@@ -61,16 +67,32 @@ export function examineMachine(settings: Settings): Machine {
   }
   if (process.platform !== 'linux') return { ...machine, refusal: 'bubblewrap is for Linux' }
   let refusal = ''
+  const views = view.filters ? [view, { ...view, filters: undefined }] : [view]
   for (const isolation of isRoot ? (['root', 'root-no-userns'] as const) : (['user'] as const)) {
-    const words = tryIsolation(isolation, directory, machine)
-    if (words === undefined) return { ...machine, isolation }
-    refusal ||= words
+    for (const view of views) {
+      const words = tryIsolation(isolation, directory, { ...machine, view })
+      if (words === undefined) return { ...machine, isolation, view }
+      refusal ||= words
+    }
   }
   return { ...machine, refusal }
 }
 
+/**
+ * @returns what keeps sandboxes from running here, in words for whoever starts a worker; undefined when nothing
+ *   does, or when the settings say that it is to be so
+ */
+export function refuseToRun(machine: Machine, { local }: Pick<Settings, 'local'>): string | undefined {
+  if (machine.isolation !== 'plain' || local.isUnsafe) return undefined
+  return (
+    `Local sandboxes would have no walls here: bubblewrap does not work (${machine.refusal}).\n${REMEDY}\n` +
+    'To run without walls, where commands can read what you can, the keys of Sandlot itself among it, set ' +
+    'SANDBOX_LOCAL_UNSAFE=yes.'
+  )
+}
+
 /** One sentence: what a sandbox on this machine is. */
-export function describeIsolation({ isolation, isRoot, cgroups }: Machine): string {
+export function describeIsolation({ isolation, isRoot, cgroups, view }: Machine): string {
   const walls = {
     root: 'bubblewrap with namespaces of its own, no network, and a user of its own on the host',
     'root-no-userns': 'bubblewrap with namespaces of its own but that of users, and no network',
@@ -78,18 +100,23 @@ export function describeIsolation({ isolation, isRoot, cgroups }: Machine): stri
     plain: isRoot ? 'ordinary processes under a user of their own' : 'ordinary processes',
   }[isolation]
   const limited = cgroups.flatMap((parent) => parent.controllers).sort()
-  return `${walls}; limits of ${limited.length === 0 ? 'nothing' : limited.join(', ')} by control groups`
+  const filter = isolation !== 'plain' && view.filters ? ', and a filter of system calls' : ''
+  return `${walls}${filter}; limits of ${limited.length === 0 ? 'nothing' : limited.join(', ')} by control groups`
 }
 
 /** What is weaker than on Kubernetes and what can be done about it, a sentence each. */
 export function listWeaknesses(machine: Machine): string[] {
-  const { isolation, cgroups, refusal, isRoot } = machine
+  const { isolation, cgroups, refusal, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
   const missing = (['cpu', 'memory', 'pids'] as const).filter((controller) => !limited.has(controller))
   const weaknesses: string[] = []
   if (isolation === 'plain') {
     weaknesses.push(
-      `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}). Run only what you trust. Install bubblewrap (apt-get install bubblewrap); on Ubuntu 24.04 and later also allow user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it privileged; or use SANDBOX_DRIVER=kubernetes.`,
+      `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}) and SANDBOX_LOCAL_UNSAFE allows it. Run only what you trust. ${REMEDY}`,
+    )
+  } else if (!view.filters) {
+    weaknesses.push(
+      'No system calls are filtered: there is no filter for this processor, or bubblewrap takes none.',
     )
   }
   if (isolation === 'root-no-userns') {
@@ -170,7 +197,27 @@ function lookAround(directory: string, bwrap: string): SystemView {
     links: present.filter(isLink).map((path) => ({ target: readlinkSync(path), path })),
     hidden: [PROJECT, directory, homedir()],
     etc: writeEtc(directory),
+    filters: writeFilters(directory),
   }
+}
+
+/** Undefined where no filter is known for this processor. */
+function writeFilters(directory: string): SystemView['filters'] {
+  const whole = buildFilter(process.arch)
+  const unsharing = buildFilter(process.arch, { mayUnshareUser: true })
+  if (!whole || !unsharing) return undefined
+  const folder = join(directory, '.seccomp')
+  mkdirSync(folder, { recursive: true })
+  const keep = (name: string, bytes: Buffer) => writeWhole(join(folder, name), bytes)
+  return { whole: keep('whole', whole), unsharing: keep('unsharing', unsharing) }
+}
+
+/** Other workers may be doing the same. */
+function writeWhole(path: string, content: string | Buffer): string {
+  const draft = `${path}.${process.pid}`
+  writeFileSync(draft, content, { mode: 0o644 })
+  renameSync(draft, path)
+  return path
 }
 
 /** A sandbox learns nothing of the machine's users and names from /etc. */
@@ -185,12 +232,7 @@ function writeEtc(directory: string): SystemView['etc'] {
   const folder = join(directory, '.etc')
   mkdirSync(folder, { recursive: true })
   return Object.entries(files).map(([name, text]) => {
-    const source = join(folder, name)
-    // Other workers may be doing the same.
-    const draft = `${source}.${process.pid}`
-    writeFileSync(draft, text, { mode: 0o644 })
-    renameSync(draft, source)
-    return { source, path: `/etc/${name}` }
+    return { source: writeWhole(join(folder, name), text), path: `/etc/${name}` }
   })
 }
 

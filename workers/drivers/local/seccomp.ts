@@ -1,0 +1,139 @@
+/**
+ * A filter of system calls, as the program that the kernel runs before each of them (classic BPF). It refuses
+ * what container runtimes refuse by default and a sandbox has no use for: kernel code that strangers should not
+ * reach. All else passes. Pure.
+ */
+
+/** Numbers of a system call: on x86-64, on arm64. Both count alike from 424 on. */
+type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
+
+/** Answered as by a kernel that has them not: libraries then take the older way. */
+const missing: Record<string, Numbers> = {
+  io_uring_setup: [425, 425],
+  io_uring_enter: [426, 426],
+  io_uring_register: [427, 427],
+  // Its flags lie in memory, where no filter can read them. `clone` has them in a register.
+  clone3: [435, 435],
+}
+
+/** Answered with EPERM. */
+const refused: Record<string, Numbers> = {
+  add_key: [248, 217],
+  request_key: [249, 218],
+  keyctl: [250, 219],
+  bpf: [321, 280],
+  perf_event_open: [298, 241],
+  userfaultfd: [323, 282],
+  open_by_handle_at: [304, 265],
+  setns: [308, 268],
+  mount: [165, 40],
+  umount2: [166, 39],
+  pivot_root: [155, 41],
+  chroot: [161, 51],
+  open_tree: [428, 428],
+  move_mount: [429, 429],
+  fsopen: [430, 430],
+  fsconfig: [431, 431],
+  fsmount: [432, 432],
+  fspick: [433, 433],
+  mount_setattr: [442, 442],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  fanotify_init: [300, 262],
+  lookup_dcookie: [212, 18],
+  nfsservctl: [180, 42],
+  acct: [163, 89],
+  swapon: [167, 224],
+  swapoff: [168, 225],
+  reboot: [169, 142],
+  kexec_load: [246, 104],
+  kexec_file_load: [320, 294],
+  init_module: [175, 105],
+  finit_module: [313, 273],
+  delete_module: [176, 106],
+  settimeofday: [164, 170],
+  clock_settime: [227, 112],
+  sethostname: [170, 161],
+  setdomainname: [171, 162],
+  syslog: [103, 116],
+  vhangup: [153, 58],
+  uselib: [134, undefined],
+  ioperm: [173, undefined],
+  iopl: [172, undefined],
+}
+
+/** In these, the first argument decides. */
+const unshare: Numbers = [272, 97]
+const clone: Numbers = [56, 220]
+const socket: Numbers = [41, 198]
+
+const NEW_USER = 0x10000000
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID and NEWNET. */
+const NEW_OTHERS = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
+/** No network namespace holds these sockets: they reach the machine that runs this one. */
+const AF_VSOCK = 40
+
+const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
+  x64: { audit: 0xc000003e, column: 0 },
+  arm64: { audit: 0xc00000b7, column: 1 },
+}
+/** On x86-64, numbers from here on are those of another calling convention. */
+const X32 = 0x40000000
+
+const EPERM = 1
+const ENOSYS = 38
+/** Where a filter finds things in its `seccomp_data`. */
+const AT = { number: 0, architecture: 4, firstArgument: 16 }
+const ALLOW = 0x7fff0000
+const ERRNO = 0x00050000
+
+const load = (offset: number) => instruction(0x20, offset)
+const answer = (value: number) => instruction(0x06, value)
+const fail = (errno: number) => answer(ERRNO | errno)
+/** Goes on with the next instruction when it holds, else skips `skip`. */
+const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
+const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
+const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
+const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip)
+
+/**
+ * @param arch Node's name of the processor
+ * @param mayUnshareUser lets `unshare` make a user namespace, where something within the filter has to
+ * @returns undefined for a processor whose numbers are not known
+ */
+export function buildFilter(
+  arch: string,
+  { mayUnshareUser = false }: { mayUnshareUser?: boolean } = {},
+): Buffer | undefined {
+  const architecture = architectures[arch]
+  if (!architecture) return undefined
+  const { audit, column } = architecture
+  const when = (numbers: Numbers, then: Buffer[]): Buffer[] => {
+    const number = numbers[column]
+    return number === undefined ? [] : [equals(number, then.length), ...then]
+  }
+  const whenFirst = (numbers: Numbers, test: Buffer) =>
+    when(numbers, [load(AT.firstArgument), test, fail(EPERM), answer(ALLOW)])
+  return Buffer.concat([
+    load(AT.architecture),
+    ...[differs(audit, 1), fail(EPERM)],
+    load(AT.number),
+    ...[reaches(X32, 1), fail(EPERM)],
+    ...whenFirst(unshare, hasAnyOf(mayUnshareUser ? NEW_OTHERS : NEW_OTHERS | NEW_USER, 1)),
+    ...whenFirst(clone, hasAnyOf(NEW_OTHERS | NEW_USER, 1)),
+    ...whenFirst(socket, equals(AF_VSOCK, 1)),
+    ...Object.values(missing).flatMap((numbers) => when(numbers, [fail(ENOSYS)])),
+    ...Object.values(refused).flatMap((numbers) => when(numbers, [fail(EPERM)])),
+    answer(ALLOW),
+  ])
+}
+
+/** One `sock_filter`, as both processors lay it out. */
+function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeUInt16LE(code, 0)
+  bytes.writeUInt8(ifTrue, 2)
+  bytes.writeUInt8(ifFalse, 3)
+  bytes.writeUInt32LE(value >>> 0, 4)
+  return bytes
+}
