@@ -24,7 +24,7 @@ import {
 } from '../shared/calls.ts'
 import type { Context } from '../shared/context.ts'
 import { errors } from '../shared/contract/errors.ts'
-import { inOrderFor, listWorkers, type WorkerEntry } from '../shared/directory.ts'
+import { inOrderFor, listWorkers, takesCalls, type WorkerEntry } from '../shared/directory.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
 import { bytesOver, feelPulse } from './pulse.ts'
@@ -105,6 +105,8 @@ const directoryMs = 500
 /** A worker that is not listed for so long is gone. */
 const goneMs = 5_000
 const lookEveryMs = 250
+/** Nobody asks for longer: by then its commands are written down as lost. */
+const rememberMs = 10 * 60_000
 /** For the body of an answer, once its head is there. */
 const bodyMs = 10_000
 
@@ -121,8 +123,11 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   /** Takes its time for one that is not listed: an emptied Redis knows nobody for a second. */
   async function listAwaited(workerId: string | undefined): Promise<WorkerEntry[]> {
     if (workerId === undefined || pulse.isSilent(workerId)) return []
-    const waiting = missing.get(workerId) ?? waitFor(workerId)
+    const known = missing.get(workerId)
+    if (known) return await known
+    const waiting = waitFor(workerId)
     missing.set(workerId, waiting)
+    setTimeout(() => missing.delete(workerId), rememberMs).unref()
     return await waiting
   }
 
@@ -138,8 +143,10 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   async function* candidates(sandboxId: string, workerId: string | undefined) {
     const asked = new Set<string>()
     for (const list of [directory, freshList, () => (asked.size > 0 ? [] : listAwaited(workerId))]) {
+      const isFit = (worker: WorkerEntry) =>
+        workerId === undefined ? takesCalls(worker) : worker.id === workerId
       const fitting = (await list()).filter(
-        ({ id }) => !asked.has(id) && id === (workerId ?? id) && !pulse.isSilent(id),
+        (worker) => isFit(worker) && !asked.has(worker.id) && !pulse.isSilent(worker.id),
       )
       for (const { id } of fitting) missing.delete(id)
       for (const worker of inOrderFor(sandboxId, fitting)) {
@@ -179,7 +186,7 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
 
   return {
     async mustBeThere() {
-      const workers = await directory()
+      const workers = (await directory()).filter(takesCalls)
       if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
       if (workers.every(({ driverProblem }) => driverProblem !== null)) {
         throw unavailable('No worker reaches what runs the sandboxes right now.')

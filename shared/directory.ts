@@ -12,6 +12,8 @@ export interface WorkerEntry {
   url: string
   /** Why it cannot reach what runs the pods; null when it can. */
   driverProblem: string | null
+  /** It is ending: it takes nothing new, and is there for what it has until that is done. */
+  isDraining?: boolean | undefined
 }
 
 export const announceEveryMs = 1_000
@@ -52,6 +54,9 @@ export async function listWorkers(redis: Redis): Promise<WorkerEntry[]> {
   const entries = (await redis.eval(listScript, 1, key, staleMs)) as string[]
   return entries.map((text) => JSON.parse(text) as WorkerEntry)
 }
+
+/** Whether new work may be sent to it. */
+export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
  * Rendezvous hashing: everybody puts the workers of one sandbox in the same order without asking.

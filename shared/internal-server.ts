@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Context } from './context.ts'
-import { listWorkers } from './directory.ts'
+import { listWorkers, takesCalls } from './directory.ts'
 import { boundRest } from './sockets.ts'
 
 /** Resolves when the part is there; rejects with, or returns, words on what is missing. */
@@ -90,10 +90,10 @@ export function answer(response: ServerResponse, status: number, body: unknown) 
 /** What the API's /readyz says of the workers and the cluster. */
 export const workerChecks = ({ redis }: Context): Record<string, Check> => ({
   workers: async () => {
-    if ((await listWorkers(redis)).length === 0) throw new Error('no worker is running')
+    if (!(await listWorkers(redis)).some(takesCalls)) throw new Error('no worker is running')
   },
   cluster: async () => {
-    const workers = await listWorkers(redis)
+    const workers = (await listWorkers(redis)).filter(takesCalls)
     if (workers.length === 0) throw new Error('no worker is there to ask it')
     const problem = workers.every((worker) => worker.driverProblem !== null) && workers[0]?.driverProblem
     if (problem) throw new Error(problem)

@@ -3,7 +3,8 @@ import { announceEveryMs, announceWorker, withdrawWorker } from '../shared/direc
 import type { WorkerContext } from './context.ts'
 
 export interface Announcement {
-  /** From here on the API sends nothing new. */
+  /** From here on the API sends nothing new. It is still listed: what it has is not to be taken for lost. */
+  drain(): Promise<void>
   withdraw(): Promise<void>
 }
 
@@ -22,6 +23,7 @@ export async function announce(
 ): Promise<Announcement> {
   let driverProblem: string | null = null
   let withdrawn = false
+  let isDraining = false
 
   const look = async () => {
     const before = driverProblem
@@ -32,13 +34,15 @@ export async function announce(
     if (driverProblem !== before)
       log.warn({ problem: driverProblem }, driverProblem ? 'the cluster is away' : 'the cluster is there')
   }
-  const beat = async () => {
-    await look()
-    if (withdrawn) return
-    const told = await announceWorker(redis, { id, url, driverProblem }).then(
+  const tell = () =>
+    announceWorker(redis, { id, url, driverProblem, isDraining }).then(
       () => true,
       () => false,
     )
+  const beat = async () => {
+    await look()
+    if (withdrawn) return
+    const told = await tell()
     if (told) first.resolve()
     if (!withdrawn) timer = setTimeout(beat, told ? announceEveryMs : retryMs)
   }
@@ -48,6 +52,10 @@ export async function announce(
   await Promise.race([first.promise, new Promise((resolve) => setTimeout(resolve, firstMs).unref())])
 
   return {
+    async drain() {
+      isDraining = true
+      await tell()
+    },
     async withdraw() {
       withdrawn = true
       clearTimeout(timer)

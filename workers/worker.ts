@@ -72,18 +72,18 @@ export async function startWorker(
   return {
     async stop() {
       stopping.abort()
-      await announcement.withdraw()
+      await announcement.drain()
       const late = new Promise((resolve) => setTimeout(resolve, finishMs).unref())
       await Promise.race([
         Promise.allSettled([
           queue.close(),
-          callServer.drain(finishMs),
-          commands.drain(finishMs),
+          callServer.drain(finishMs).then(() => commands.drain(finishMs)),
           sweeping,
           keeping,
         ]),
         late,
       ])
+      await announcement.withdraw()
       server.closeAllConnections()
       server.close()
       await queue.close(true).catch(() => {})

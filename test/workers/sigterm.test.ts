@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { listWorkers } from '../../shared/directory.ts'
+import { bytesOf, readEvents } from '../world/events.ts'
 import { startWorld } from '../world/index.ts'
 
 test('a worker that is told to end finishes its command, and takes no other', async () => {
@@ -30,6 +32,46 @@ test('a worker that is told to end finishes its command, and takes no other', as
   expect((await alice.call('execCommand', { params, body: { command: ['true'] } })).body.exit_code).toBe(0)
   expect(third.pid).toBeGreaterThan(0)
 })
+
+test('what runs in a worker that ends is there to the last, for lists, readers and the sweep of others', async () => {
+  await using world = await startWorld()
+  const alice = await world.account()
+  const { body: params } = await alice.call('createSandbox')
+  const command = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
+  const json = alice.call('execCommand', { params, body: { command } })
+  const { body: background } = await alice.call('execCommand', {
+    params,
+    body: { command, background: true },
+  })
+  const one = { ...params, exec_id: background.id }
+  const get = async () => (await alice.call('getExec', { params: one })).body
+  await world.eventually(async () => (await get()).stdout === 'begun\n', 10_000)
+  const second = await world.startWorker()
+  await world.eventually(async () => (await listWorkers(world.redis)).length === 2, 10_000)
+
+  const stopped = world.workers[0]!.stop()
+  // Longer than a worker may be missing before its commands are ended, and shorter than it may take to end.
+  const end = performance.now() + 9_000
+  await world.eventually(
+    async () => (await listWorkers(world.redis)).some((worker) => worker.isDraining),
+    10_000,
+  )
+  const follower = readEvents(await alice.open('streamExec', { params: one }))
+  while (performance.now() < end) {
+    const { data } = (await alice.call('listExecs', { params })).body
+    expect(data.map(({ status }) => status)).toEqual(['running', 'running'])
+    expect(await get()).toMatchObject({ status: 'running', stdout: 'begun\n' })
+    await new Promise((resolve) => setTimeout(resolve, 500))
+  }
+  await alice.call('createFile', { params, body: { path: 'go', content: '' } })
+  const finished = { status: 'exited', exit_code: 0 }
+  expect((await json).body).toMatchObject({ ...finished, stdout: 'begun\nfinished\n' })
+  const events = await follower.rest()
+  expect(events.at(-1)).toMatchObject({ event: 'exit', data: finished })
+  expect(bytesOf(events, 'stdout').toString()).toBe('begun\nfinished\n')
+  await stopped
+  expect((await listWorkers(world.redis)).map(({ url }) => url)).toEqual([second.internalUrl])
+}, 60_000)
 
 test('creates go on while workers come and go', async () => {
   await using world = await startWorld({ workers: 1, env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })

@@ -22,7 +22,10 @@ import { calls, streams } from './table.ts'
 export interface CallServer {
   /** Refuses calls until then: the worker is not yet whole. */
   open(worker: WorkerContext): void
-  /** Takes no more calls and resolves when those that run have ended, at the latest after `ms`. */
+  /**
+   * Takes no more calls, but for those about commands that run here: nobody else can answer them. Resolves when
+   * none is left, at the latest after `ms`.
+   */
   drain(ms: number): Promise<void>
 }
 
@@ -33,11 +36,13 @@ export function serveCalls(server: Server, context: Context): CallServer {
   const running = new Set<Promise<void>>()
   const handlers = makeHandlers()
   let worker: WorkerContext | undefined
+  let isDraining = false
 
   // The API sends the body only after this side has said that it is there.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     boundRest(request, response)
-    const handle = handlers.get(request.url ?? '')
+    const path = request.url ?? ''
+    const handle = isDraining && !aboutCommands.has(path) ? undefined : handlers.get(path)
     if (!isFromApi(request.headers.authorization)) return void response.writeHead(401).end()
     if (!handle || !worker) return refuse(response, unavailable('This worker takes no calls.'))
     response.writeContinue()
@@ -61,12 +66,20 @@ export function serveCalls(server: Server, context: Context): CallServer {
       worker = opened
     },
     async drain(ms) {
-      worker = undefined
+      isDraining = true
+      const end = performance.now() + ms
       const late = new Promise((resolve) => setTimeout(resolve, ms).unref())
-      await Promise.race([Promise.allSettled(running), late])
+      while (running.size > 0 && performance.now() < end) {
+        await Promise.race([Promise.allSettled(running), late])
+      }
     },
   }
 }
+
+const aboutCommands = new Set([
+  ...(['getExec', 'stopExec'] as const).map(callPath),
+  ...(['followExec', 'writeStdin', 'readOutput'] as const).map(streamPath),
+])
 
 function makeHandlers(): Map<string, Handler> {
   const handlers = new Map<string, Handler>()

@@ -3,7 +3,13 @@
  * first worker in the order of shared/directory.ts, and that same worker opens slots for it.
  */
 import { addAbortListener } from 'node:events'
-import { announceEveryMs, inOrderFor, listWorkers, type WorkerEntry } from '../../shared/directory.ts'
+import {
+  announceEveryMs,
+  inOrderFor,
+  listWorkers,
+  takesCalls,
+  type WorkerEntry,
+} from '../../shared/directory.ts'
 import { findSandbox, podOf } from '../../shared/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 
@@ -35,10 +41,10 @@ export function followWorkers(
   addAbortListener(signal, () => clearTimeout(timer))
   void look()
   return {
-    holds: (held) => inOrderFor(held, workers)[0]?.id === id,
+    holds: (held) => inOrderFor(held, workers.filter(takesCalls))[0]?.id === id,
     async isNewest() {
       const known = await listWorkers(redis).catch(() => [])
-      const reached = known.filter((worker) => worker.driverProblem === null)
+      const reached = known.filter((worker) => worker.driverProblem === null && takesCalls(worker))
       return reached.every((worker) => worker.id <= id) && reached.some((worker) => worker.id === id)
     },
   }
