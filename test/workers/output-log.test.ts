@@ -1,6 +1,10 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
+import { newExecId } from '../../shared/ids.ts'
+import { Command } from '../../workers/commands/command.ts'
 import {
   type Item,
   OutputLog,
@@ -127,7 +131,148 @@ test('a command waits while a reader has much unread, and goes on when it reads 
 test('many small writes cost little more than their bytes', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 200_000; round++) await log.append('stdout', Buffer.from('x'))
-  const items = (log as unknown as { chunks: unknown[] }).chunks.length
+  const items = (log as unknown as { blocks: unknown[] }).blocks.length
   expect(log.keptBytes).toBe(200_000)
   expect(items).toBeLessThan(10)
 })
+
+/** Also as long as what is kept in one piece, and a little more and less. */
+const lengths = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: 1, max: 40 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 65_520, max: 65_550 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 70_000 }) },
+)
+const plainWrites = fc.array(fc.tuple(fc.constantFrom(...names), lengths), { minLength: 1, maxLength: 60 })
+
+/** What was printed, a byte at a time: its stream by the case of its letter. */
+function printed(all: [StreamName, number][]): string {
+  let seed = 1
+  return all
+    .map(([stream, length]) => {
+      const text = Array.from({ length }, () => {
+        seed = (seed * 1103515245 + 12345) & 0x7fffffff
+        return String.fromCharCode(97 + (seed % 26))
+      }).join('')
+      return stream === 'stdout' ? text : text.toUpperCase()
+    })
+    .join('')
+}
+
+const countsOf = (text: string): Place => {
+  const stdout = text.replace(/[A-Z]/g, '').length
+  return { stdout, stderr: text.length - stdout }
+}
+
+test('from any byte on, a reader gets what a plain list of all bytes says: order, streams and places', async () => {
+  await fc.assert(
+    fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
+      const log = new OutputLog()
+      const text = printed(all)
+      let at = 0
+      for (const [stream, length] of all) {
+        await log.append(stream, Buffer.from(text.slice(at, at + length)))
+        at += length
+      }
+      log.end()
+      const from = pick % (text.length + 1)
+      let place = countsOf(text.slice(0, from))
+      let seen = ''
+      const reader = log.read(place)
+      for (const item of await readAll(reader, bite)) {
+        if (item.kind !== 'output') continue
+        seen += item.bytes.toString('latin1')
+        place = { ...place, [item.stream]: place[item.stream] + item.bytes.length }
+        expect(item.after).toEqual(place)
+        expect(item.bytes.length).toBeLessThanOrEqual(bite)
+        expect(/^([a-z]+|[A-Z]+)$/.test(item.bytes.toString())).toBe(true)
+      }
+      expect(seen === text.slice(from)).toBe(true)
+      expect(place).toEqual(log.total)
+      expect(log.keptOf('stdout').bytes.toString() === text.replace(/[A-Z]/g, '')).toBe(true)
+      expect(log.keptOf('stderr').bytes.toString() === text.replace(/[a-z]/g, '')).toBe(true)
+    }),
+    { numRuns: 25 },
+  )
+})
+
+test('whoever comes back at a place that never was goes on after as many bytes, and counts right from there', async () => {
+  const log = new OutputLog()
+  for (let round = 0; round < 100; round++)
+    await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
+  log.end()
+  for (const place of [
+    { stdout: 57, stderr: 0 },
+    { stdout: 0, stderr: 57 },
+  ]) {
+    const items = await readAll(log.read(place))
+    expect(textOf(items, 'stdout').length + textOf(items, 'stderr').length).toBe(143)
+    expect(items.at(-1)?.after).toEqual({ stdout: 100, stderr: 100 })
+    expect(items.at(-2)?.after).toEqual({ stdout: 100, stderr: 100 })
+  }
+  expect(await readAll(log.read({ stdout: 9e15, stderr: 0 }))).toEqual([{ kind: 'end', after: log.total }])
+})
+
+test('no character is cut where one piece of what is kept ends', async () => {
+  const log = new OutputLog()
+  const text = `${'x'.repeat(65_535)}€${'y'.repeat(65_530)}€€€`
+  await log.append('stdout', Buffer.from(text))
+  log.end()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  for (const item of await readAll(log.read())) if (item.kind === 'output') decoder.decode(item.bytes)
+  expect(textOf(await readAll(log.read()), 'stdout').toString()).toBe(text)
+})
+
+test.each([
+  ['from both streams by turns', (round: number) => names[round % 2]!],
+  ['from one', () => 'stdout' as const],
+])('bytes that come singly %s take no more memory than what is said to be kept', async (_, streamOf) => {
+  const held = () => {
+    collectGarbage()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  const command = makeCommand()
+  const before = held()
+  // Each as it comes off a socket: a little piece of a large chunk.
+  for (let round = 0; round < 100_000; round++) {
+    await command.take(streamOf(round), Buffer.allocUnsafeSlow(1024).fill('x').subarray(0, 1))
+  }
+  expect(held() - before).toBeLessThan(2 * command.keptBytes + 4 * 1024 * 1024)
+  expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
+})
+
+test('what comes by turns waits for its reader, and is dropped for nobody, by what it costs', async () => {
+  const log = new OutputLog()
+  const most = 128 * 1024
+  log.limitUnread(most)
+  const reader = log.read()
+  let isWaiting = false
+  let written = 0
+  for (; !isWaiting && written < most; written++) {
+    const appended = log.append(names[written % 2]!, Buffer.from('x'))
+    isWaiting = await Promise.race([appended.then(() => false), Promise.resolve().then(() => true)])
+  }
+  expect(written).toBeLessThan(most / 2)
+  log.dropRead(limits.keptBytes)
+  log.end()
+  const items = await readAll(reader)
+  expect(items.length).toBe(written + 1)
+})
+
+const makeCommand = () =>
+  new Command(
+    {
+      id: newExecId(),
+      sandboxId: 'sbx_1',
+      accountId: 'acc_1',
+      request: { command: ['true'] },
+      needsClient: false,
+      startedAt: new Date(),
+    },
+    async () => undefined,
+  )
+
+function collectGarbage() {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}

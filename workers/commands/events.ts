@@ -4,6 +4,8 @@ import type { Command } from './command.ts'
 import type { Item, Place } from './output-log.ts'
 
 const keepAliveMs = 10_000
+/** Characters: about as much as an item of the log may have. */
+const mostTogether = 32 * 1024
 
 /** Where a client that comes back goes on: the id of the last event that it saw. */
 export function placeOf(eventId: string | undefined): Place | undefined {
@@ -33,7 +35,14 @@ export async function writeEvents(command: Command, from: Place | undefined, out
         await write(out, event('exit', command.summary(), item.after))
         return
       }
-      await write(out, asEvent(item))
+      let text = asEvent(item)
+      // What is there already goes along: of bytes that come singly each would be a write of its own.
+      while (text.length < mostTogether) {
+        const more = reader.ready()
+        if (!more || more.kind === 'end') break
+        text += asEvent(more)
+      }
+      await write(out, text)
     }
   } finally {
     clearInterval(keepAlive)

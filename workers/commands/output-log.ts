@@ -5,14 +5,12 @@
  */
 import { limits } from '../../shared/contract/limits.ts'
 import { wholeLength } from '../shell/output.ts'
+import { Block, blockBytes, type StreamName } from './output-block.ts'
 
-export type StreamName = 'stdout' | 'stderr'
+export type { StreamName } from './output-block.ts'
 
 /** How many bytes of each stream come before. */
-export interface Place {
-  stdout: number
-  stderr: number
-}
+export type Place = Record<StreamName, number>
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: Place }
@@ -20,25 +18,18 @@ export type Item =
   | { kind: 'gap'; missed: Place; after: Place }
   | { kind: 'end'; after: Place }
 
-interface Chunk {
-  stream: StreamName
-  /** Where it begins. */
-  at: Place
-  buffer: Buffer
-  length: number
-}
-
-const chunkBytes = 64 * 1024
-const mostSpare = 16
+/** 64 KiB each. */
+const mostSpare = 4
 const sum = ({ stdout, stderr }: Place): number => stdout + stderr
 
 export class OutputLog {
   /** All that came, whether it is still kept or not. */
   total: Place = { stdout: 0, stderr: 0 }
-  keptBytes = 0
-  private chunks: Chunk[] = []
-  /** Of chunks that were dropped: a command that prints much leaves less for V8 to collect. */
-  private readonly spare: Buffer[] = []
+  private blocks: Block[] = []
+  /** What blocks cost beyond their bytes, those that were dropped included. */
+  private overhead = 0
+  /** Of blocks that were dropped: a command that prints much leaves less for V8 to collect. */
+  private spare: Buffer[] = []
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
   private readonly unfinished: Record<StreamName, Buffer> = {
@@ -70,6 +61,7 @@ export class OutputLog {
       this.unfinished[stream] = Buffer.alloc(0)
     }
     this.ended = true
+    this.spare = []
     this.release()
   }
 
@@ -79,18 +71,28 @@ export class OutputLog {
     this.wake()
   }
 
+  /**
+   * What it costs to keep what is kept: its bytes, and where one stream follows the other. Bytes that come
+   * singly from both by turns cost three times as much as others, and more of them are not kept.
+   */
+  get keptBytes(): number {
+    const first = this.blocks[0]
+    return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
+  }
+
   /** @param from goes on there; the start of what was printed unless told */
   read(from: Place = { stdout: 0, stderr: 0 }): Reader {
-    const reader = new Reader(this, { ...from })
+    const reader = new Reader(this, this.placeNear(from))
     this.readers.add(reader)
     return reader
   }
 
   /** The bytes of one stream that are kept: where they begin, and the bytes. */
   keptOf(stream: StreamName): { start: number; bytes: Buffer } {
-    const chunks = this.chunks.filter((chunk) => chunk.stream === stream)
-    const start = chunks[0]?.at[stream] ?? this.total[stream]
-    return { start, bytes: Buffer.concat(chunks.map(({ buffer, length }) => buffer.subarray(0, length))) }
+    const start = this.blocks[0]?.at[stream] ?? this.total[stream]
+    const bytes = Buffer.allocUnsafe(this.total[stream] - start)
+    for (const block of this.blocks) block.copyOf(stream, bytes, block.at[stream] - start)
+    return { start, bytes }
   }
 
   /** Lets go of the oldest that no reader is yet to get, at least `bytes` of it if there is so much. */
@@ -99,47 +101,38 @@ export class OutputLog {
   }
 
   private dropOldest(bytes: number, most = Number.POSITIVE_INFINITY): void {
-    let dropped = 0
-    while (dropped < bytes) {
-      const oldest = this.chunks[0]
-      if (!oldest || dropped + oldest.length > most) break
-      this.chunks.shift()
-      dropped += oldest.length
+    for (let dropped = 0; dropped < bytes; ) {
+      const oldest = this.blocks[0]
+      if (!oldest || dropped + oldest.cost > most) break
+      this.blocks.shift()
+      dropped += oldest.cost
       // A reader may hold a part of it, which must not change.
-      const isFree = this.readers.size === 0 && oldest.buffer.length === chunkBytes
+      const isFree = this.readers.size === 0 && oldest.buffer.length === blockBytes && !this.ended
       if (isFree && this.spare.length < mostSpare) this.spare.push(oldest.buffer)
     }
-    this.keptBytes -= dropped
   }
 
   private store(stream: StreamName, bytes: Buffer): void {
-    for (let at = 0; at < bytes.length; ) {
-      const chunk = this.chunkFor(stream)
-      const copied = bytes.copy(chunk.buffer, chunk.length, at)
-      chunk.length += copied
-      at += copied
-      this.total[stream] += copied
-      this.keptBytes += copied
-    }
     if (bytes.length === 0) return
-    if (this.keptBytes > limits.keptBytes) this.dropOldest(this.keptBytes - limits.keptBytes)
+    for (let at = 0; at < bytes.length; ) {
+      const block = this.roomyBlock()
+      const before = block.overhead
+      const taken = block.take(stream, bytes, at)
+      this.overhead += block.overhead - before
+      this.total[stream] += taken
+      at += taken
+    }
+    const over = this.keptBytes - limits.keptBytes
+    if (over > 0) this.dropOldest(over)
     this.wake()
   }
 
-  /** The last chunk while it has room: many small writes must not cost an object each. */
-  private chunkFor(stream: StreamName): Chunk {
-    const last = this.chunks.at(-1)
-    if (last?.stream === stream && last.length < chunkBytes) {
-      if (last.length === last.buffer.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.min(chunkBytes, 4 * last.length))
-        last.buffer.copy(larger)
-        last.buffer = larger
-      }
-      return last
-    }
-    const buffer = this.spare.pop() ?? Buffer.allocUnsafeSlow(1024)
-    const fresh = { stream, at: { ...this.total }, buffer, length: 0 }
-    this.chunks.push(fresh)
+  /** The last one while it has room: many small writes must not cost an object each. */
+  private roomyBlock(): Block {
+    const last = this.blocks.at(-1)
+    if (last?.hasRoom) return last
+    const fresh = new Block({ ...this.total }, this.overhead, this.spare.pop())
+    this.blocks.push(fresh)
     return fresh
   }
 
@@ -154,7 +147,12 @@ export class OutputLog {
   /** By the reader that is the furthest behind. */
   private unread(): number {
     let most = 0
-    for (const reader of this.readers) most = Math.max(most, sum(this.total) - sum(reader.place))
+    for (const { place } of this.readers) {
+      const bytes = sum(this.total) - sum(place)
+      if (bytes === 0) continue
+      const from = this.blocks[this.indexOf(sum(place))]
+      most = Math.max(most, bytes + this.overhead - (from?.overheadBefore ?? this.overhead))
+    }
     return most
   }
 
@@ -176,29 +174,37 @@ export class OutputLog {
 
   /** What a reader at this place gets next; undefined when it has to wait. */
   itemAt(place: Place, mostBytes: number): Item | undefined {
-    const first = this.chunks[0]?.at ?? this.total
+    const first = this.blocks[0]?.at ?? this.total
     if (sum(place) < sum(first)) {
-      const missed = { stdout: first.stdout - place.stdout, stderr: first.stderr - place.stderr }
+      const missed = {
+        stdout: Math.max(0, first.stdout - place.stdout),
+        stderr: Math.max(0, first.stderr - place.stderr),
+      }
       return { kind: 'gap', missed, after: { ...first } }
     }
-    const chunk = this.chunks[this.indexOf(sum(place))]
-    if (!chunk) return this.ended ? { kind: 'end', after: { ...this.total } } : undefined
-    const offset = sum(place) - sum(chunk.at)
-    const available = chunk.buffer.subarray(offset, Math.min(chunk.length, offset + mostBytes))
-    const length = offset + available.length < chunk.length ? wholeLength(available) : available.length
-    const after = { ...chunk.at }
-    after[chunk.stream] += offset + length
-    // Written bytes never change, so they are handed out without a copy.
-    return { kind: 'output', stream: chunk.stream, bytes: available.subarray(0, length), after }
+    const block = this.blocks[this.indexOf(sum(place))]
+    if (!block) return this.ended ? { kind: 'end', after: { ...this.total } } : undefined
+    const { stream, bytes } = block.runFrom(sum(place) - sum(block.at), mostBytes)
+    const after = { ...place }
+    after[stream] += bytes.length
+    return { kind: 'output', stream, bytes, after }
   }
 
-  /** The chunk that holds the byte behind this many; past the end when there is none yet. */
+  /** The place after so many bytes in all, as it truly was: who comes back may say anything. */
+  private placeNear(from: Place): Place {
+    if (sum(from) >= sum(this.total)) return { ...this.total }
+    const block = this.blocks[this.indexOf(sum(from))]
+    if (!block || sum(from) < sum(block.at)) return { ...from }
+    return block.placeAt(sum(from) - sum(block.at))
+  }
+
+  /** The block that holds the byte behind this many; past the end when there is none yet. */
   private indexOf(before: number): number {
-    let [low, high] = [0, this.chunks.length]
+    let [low, high] = [0, this.blocks.length]
     while (low < high) {
       const middle = (low + high) >>> 1
-      const chunk = this.chunks[middle]!
-      if (sum(chunk.at) + chunk.length <= before) low = middle + 1
+      const block = this.blocks[middle]!
+      if (sum(block.at) + block.length <= before) low = middle + 1
       else high = middle
     }
     return low
@@ -218,15 +224,20 @@ export class Reader {
   /** The next item; after `end`, and once it has left, undefined. */
   async next(mostBytes = 32 * 1024): Promise<Item | undefined> {
     while (!this.hasLeft) {
-      const item = this.log.itemAt(this.place, mostBytes)
-      if (item) {
-        this.place = { ...item.after }
-        this.log.wake()
-        return item
-      }
+      const item = this.ready(mostBytes)
+      if (item) return item
       await this.log.change()
     }
     return undefined
+  }
+
+  /** The same, or undefined where it would have to wait. */
+  ready(mostBytes = 32 * 1024): Item | undefined {
+    const item = this.log.itemAt(this.place, mostBytes)
+    if (!item) return undefined
+    this.place = { ...item.after }
+    this.log.wake()
+    return item
   }
 
   /** The command waits for it no more. */

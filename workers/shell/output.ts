@@ -1,10 +1,46 @@
+/** Bytes that come in pieces of any size, in one buffer that has at most twice their size. */
+export class GrowingBuffer {
+  length = 0
+  private readonly most: number
+  private buffer: Buffer = Buffer.alloc(0)
+
+  /** @param most bytes: no more are taken */
+  constructor(most = Number.POSITIVE_INFINITY) {
+    this.most = most
+  }
+
+  /** @returns how many of them it took */
+  push(chunk: Uint8Array): number {
+    const taken = Math.min(chunk.length, this.most - this.length)
+    if (this.length + taken > this.buffer.length) this.grow(this.length + taken)
+    this.buffer.set(taken === chunk.length ? chunk : chunk.subarray(0, taken), this.length)
+    this.length += taken
+    return taken
+  }
+
+  get bytes(): Buffer {
+    return this.buffer.subarray(0, this.length)
+  }
+
+  clear(): void {
+    this.buffer = Buffer.alloc(0)
+    this.length = 0
+  }
+
+  private grow(needed: number): void {
+    const larger = Buffer.allocUnsafeSlow(Math.min(this.most, Math.max(needed, 2 * this.buffer.length)))
+    this.buffer.copy(larger, 0, 0, this.length)
+    this.buffer = larger
+  }
+}
+
 /** What is kept of a stream whose length nobody knows: its head, its tail, and the count of all. */
 export class BoundedOutput {
   /** All bytes that came, also those that were dropped. */
   bytes = 0
   private readonly half: number
-  private readonly head: Buffer[] = []
-  private headBytes = 0
+  /** A copy: bytes that come singly must not cost an object each, nor keep the chunks that they came in. */
+  private readonly head: GrowingBuffer
   /** A ring: however much comes, nothing is left for V8 to collect. */
   private tail: Buffer | undefined
   private tailBytes = 0
@@ -12,27 +48,23 @@ export class BoundedOutput {
   /** @param limit bytes, 2 or more: half of them for the head, half for the tail */
   constructor(limit: number) {
     this.half = Math.floor(limit / 2)
+    this.head = new GrowingBuffer(this.half)
   }
 
   push(chunk: Buffer): void {
     this.bytes += chunk.length
-    const toHead = Math.min(chunk.length, this.half - this.headBytes)
-    if (toHead > 0) {
-      this.head.push(chunk.subarray(0, toHead))
-      this.headBytes += toHead
-    }
+    const toHead = this.head.push(chunk)
     if (toHead < chunk.length) this.pushTail(chunk.subarray(toHead))
   }
 
   get keptBytes(): number {
-    return this.headBytes + Math.min(this.tailBytes, this.half)
+    return this.head.length + Math.min(this.tailBytes, this.half)
   }
 
   /** Keeps the count alone. */
   drop(): void {
-    this.head.length = 0
+    this.head.clear()
     this.tail = undefined
-    this.headBytes = 0
     this.tailBytes = 0
   }
 
@@ -42,7 +74,7 @@ export class BoundedOutput {
 
   /** Head and tail; where the middle was dropped, a line says how much. */
   toString(): string {
-    const head = Buffer.concat(this.head)
+    const head = this.head.bytes
     const tail = this.tailBuffer()
     if (!this.truncated) return Buffer.concat([head, tail]).toString('utf8')
     const kept = [wholeCharacters(head, 'end'), wholeCharacters(tail, 'start')] as const

@@ -1,0 +1,132 @@
+/** A piece of what a command printed: the bytes of both streams as they came, and where one follows the other. */
+import { wholeLength } from '../shell/output.ts'
+
+export type StreamName = 'stdout' | 'stderr'
+
+/** So that a place in a block fits into the two bytes of a turn. */
+export const blockBytes = 64 * 1024
+const turnBytes = 2
+
+const other = { stdout: 'stderr', stderr: 'stdout' } as const
+
+export class Block {
+  /** Where it begins. */
+  readonly at: Record<StreamName, number>
+  /** What all blocks before cost beyond their bytes. */
+  readonly overheadBefore: number
+  buffer: Buffer
+  length = 0
+  private first: StreamName = 'stdout'
+  /** Where the other stream's bytes begin, and again the first one's, and so on. */
+  private turns = new Uint16Array(0)
+  private turnCount = 0
+  private isFull = false
+
+  constructor(
+    at: Record<StreamName, number>,
+    overheadBefore: number,
+    buffer: Buffer = Buffer.allocUnsafeSlow(1024),
+  ) {
+    this.at = at
+    this.overheadBefore = overheadBefore
+    this.buffer = buffer
+  }
+
+  get hasRoom(): boolean {
+    return !this.isFull
+  }
+
+  get overhead(): number {
+    return this.turnCount * turnBytes
+  }
+
+  get cost(): number {
+    return this.length + this.overhead
+  }
+
+  /** @returns how many of these bytes, from `from` on, it has taken: no character is cut in two */
+  take(stream: StreamName, bytes: Buffer, from: number): number {
+    const room = blockBytes - this.length
+    const rest = bytes.length - from
+    const length = rest <= room ? rest : wholeLength(bytes.subarray(from, from + room))
+    if (rest >= room) this.isFull = true
+    if (length === 0) return 0
+    this.makeRoom(length)
+    this.turnTo(stream)
+    bytes.copy(this.buffer, this.length, from, from + length)
+    this.length += length
+    return length
+  }
+
+  /** What stands there of one stream. Written bytes never change, so they are handed out without a copy. */
+  runFrom(offset: number, mostBytes: number): { stream: StreamName; bytes: Buffer } {
+    const turn = this.turnAfter(offset)
+    const end = turn < this.turnCount ? this.turns[turn]! : this.length
+    const bytes = this.buffer.subarray(offset, Math.min(end, offset + mostBytes))
+    const length = offset + bytes.length < end ? wholeLength(bytes) : bytes.length
+    return { stream: this.streamAt(turn), bytes: bytes.subarray(0, length) }
+  }
+
+  placeAt(offset: number): Record<StreamName, number> {
+    const place = { ...this.at }
+    this.eachRun((stream, from, to) => {
+      if (from < offset) place[stream] += Math.min(to, offset) - from
+    })
+    return place
+  }
+
+  /** Puts the bytes of one stream there. */
+  copyOf(wanted: StreamName, target: Buffer, at: number): void {
+    let to = at
+    this.eachRun((stream, from, end) => {
+      if (stream !== wanted) return
+      // For a few bytes a call costs more than they do.
+      if (end - from > 32) this.buffer.copy(target, to, from, end)
+      else for (let index = from; index < end; index++) target[to + index - from] = this.buffer[index]!
+      to += end - from
+    })
+  }
+
+  private eachRun(take: (stream: StreamName, from: number, to: number) => void): void {
+    let from = 0
+    for (let turn = 0; turn <= this.turnCount; turn++) {
+      const to = turn < this.turnCount ? this.turns[turn]! : this.length
+      take(this.streamAt(turn), from, to)
+      from = to
+    }
+  }
+
+  private turnTo(stream: StreamName): void {
+    if (this.length === 0) this.first = stream
+    if (this.streamAt(this.turnCount) === stream) return
+    if (this.turnCount === this.turns.length) {
+      const larger = new Uint16Array(Math.max(16, 2 * this.turns.length))
+      larger.set(this.turns)
+      this.turns = larger
+    }
+    this.turns[this.turnCount++] = this.length
+  }
+
+  private makeRoom(length: number): void {
+    const needed = this.length + length
+    if (needed <= this.buffer.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.min(blockBytes, Math.max(needed, 4 * this.buffer.length)))
+    this.buffer.copy(larger, 0, 0, this.length)
+    this.buffer = larger
+  }
+
+  private streamAt(turn: number): StreamName {
+    return turn % 2 === 0 ? this.first : other[this.first]
+  }
+
+  /** How many turns come before the byte there or at it. */
+  private turnAfter(offset: number): number {
+    let [low, high] = [0, this.turnCount]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.turns[middle]! <= offset) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
