@@ -7,13 +7,14 @@ import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Context } from '../shared/context.ts'
 import { apiKeyPrefix } from '../shared/contract/api-keys.ts'
-import type { Bucket } from '../shared/contract/routes.ts'
+import type { Bucket, Scope } from '../shared/contract/routes.ts'
 import { prepare, type Row } from '../shared/database/index.ts'
 
 /** A key, and what every request with it needs of its account: one query, remembered together. */
 export interface FoundKey {
   id: string
   accountId: string
+  scope: Scope
   suspended: boolean
   /** Null for none. */
   allowlist: string[] | null
@@ -121,7 +122,7 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
 
 const byHash = prepare(
   'api key by hash',
-  `select api_key.id, account_id, suspended_at is not null as suspended, allowlist,
+  `select api_key.id, account_id, scope, suspended_at is not null as suspended, allowlist,
           sandbox_seconds_limit, sandbox_ops_per_minute, sandbox_lifecycle_per_minute
      from api_key join account on account.id = account_id
     where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
@@ -130,6 +131,7 @@ const byHash = prepare(
 interface KeyRow extends Row {
   id: string
   account_id: string
+  scope: Scope
   suspended: boolean
   allowlist: string[] | null
   sandbox_seconds_limit: number | null
@@ -140,6 +142,7 @@ interface KeyRow extends Row {
 const toFoundKey = (row: KeyRow): FoundKey => ({
   id: row.id,
   accountId: row.account_id,
+  scope: row.scope,
   suspended: row.suspended,
   allowlist: row.allowlist,
   overrides: {

@@ -1,10 +1,12 @@
 /**
  * Token buckets, one for each account (or address) and kind of work, refilled steadily. They live
- * in Redis, on Redis's clock, so that all API processes share them, and one script takes a token.
+ * in Redis, on Redis's clock, so that all API processes share them, and one script takes a token;
+ * those of `reads` and `changes` live in the process.
  */
 import type { Context } from '../shared/context.ts'
 import type { Bucket } from '../shared/contract/routes.ts'
 import { Problem } from '../shared/problem.ts'
+import { openLocalBuckets } from './local-buckets.ts'
 
 export interface Taken {
   /** Tokens a minute, which is also how many a full bucket holds. */
@@ -19,7 +21,7 @@ export interface Buckets {
    * @param owner an account's id, or an address
    * @param ownLimit tokens a minute where an operator has set this owner's, in place of the setting
    * @throws {Problem} `rate_limited`, with the time until the next token
-   * @throws when Redis is away: nobody is let through uncounted
+   * @throws when it is in Redis, and that is away: nobody is let through uncounted
    */
   take(bucket: Bucket, owner: string, ownLimit?: number): Promise<Taken>
 }
@@ -48,6 +50,8 @@ const takeScript = `
 /** Allowed (1 or 0), tokens left, microseconds until the next. */
 type Answer = [number, number, number]
 
+const countedHere: readonly Bucket[] = ['reads', 'changes']
+
 export function openBuckets({ redis, settings }: Context): Buckets {
   redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
   const takeToken = (key: string, limit: number): Promise<Answer> =>
@@ -55,17 +59,27 @@ export function openBuckets({ redis, settings }: Context): Buckets {
       key,
       limit,
     )
+  const local = openLocalBuckets()
   return {
     async take(bucket, owner, ownLimit) {
       const limit = ownLimit ?? settings.rates[bucket]
+      if (countedHere.includes(bucket)) {
+        const taken = local.take(`${bucket} ${owner}`, limit)
+        if ('waitMs' in taken) throw tooMany(bucket, limit, taken.waitMs)
+        return { limit, ...taken }
+      }
       const [allowed, remaining, waitUs] = await takeToken(`sandlot:bucket:${bucket}:${owner}`, limit)
       if (allowed === 1) return { limit, remaining }
-      const retryAfterSeconds = Math.max(1, Math.ceil(waitUs / 1_000_000))
-      throw new Problem(
-        'rate_limited',
-        `At most ${limit} of these requests a minute. Try again in ${retryAfterSeconds} s.`,
-        { retryAfterSeconds, members: { bucket, limit } },
-      )
+      throw tooMany(bucket, limit, waitUs / 1000)
     },
   }
+}
+
+function tooMany(bucket: Bucket, limit: number, waitMs: number): Problem {
+  const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000))
+  return new Problem(
+    'rate_limited',
+    `At most ${limit} of these requests a minute. Try again in ${retryAfterSeconds} s.`,
+    { retryAfterSeconds, members: { bucket, limit } },
+  )
 }

@@ -51,7 +51,7 @@ function makeDescription(all: Endpoint[]): ApiDescription {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: 'The session token of a sign-up or login; opens /v1/api-keys alone',
+          description: 'The session token of a sign-up or login; manages keys, password and sessions alone',
         },
       },
     },
@@ -78,13 +78,18 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
   const content = (schema: Json, type = 'application/json') => ({ content: { [type]: { schema } } })
   const success = {
     description: endpoint.status === 204 ? 'Done' : 'It is done',
-    headers: references(['X-Request-Id', ...(endpoint.bucket ? limitHeaders : [])]),
+    headers: references(['X-Request-Id', ...limitHeaders]),
     ...(reply ? content(schemaOf(reply, 'output')) : {}),
     ...(rawReply && rawReply !== 'websocket' ? content({ type: 'string' }, rawReply) : {}),
   }
   return {
     operationId: endpoint.name,
     summary: endpoint.summary,
+    ...(endpoint.scope
+      ? {
+          description: `Needs an API key of scope \`${endpoint.scope}\`${endpoint.scope === 'run' ? ' or `full`' : ''}.`,
+        }
+      : {}),
     security: endpoint.credential === 'none' ? [] : [{ [endpoint.credential]: [] }],
     parameters: [
       ...parametersIn('path', endpoint.params),
@@ -126,16 +131,22 @@ function describeProblems(endpoint: Endpoint, content: Json): Json {
 
 /** The endpoint's own codes, and those that come from what every such endpoint goes through. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
-  const { credential, bucket, body, params } = endpoint
-  // Every route refuses a query that it does not know.
-  const codes: ErrorCode[] = [...endpoint.errors, 'invalid_request', 'internal_error', 'unavailable']
-  if (body) codes.push('body_too_large', 'body_too_slow', 'rate_limited', 'unsupported_media_type')
+  const { credential, body, params } = endpoint
+  // Every route has a bucket, and refuses a query that it does not know.
+  const codes: ErrorCode[] = [
+    ...endpoint.errors,
+    'invalid_request',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+  ]
+  if (body) codes.push('body_too_large', 'body_too_slow', 'unsupported_media_type')
   if (params) codes.push('not_found')
-  if (bucket) codes.push('rate_limited')
   if (credential === 'token') codes.push('token_expired')
   if (credential !== 'none') {
     codes.push('missing_credentials', 'invalid_credentials', 'wrong_credential_type', 'account_suspended')
   }
+  if (endpoint.scope === 'full') codes.push('scope_not_allowed')
   return [...new Set(codes)].sort()
 }
 

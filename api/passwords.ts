@@ -1,37 +1,28 @@
 /** Passwords and their scrypt hashes. One run takes 128 MiB by default, so few run at once. */
-import pLimit from 'p-limit'
 import Scrypt from 'scrypt-kdf'
-import { unavailable } from '../shared/problem.ts'
-
-/** How many requests may wait for their turn; more would only wait to time out. */
-const mostWaiting = 50
+import { makeFairQueue, type Waiter } from './fair-queue.ts'
 
 export interface Passwords {
   /** @throws {Problem} `unavailable` when too many wait already */
-  hash(password: string): Promise<Buffer>
+  hash(password: string, waiter: Waiter): Promise<Buffer>
   /**
    * Takes as long for an account that does not exist.
    * @param hash undefined when there is no such account
    * @throws {Problem} `unavailable` when too many wait already
    */
-  matches(password: string, hash: Uint8Array | undefined): Promise<boolean>
+  matches(password: string, hash: Uint8Array | undefined, waiter: Waiter): Promise<boolean>
 }
 
 export function makePasswords({ logN, atOnce }: { logN: number; atOnce: number }): Passwords {
-  const queue = pLimit(atOnce)
-  const run = <T>(work: () => Promise<T>): Promise<T> => {
-    if (queue.pendingCount >= mostWaiting) {
-      throw unavailable('Too many sign-ups and logins are going on. Try again in a moment.')
-    }
-    return queue(work)
-  }
+  const queue = makeFairQueue(atOnce)
   // Made at once: made at the first unknown address, it would take twice as long there.
-  const nobodys = queue(() => Scrypt.kdf('', { logN }))
+  const nobodys = queue.run({ group: '', isKnown: true }, () => Scrypt.kdf('', { logN }))
   return {
-    hash: async (password) => Buffer.from(await run(() => Scrypt.kdf(password, { logN }))),
-    async matches(password, hash) {
+    hash: async (password, waiter) =>
+      Buffer.from(await queue.run(waiter, () => Scrypt.kdf(password, { logN }))),
+    async matches(password, hash, waiter) {
       const compared = hash ?? (await nobodys)
-      const right = await run(() => Scrypt.verify(compared, password))
+      const right = await queue.run(waiter, () => Scrypt.verify(compared, password))
       return right && hash !== undefined
     },
   }

@@ -9,7 +9,7 @@ import type * as z from 'zod'
 import type { Endpoint, Input } from '../shared/contract/endpoint.ts'
 import type { Logger } from '../shared/log.ts'
 import type { App } from './app.ts'
-import { authenticate, type Caller } from './authenticate.ts'
+import { authenticate, type Caller, mustHaveScope } from './authenticate.ts'
 import { readBody } from './body.ts'
 import { cutOffOnceRefused } from './cut-off.ts'
 import type { RequestState } from './errors.ts'
@@ -116,8 +116,8 @@ export function route<E extends Endpoint>(
       reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}))
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
-      if (endpoint.bucket)
-        await app.buckets.take(endpoint.bucket, account.id, account.overrides[endpoint.bucket])
+      mustHaveScope(account, endpoint)
+      await app.buckets.take(endpoint.bucket, account.id, account.overrides[endpoint.bucket])
       const given = await validate(endpoint, {
         params: {},
         query: {},
@@ -131,9 +131,10 @@ export function route<E extends Endpoint>(
   }
 }
 
-async function identify(app: App, { credential }: Endpoint, koa: KoaContext): Promise<Caller | undefined> {
-  if (credential === 'none') return undefined
-  const account = await authenticate(app, credential, koa.headers.authorization)
+async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<Caller | undefined> {
+  if (endpoint.credential === 'none') return undefined
+  const account = await authenticate(app, endpoint.credential, koa.headers.authorization)
+  mustHaveScope(account, endpoint)
   const state = koa.state as RequestState
   state.log = state.log.child({ account_id: account.id })
   return account
@@ -147,7 +148,6 @@ function nameSandbox(state: RequestState, params: unknown) {
 }
 
 async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {
-  if (!bucket) return
   const taken = account
     ? app.buckets.take(bucket, account.id, account.overrides[bucket])
     : app.buckets.take(bucket, app.clientAddress(koa.req))

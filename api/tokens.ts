@@ -1,5 +1,6 @@
-/** The session token of the dashboard: a JWT that opens the routes of API keys and nothing else. */
+/** The session token of the dashboard: a JWT that opens what manages an account and nothing else. */
 import jwt from 'jsonwebtoken'
+import * as z from 'zod'
 import { limits } from '../shared/contract/limits.ts'
 import { Problem } from '../shared/problem.ts'
 
@@ -7,13 +8,16 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
+/** Whose it is, and which generation of the account's sessions it belongs to: a later one ends it. */
+export interface Session {
+  accountId: string
+  generation: number
+}
+
 export interface Tokens {
-  issue(accountId: string): string
-  /**
-   * @returns the account's id
-   * @throws {Problem} `token_expired` or `invalid_credentials`
-   */
-  verify(token: string): string
+  issue(session: Session): string
+  /** @throws {Problem} `token_expired` or `invalid_credentials` */
+  verify(token: string): Session
 }
 
 /** Whether a credential is a JWT by its shape, valid or not. */
@@ -23,8 +27,8 @@ export const looksLikeToken = (credential: string): boolean =>
 /** @param secrets newest first: the first signs, all of them verify */
 export function makeTokens(secrets: readonly string[]): Tokens {
   return {
-    issue: (accountId) =>
-      jwt.sign({}, secrets[0]!, {
+    issue: ({ accountId, generation }) =>
+      jwt.sign({ generation }, secrets[0]!, {
         algorithm,
         issuer,
         audience,
@@ -33,18 +37,28 @@ export function makeTokens(secrets: readonly string[]): Tokens {
       }),
     verify(token) {
       for (const secret of secrets) {
-        const subject = subjectOf(token, secret)
-        if (subject !== undefined) return subject
+        const session = sessionOf(token, secret)
+        if (session !== undefined) return session
       }
       throw new Problem('invalid_credentials', 'The session token is not valid. Log in to get a new one.')
     },
   }
 }
 
-/** Undefined when it was not signed with this secret. */
-function subjectOf(token: string, secret: string): string | undefined {
+/** What a token says, all of it: that its signature is right makes no type of what it signs. */
+const Payload = z
+  .object({
+    sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
+    exp: z.int(),
+    // Tokens of the version before have none.
+    generation: z.int().min(0).default(0),
+  })
+  .transform(({ sub, generation }): Session => ({ accountId: sub, generation }))
+
+/** Undefined when it was not signed with this secret, or does not say what it should. */
+function sessionOf(token: string, secret: string): Session | undefined {
   try {
-    return jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience }).sub as string | undefined
+    return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data
   } catch (error) {
     // The signature is checked first, so an expired token was one of ours.
     if (error instanceof jwt.TokenExpiredError) {

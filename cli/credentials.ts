@@ -25,10 +25,8 @@ export interface Credentials {
   password: string
 }
 
-export const addCredentialOptions = (command: Command): Command =>
-  command
-    .option('--email <email>', 'email address of the account')
-    .option('--password-stdin', 'read the password from stdin')
+export const addCredentialOptions = (command: Command, fromStdin = 'read the password from stdin'): Command =>
+  command.option('--email <email>', 'email address of the account').option('--password-stdin', fromStdin)
 
 /** @throws {CliError} `usage` off a terminal when something is missing */
 export async function readCredentials(
@@ -45,6 +43,26 @@ export async function readCredentials(
   }
   const email = options.email ?? (await ask.text('Email', both))
   return { email, password: await readPassword(options, { ask, output }) }
+}
+
+/**
+ * With the password that is to be: asked for twice, or the second line of stdin.
+ * @throws {CliError} `usage` when it is missing, or was typed differently
+ */
+export async function readNewPassword(
+  options: CredentialOptions,
+  { ask, output }: Asking,
+): Promise<Credentials & { newPassword: string }> {
+  const { email, password } = await readCredentials(options, { ask, output })
+  if (options.passwordStdin) {
+    const [current = '', newPassword = '', ...more] = password.split(/\r?\n/)
+    if (current !== '' && newPassword !== '' && more.length === 0)
+      return { email, password: current, newPassword }
+    throw new CliError('usage', 'stdin must hold two lines: the password, then the new one.')
+  }
+  const newPassword = await ask.hidden('New password', both)
+  if ((await ask.hidden('New password, again', both)) === newPassword) return { email, password, newPassword }
+  throw new CliError('usage', 'The two are not the same. Nothing was changed.')
 }
 
 /** The session token of one run. */

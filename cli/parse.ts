@@ -14,6 +14,10 @@ export function readDuration(text: string, option: string): number {
   )
 }
 
+/** As {@link readDuration}, and `0` for none. */
+export const readWait = (text: string, option: string): number =>
+  text === '0' ? 0 : readDuration(text, option)
+
 /** `NAME=VALUE`, several times. */
 export function readPairs(texts: string[] | undefined, option: string): Record<string, string> | undefined {
   if (texts === undefined) return undefined

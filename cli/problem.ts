@@ -59,7 +59,7 @@ function sessionIn({ route, params, query, body }: Exchanged): { session?: unkno
 function messageFor({ code, detail, errors = [] }: Problem, { route, params = {} }: Exchanged): string {
   if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
     return `There is no session ${params.id}.`
-  if (code === 'not_found' && route.path === '/v1/api-keys/:key_id')
+  if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))
     return `There is no API key ${params.key_id}.`
   // A single field stands in the detail already.
   const fields = errors.filter(({ message }) => !detail.includes(message))
@@ -74,6 +74,10 @@ function hintFor(problem: Problem, route: Route, seconds: number | undefined): s
     case 'wrong_credential_type':
       if (route.credential !== 'key') return 'Check the email address and the password.'
       return '`sandlot config show` tells which key was sent; `sandlot signup` makes and saves another one.'
+    case 'scope_not_allowed':
+      return '`sandlot keys create --scope full` makes a key that may.'
+    case 'api_key_limit_reached':
+      return '`sandlot keys ls` shows when each was last used; `sandlot keys rm` revokes one.'
     case 'not_found':
       if (route.path.startsWith('/v1/sandboxes/')) return '`sandlot session ls` lists the active sessions.'
       if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the keys.'

@@ -99,7 +99,7 @@ export const decisionFields = fields({
 
 export const secretFields = fields({ id: 1, name: 1, sandbox_id: 1, created_at: 1 } satisfies All<Secret>)
 
-const key = { id: 1, name: 1, last_four: 1, created_at: 1, expires_at: 1 } as const
+const key = { id: 1, name: 1, scope: 1, last_four: 1, created_at: 1, expires_at: 1 } as const
 export const apiKeyFields = fields({ ...key, last_used_at: 1 } satisfies All<ApiKey>)
 export const newApiKeyFields = fields({ ...key, key: 1 } satisfies All<NewApiKey>)
 
@@ -107,6 +107,7 @@ export const accountFields = fields({
   id: 1,
   email: 1,
   created_at: 1,
+  api_key: 1,
   usage: 1,
   concurrent: 1,
   limits: 1,

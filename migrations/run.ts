@@ -7,6 +7,7 @@ import { Growth } from './20261121_growth.ts'
 import { Policies } from './20261121_policies.ts'
 import { Pool } from './20261122_pool.ts'
 import { Lost } from './20261123_lost.ts'
+import { Credentials } from './20261124_credentials.ts'
 
 const migrationsList = [
   { name: '20261121_first', class: First },
@@ -15,6 +16,7 @@ const migrationsList = [
   { name: '20261121_growth', class: Growth },
   { name: '20261122_pool', class: Pool },
   { name: '20261123_lost', class: Lost },
+  { name: '20261124_credentials', class: Credentials },
 ]
 
 /** A system's error of the network, or PostgreSQL's: no such user, password or database, or it is starting. */

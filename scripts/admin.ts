@@ -4,7 +4,13 @@
  */
 import { parseArgs } from 'node:util'
 import { type Database, openDatabase } from '../shared/database/index.ts'
-import { listAccounts, removeAccount, suspendAccount, unsuspendAccount } from './admin/accounts.ts'
+import {
+  endSessions,
+  listAccounts,
+  removeAccount,
+  suspendAccount,
+  unsuspendAccount,
+} from './admin/accounts.ts'
 import { findDatabase } from './admin/database.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from './admin/limits.ts'
 
@@ -18,6 +24,7 @@ const usage = `Usage: npm run admin -- COMMAND
     --sandbox-ops N          commands and files a minute
     --sandbox-lifecycle N    creates and destroys a minute
     --reset                  takes all of them back
+  end-sessions EMAIL       ends its sessions: whoever has a session token logs in again
   suspend EMAIL            ends its sandboxes, refuses its keys and its logins
   unsuspend EMAIL          undoes that, but for the sandboxes
   delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone`
@@ -59,6 +66,8 @@ async function act(db: Database, command: string, given: string, values: Values)
     case 'limits':
       if (Object.keys(values).length > 0) await changeLimits(db, account.id, readLimits(values))
       return await showLimits(db, account.id)
+    case 'end-sessions':
+      return await endSessions(db, account)
     case 'suspend':
       return await suspendAccount(db, account)
     case 'unsuspend':

@@ -4,6 +4,7 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 const steps: { [C in ErrorCode]?: string } = {
   invalid_request: 'Correct the arguments that errors names, and call again.',
   account_suspended: 'Nothing works until the operator lifts it: tell the user.',
+  scope_not_allowed: 'The user can give you another key, or do this himself: tell him what detail says.',
   command_not_allowed:
     'Use a command that the account allows, without the variable that is named; only the user can change the list.',
   not_found: 'Check session_id: session_list with state "active" shows the sessions there are.',

@@ -4,6 +4,7 @@
  * time alone, and a mark that comes before its call is found too.
  */
 
+import { hash } from 'node:crypto'
 import { addAbortListener } from 'node:events'
 import { tellChange } from '../../shared/changes.ts'
 import type { Context } from '../../shared/context.ts'
@@ -48,8 +49,9 @@ export async function whenCancelled(
   return false
 }
 
+/** Hashed: an id is as long as its client likes. How many there are, the bucket of messages bounds. */
 const nameOf = ({ accountId, session }: Client, requestId: RequestId): string =>
-  `sandlot:mcp-cancelled:${JSON.stringify([accountId, session ?? null, requestId])}`
+  `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`
 
 const whenAborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

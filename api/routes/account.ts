@@ -5,7 +5,7 @@ import { millisecondsPerHour, usage, usageBySandbox } from '../usage.ts'
 import { invalid } from '../validate.ts'
 
 export const account = ({ context: { db, settings } }: App) => [
-  route(getAccount, async ({ account: { id, overrides } }) => {
+  route(getAccount, async ({ account: { id, credentialId, scope, overrides } }) => {
     const [[row], { month, milliseconds }] = await Promise.all([
       db.query<{ email: string; created_at: string; concurrent: number; hours: number; active: string }>(
         `select email, created_at,
@@ -21,6 +21,7 @@ export const account = ({ context: { db, settings } }: App) => [
       id,
       email,
       created_at: new Date(created_at).toISOString(),
+      api_key: { id: credentialId, scope: scope! },
       usage: {
         month,
         milliseconds,

@@ -5,7 +5,11 @@ import {
   listApiKeys,
   type NewApiKey,
   revokeApiKey,
+  rotateApiKey,
 } from '../../shared/contract/api-keys.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Scope } from '../../shared/contract/routes.ts'
+import type { Queries } from '../../shared/database/index.ts'
 import { newApiKeyId } from '../../shared/ids.ts'
 import { Problem } from '../../shared/problem.ts'
 import { makeApiKey } from '../api-keys.ts'
@@ -17,33 +21,52 @@ import { invalid } from '../validate.ts'
 type KeyRow = {
   id: string
   name: string | null
+  scope: Scope
   last_four: string
   created_at: string
   expires_at: string | null
   last_used_at: string | null
 }
 
+const shown = 'id, name, scope, last_four, created_at, expires_at, last_used_at'
+
 export const apiKeys = ({ context: { db, redis } }: App) => [
-  route(createApiKey, async ({ account, body: { name, expires_at } }): Promise<NewApiKey> => {
-    const { raw, hash, lastFour } = makeApiKey()
-    const expires = expires_at === undefined ? null : new Date(expires_at)
-    const [row] = await db.query<KeyRow>(
-      `insert into api_key (id, account_id, name, hash, last_four, expires_at)
-       select ?, ?, ?, ?, ?, expires
-         from (select ?::timestamptz as expires) as given
-        where expires is null or expires > sandlot_now()
-    returning *`,
-      [newApiKeyId(), account.id, name ?? null, hash, lastFour, expires],
-    )
-    if (!row) throw invalid({ path: 'expires_at', message: 'must be in the future' })
-    const { last_used_at, ...shown } = present(row)
-    return { ...shown, key: raw }
+  route(createApiKey, ({ account, body: { name = null, expires_at, scope } }) =>
+    db.transaction(async (db) => {
+      await makeRoom(db, account.id)
+      const expires = expires_at === undefined ? null : new Date(expires_at)
+      const made = await insert(db, account.id, { name, scope, expires })
+      if (!made) throw invalid({ path: 'expires_at', message: 'must be in the future' })
+      return made
+    }),
+  ),
+
+  route(rotateApiKey, async ({ account, params: { key_id }, body: { overlap_seconds } }) => {
+    const made = await db.transaction(async (db) => {
+      await makeRoom(db, account.id)
+      const [old] = await db.query<{ name: string | null; scope: Scope; again: string | null }>(
+        `select name, scope, sandlot_now() + (expires_at - created_at) as again from api_key
+          where id = ? and account_id = ? and ${isLive}`,
+        [key_id, account.id],
+      )
+      if (!old) throw unknownKey()
+      const expires = old.again === null ? null : new Date(old.again)
+      await db.query(
+        `update api_key
+            set expires_at = least(expires_at, sandlot_now() + make_interval(secs => ?::int))
+          where id = ?`,
+        [overlap_seconds, key_id],
+      )
+      return (await insert(db, account.id, { ...old, expires }))!
+    })
+    void tellChange(redis, key_id).catch(() => {})
+    return made
   }),
 
   route(listApiKeys, async ({ account, query: { limit, cursor } }) => {
     const before = readCursor(cursor)
     const rows = await db.query<KeyRow>(
-      `select * from api_key
+      `select ${shown} from api_key
         where account_id = ? and revoked_at is null and (?::text is null or id < ?)
         order by id desc limit ?`,
       [account.id, before, before, limit + 1],
@@ -57,16 +80,65 @@ export const apiKeys = ({ context: { db, redis } }: App) => [
         where id = ? and account_id = ? and revoked_at is null returning id`,
       [key_id, account.id],
     )
-    if (revoked.length === 0) throw new Problem('not_found', 'There is no such API key.')
+    if (revoked.length === 0) throw unknownKey()
     // A hint to whoever serves something long under it, who looks by himself later.
     void tellChange(redis, key_id).catch(() => {})
     return undefined
   }),
 ]
 
+const isLive = 'revoked_at is null and (expires_at is null or expires_at > sandlot_now())'
+
+const unknownKey = () => new Problem('not_found', 'There is no such API key.')
+
+/**
+ * Before a key is stored: those that are dead make way, so that an account never has more rows than it
+ * may have keys. Locks the account, so that no two pass the bound together.
+ * @throws {Problem} `api_key_limit_reached`
+ */
+async function makeRoom(db: Queries, accountId: string): Promise<void> {
+  await db.query('select from account where id = ? for no key update', [accountId])
+  const count = async () => {
+    const [row] = await db.query<{ count: string }>(
+      'select count(*) as count from api_key where account_id = ?',
+      [accountId],
+    )
+    return Number(row!.count)
+  }
+  if ((await count()) < limits.apiKeys) return
+  await db.query(`delete from api_key where account_id = ? and not (${isLive})`, [accountId])
+  if ((await count()) < limits.apiKeys) return
+  throw new Problem(
+    'api_key_limit_reached',
+    `An account may have ${limits.apiKeys} API keys. Revoke one that is no longer used; the list says when each was last used.`,
+    { members: { limit: limits.apiKeys } },
+  )
+}
+
+/** @returns undefined when it would have expired already */
+async function insert(
+  db: Queries,
+  accountId: string,
+  { name, scope, expires }: { name: string | null; scope: Scope; expires: Date | null },
+): Promise<NewApiKey | undefined> {
+  const { raw, hash, lastFour } = makeApiKey()
+  const [row] = await db.query<KeyRow>(
+    `insert into api_key (id, account_id, name, scope, hash, last_four, expires_at)
+     select ?, ?, ?, ?, ?, ?, expires
+       from (select ?::timestamptz as expires) as given
+      where expires is null or expires > sandlot_now()
+  returning ${shown}`,
+    [newApiKeyId(), accountId, name, scope, hash, lastFour, expires],
+  )
+  if (!row) return undefined
+  const { last_used_at, ...made } = present(row)
+  return { ...made, key: raw }
+}
+
 const present = (row: KeyRow): ApiKey => ({
   id: row.id,
   name: row.name,
+  scope: row.scope,
   last_four: row.last_four,
   created_at: time(row.created_at),
   expires_at: row.expires_at && time(row.expires_at),

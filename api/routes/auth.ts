@@ -1,9 +1,12 @@
-import { logIn, type Session, signUp } from '../../shared/contract/auth.ts'
+import { hash as digest } from 'node:crypto'
+import { changePassword, endSessions, logIn, type Session, signUp } from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newAccountId } from '../../shared/ids.ts'
 import { Problem } from '../../shared/problem.ts'
 import type { App } from '../app.ts'
 import { suspended } from '../authenticate.ts'
+import { networkOf } from '../client-address.ts'
+import type { Waiter } from '../fair-queue.ts'
 import { route } from '../route.ts'
 import type { Tokens } from '../tokens.ts'
 
@@ -11,38 +14,92 @@ type AccountRow = {
   id: string
   email: string
   created_at: string
+  session_generation: number
 }
 
-export const auth = ({ context: { db }, passwords, tokens }: App) => [
-  route(signUp, async ({ body: { email, password } }) => {
-    const hash = await passwords.hash(password)
-    const [account] = await db.query<AccountRow>(
+type KnownAccount = AccountRow & { password_hash: Buffer; suspended: boolean; login_addresses: string[] }
+
+const shown = 'id, email, created_at, session_generation'
+const known = `${shown}, password_hash, suspended_at is not null as suspended, login_addresses`
+
+/** From how many addresses an account may come that is not slowed by what others try on it. */
+const mostAddresses = 8
+
+export const auth = (app: App) => [
+  route(signUp, async ({ body: { email, password }, request, signal }) => {
+    const waiter = waiterFrom(app.clientAddress(request), { isKnown: false, signal })
+    const hash = await app.passwords.hash(password, waiter)
+    const [account] = await app.context.db.query<AccountRow>(
       `insert into account (id, email, password_hash) values (?, ?, ?)
-       on conflict (email) do nothing returning id, email, created_at`,
+       on conflict (email) do nothing returning ${shown}`,
       [newAccountId(), email, hash],
     )
     if (!account) throw new Problem('email_taken', 'This email address has an account. Log in instead.')
-    return sessionOf(account, tokens)
+    return sessionOf(account, app.tokens)
   }),
 
-  route(logIn, async ({ body: { email, password } }) => {
-    const [account] = await db.query<AccountRow & { password_hash: Buffer; suspended: boolean }>(
-      `select id, email, created_at, password_hash, suspended_at is not null as suspended
-         from account where email = ?`,
-      [email],
-    )
-    const matches = await passwords.matches(password, account?.password_hash)
+  route(logIn, async ({ body: { email, password }, request, signal }) => {
+    const { db } = app.context
+    const [account] = await db.query<KnownAccount>(`select ${known} from account where email = ?`, [email])
+    const address = app.clientAddress(request)
+    const isKnown = account?.login_addresses.includes(address) ?? false
+    // Whoever tries passwords from many addresses slows the others of them, and not who came in before.
+    await app.buckets.take('login_account', digest('sha256', isKnown ? `${email} ${address}` : email))
+    const waiter = waiterFrom(address, { isKnown, signal })
+    const matches = await app.passwords.matches(password, account?.password_hash, waiter)
     if (!account || !matches) {
       throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
     }
     if (account.suspended) throw suspended()
-    return sessionOf(account, tokens)
+    if (account.login_addresses[0] !== address) await rememberAddress(app, account, address)
+    return sessionOf(account, app.tokens)
+  }),
+
+  route(changePassword, async ({ account: { id }, body, request, signal }) => {
+    const { db } = app.context
+    const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
+    const address = app.clientAddress(request)
+    const waiter = waiterFrom(address, { isKnown: true, signal })
+    if (!(await app.passwords.matches(body.current_password, account!.password_hash, waiter))) {
+      throw new Problem('invalid_credentials', 'The current password is wrong.')
+    }
+    const hash = await app.passwords.hash(body.new_password, waiter)
+    // Not over one that was set meanwhile: whoever set it knew the one of before as well.
+    const [changed] = await db.query<AccountRow>(
+      `update account set password_hash = ?, session_generation = session_generation + 1,
+              login_addresses = ?::jsonb
+        where id = ? and session_generation = ? returning ${shown}`,
+      [hash, JSON.stringify([address]), id, account!.session_generation],
+    )
+    if (!changed) throw new Problem('invalid_credentials', 'The session was ended meanwhile. Log in again.')
+    return sessionOf(changed, app.tokens)
+  }),
+
+  route(endSessions, async ({ account: { id } }) => {
+    await app.context.db.query(
+      'update account set session_generation = session_generation + 1 where id = ?',
+      [id],
+    )
+    return undefined
   }),
 ]
 
-const sessionOf = ({ id, email, created_at }: AccountRow, tokens: Tokens): Session => ({
+const waiterFrom = (address: string, rest: { isKnown: boolean; signal: AbortSignal }): Waiter => ({
+  group: networkOf(address),
+  ...rest,
+})
+
+async function rememberAddress(app: App, { id, login_addresses }: KnownAccount, address: string) {
+  const addresses = [address, ...login_addresses.filter((one) => one !== address)].slice(0, mostAddresses)
+  await app.context.db.query('update account set login_addresses = ?::jsonb where id = ?', [
+    JSON.stringify(addresses),
+    id,
+  ])
+}
+
+const sessionOf = ({ id, email, created_at, session_generation }: AccountRow, tokens: Tokens): Session => ({
   account: { id, email, created_at: new Date(created_at).toISOString() },
-  token: tokens.issue(id),
+  token: tokens.issue({ accountId: id, generation: session_generation }),
   token_type: 'Bearer',
   expires_in: limits.tokenSeconds,
 })

@@ -11,6 +11,9 @@ import { Answer, route, type ServedRoute } from '../route.ts'
 export const mcp = (app: App, routes: ServedRoute[]) => [
   route(callMcp, async ({ body, headers, ...call }) => {
     refuseForeignOrigin(headers)
+    const [, ...more] = [body].flat()
+    // The first is the request's own.
+    for (const _ of more) await app.buckets.take(callMcp.bucket, call.account.id)
     // Loaded by the first who asks: the start of a process need not wait for the SDK.
     const { answerMessage } = await import('../mcp/server.ts')
     const response = await answerMessage(app, routes, { ...call, message: body, headers })

@@ -89,8 +89,9 @@ async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promis
     middle = (started + Date.now()) / 2
     date = response.headers.date
     const { json } = await import('node:stream/consumers')
-    const { email, concurrent, usage } = (await json(response)) as Reply<'getAccount'>
-    return `${email}, ${concurrent.active}/${concurrent.limit} sandboxes, ${usage.sandbox_hours.toFixed(2)}/${usage.limit} hours`
+    const { email, api_key, concurrent, usage } = (await json(response)) as Reply<'getAccount'>
+    const key = api_key?.scope === 'run' ? 'a key of scope run, ' : ''
+    return `${email}, ${key}${concurrent.active}/${concurrent.limit} sandboxes, ${usage.sandbox_hours.toFixed(2)}/${usage.limit} hours`
   })
   if (!isGood) return false
   await check('clock', () => describeSkew(date, middle))

@@ -70,7 +70,21 @@ export const commands: Branch = {
     commands: {
       create: { summary: 'make another API key and print it', load: () => import('./keys/create.ts') },
       ls: { summary: 'list API keys', load: () => import('./keys/ls.ts') },
+      rotate: {
+        summary: 'replace an API key, which goes on for a while',
+        load: () => import('./keys/rotate.ts'),
+      },
       rm: { summary: 'revoke an API key', load: () => import('./keys/rm.ts') },
+    },
+  },
+  account: {
+    summary: 'password and sessions; asks for email and password on every run',
+    commands: {
+      password: { summary: 'change the password', load: () => import('./account/password.ts') },
+      'end-sessions': {
+        summary: 'end all sessions, whoever has their tokens',
+        load: () => import('./account/end-sessions.ts'),
+      },
     },
   },
   openapi: { summary: 'print the description of the HTTP API', load: () => import('./openapi.ts') },

@@ -45,12 +45,14 @@ export const define: Define = (command) => {
     }
     if (options.month !== undefined) throw new CliError('usage', '--month goes with --usage.')
     const account = await api.call('getAccount', {})
-    const { usage, concurrent } = account
+    const { usage, concurrent, api_key } = account
     const lines = [
       account.email,
       account.id,
       `${usage.sandbox_hours.toFixed(2)}/${usage.limit} sandbox-hours this month`,
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
+      // What is so as a rule needs no line; a service of before does not tell.
+      ...(api_key?.scope === 'run' ? ['this key is for running alone (scope run)'] : []),
     ]
     output.result(account, `${lines.map(printable).join('\n')}\n`)
   }

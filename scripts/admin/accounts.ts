@@ -42,6 +42,12 @@ export async function listAccounts(db: Queries): Promise<string> {
   return [head, ...cells].map((texts) => line(texts).trimEnd()).join('\n')
 }
 
+/** At once: every request with a session token looks at the row. */
+export async function endSessions(db: Queries, { id, email }: Account): Promise<string> {
+  await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
+  return `All sessions of ${email} have ended; its API keys are as they were.`
+}
+
 /** Its keys stop within a second; the pods of its sandboxes go at the workers' next sweep. */
 export async function suspendAccount(db: Database, account: Account): Promise<string> {
   const ended = await suspend(db, account)

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { Scope } from './api-keys.ts'
 import { endpoint, listOf, Page, Time } from './endpoint.ts'
 
 const Account = z
@@ -6,6 +7,7 @@ const Account = z
     id: z.string(),
     email: z.string(),
     created_at: Time,
+    api_key: z.object({ id: z.string(), scope: Scope }).meta({ description: 'The one that asks' }),
     usage: z.object({
       month: z.string().meta({ description: 'UTC, such as 2026-11' }),
       milliseconds: z.int(),

@@ -1,14 +1,22 @@
 import * as z from 'zod'
-import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+import { endpoint, Id, listOf, Moment, Page, Time } from './endpoint.ts'
+import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
 /** Every raw key starts so. */
 export const apiKeyPrefix = 'sandlot_live_'
 
+/** Of routes.ts, for what is sent and answered. */
+export const Scope = z.enum(['full', 'run']).meta({
+  description:
+    '`full`: everything; `run`: commands, files and sandboxes, and no change of allowlist or secrets',
+})
+
 const ApiKey = z
   .object({
     id: z.string(),
     name: z.string().nullable(),
+    scope: Scope,
     last_four: z.string(),
     created_at: Time,
     expires_at: Time.nullable(),
@@ -26,10 +34,28 @@ export const createApiKey = endpoint('createApiKey', {
   summary: 'Create an API key',
   body: z.strictObject({
     name: Text.trim().min(1).max(100).optional(),
-    expires_at: z.iso.datetime({ offset: true }).optional(),
+    expires_at: Moment.optional(),
+    scope: Scope.default('full'),
   }),
   reply: NewApiKey,
-  errors: [],
+  errors: ['api_key_limit_reached'],
+})
+
+export const rotateApiKey = endpoint('rotateApiKey', {
+  summary: 'Replace an API key by a new one of the same name, scope and length of life',
+  params: z.object({ key_id: Id }),
+  body: z
+    .strictObject({
+      overlap_seconds: z
+        .int()
+        .min(0)
+        .max(limits.overlapSeconds.most)
+        .default(limits.overlapSeconds.default)
+        .meta({ description: 'How long the former key goes on; 0 ends it at once' }),
+    })
+    .prefault({}),
+  reply: NewApiKey,
+  errors: ['not_found', 'api_key_limit_reached'],
 })
 
 export const listApiKeys = endpoint('listApiKeys', {

@@ -26,7 +26,9 @@ const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at:
 const Session = z
   .object({
     account: AccountSummary,
-    token: z.string().meta({ description: 'A JWT; opens /v1/api-keys alone' }),
+    token: z.string().meta({
+      description: 'A JWT; opens what manages the account: /v1/api-keys, its password and its sessions',
+    }),
     token_type: z.literal('Bearer'),
     expires_in: z.int().meta({ description: 'Seconds' }),
   })
@@ -51,4 +53,19 @@ export const logIn = endpoint('logIn', {
   }),
   reply: Session,
   errors: ['invalid_credentials', 'account_suspended'],
+})
+
+export const changePassword = endpoint('changePassword', {
+  summary: 'Change the password; all sessions end but the one that is answered. API keys stay as they are',
+  body: z.strictObject({
+    current_password: z.string().max(limits.passwordCharacters.most),
+    new_password: Password,
+  }),
+  reply: Session,
+  errors: ['invalid_credentials'],
+})
+
+export const endSessions = endpoint('endSessions', {
+  summary: 'End all sessions of the account, this one too. API keys stay as they are',
+  errors: [],
 })

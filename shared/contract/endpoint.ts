@@ -42,6 +42,17 @@ export type Sent<T> = T extends z.ZodType ? z.input<T> : undefined
 /** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })
 
+/** The years that RFC 3339 and PostgreSQL both can write, in whatever zone. */
+const sensible = { from: Date.UTC(2000, 0), until: Date.UTC(9999, 0) }
+
+/** A moment that a client names. */
+export const Moment = z.iso
+  .datetime({ offset: true })
+  .refine(
+    (text) => Date.parse(text) >= sensible.from && Date.parse(text) < sensible.until,
+    'must be in the years 2000 to 9998',
+  )
+
 /** Of an account, a key, a sandbox: a prefix and a ULID. */
 export const Id = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/)
 

@@ -2,8 +2,8 @@
 import * as z from 'zod'
 import { getAccount, getUsage } from './account.ts'
 import { checkAllowlist, clearAllowlist, getAllowlist, setAllowlist } from './allowlist.ts'
-import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts'
-import { logIn, signUp } from './auth.ts'
+import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from './api-keys.ts'
+import { changePassword, endSessions, logIn, signUp } from './auth.ts'
 import { type Endpoint, endpoint } from './endpoint.ts'
 import {
   attachExec,
@@ -48,6 +48,7 @@ export const endpoints = {
   createApiKey,
   listApiKeys,
   revokeApiKey,
+  rotateApiKey,
   createSandbox,
   listSandboxes,
   getSandbox,
@@ -77,6 +78,8 @@ export const endpoints = {
   deleteSecret,
   getAccount,
   getUsage,
+  changePassword,
+  endSessions,
   callMcp,
   getOpenApi,
   getDocs,

@@ -30,10 +30,16 @@ export const limits = {
   secretBytes: 32 * 1024,
   secretsBytes: 512 * 1024,
   secrets: 500,
+  /** API keys of an account that are stored; those that were revoked or have expired make way for new ones. */
+  apiKeys: 100,
+  /** How long a key may go on after it was replaced, and how long it does unless the request says. */
+  overlapSeconds: { default: 60 * 60, most: 7 * 24 * 60 * 60 },
   /** Entries of a command allowlist, and characters of one; of one as it is sent, with spaces that do not count. */
   allowlist: { entries: 200, characters: 200, sentCharacters: 1024 },
   /** How long refused commands are counted, in days. */
   refusalDays: 31,
+  /** JSON-RPC messages in one request to /v1/mcp; one that lists the tools is answered with 20 KB. */
+  mcpMessages: 10,
   passwordCharacters: { least: 10, most: 1024 },
   /** Of an address as it is sent. */
   emailCharacters: 254,

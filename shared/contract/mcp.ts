@@ -36,7 +36,10 @@ export const callMcp = endpoint('callMcp', {
     host: z.string().optional(),
   }),
   bodyBytes: limits.bodyBytes,
-  body: z.union([Message, z.array(Message).min(1)], 'must be a JSON-RPC 2.0 message'),
+  body: z.union(
+    [Message, z.array(Message).min(1).max(limits.mcpMessages)],
+    `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
+  ),
   reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
   alsoStatus: 202,
   errors: ['origin_not_allowed'],

@@ -4,39 +4,90 @@
  */
 
 export type Credential = 'none' | 'token' | 'key'
-export type Bucket = 'sandbox_ops' | 'sandbox_lifecycle' | 'signup' | 'login'
+/**
+ * What a request is counted as: per account, or per address where there is none. Those of `reads` and
+ * `changes` are counted by each API process for itself, so that they need no Redis. A login counts for
+ * its email address (`login_account`) as well.
+ */
+export type Bucket =
+  | 'sandbox_ops'
+  | 'sandbox_lifecycle'
+  | 'signup'
+  | 'login'
+  | 'login_account'
+  | 'mcp'
+  | 'reads'
+  | 'changes'
+
+/** `run` keys run commands and work with files and sandboxes; `full` ones also change what binds those. */
+export type Scope = 'full' | 'run'
 
 export interface Route {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** `:name` marks a parameter. */
   path: `/${string}`
   credential: Credential
-  bucket?: Bucket
+  /** Of routes that take a key: the least that it must be for. */
+  scope?: Scope
+  bucket: Bucket
   /** The status of success. */
   status: 101 | 200 | 201 | 204
 }
+
+/** Each route that takes a key says of which scope: none is open to `run` keys by an oversight. */
+type Declared = Route & ({ credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> })
 
 export const routes = {
   signUp: { method: 'POST', path: '/v1/auth/signup', credential: 'none', bucket: 'signup', status: 201 },
   logIn: { method: 'POST', path: '/v1/auth/login', credential: 'none', bucket: 'login', status: 200 },
 
-  createApiKey: { method: 'POST', path: '/v1/api-keys', credential: 'token', status: 201 },
-  listApiKeys: { method: 'GET', path: '/v1/api-keys', credential: 'token', status: 200 },
-  revokeApiKey: { method: 'DELETE', path: '/v1/api-keys/:key_id', credential: 'token', status: 204 },
+  createApiKey: { method: 'POST', path: '/v1/api-keys', credential: 'token', bucket: 'changes', status: 201 },
+  listApiKeys: { method: 'GET', path: '/v1/api-keys', credential: 'token', bucket: 'reads', status: 200 },
+  revokeApiKey: {
+    method: 'DELETE',
+    path: '/v1/api-keys/:key_id',
+    credential: 'token',
+    bucket: 'changes',
+    status: 204,
+  },
+
+  rotateApiKey: {
+    method: 'POST',
+    path: '/v1/api-keys/:key_id/rotate',
+    credential: 'token',
+    bucket: 'changes',
+    status: 201,
+  },
 
   createSandbox: {
     method: 'POST',
     path: '/v1/sandboxes',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_lifecycle',
     status: 201,
   },
-  listSandboxes: { method: 'GET', path: '/v1/sandboxes', credential: 'key', status: 200 },
-  getSandbox: { method: 'GET', path: '/v1/sandboxes/:id', credential: 'key', status: 200 },
+  listSandboxes: {
+    method: 'GET',
+    path: '/v1/sandboxes',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
+  getSandbox: {
+    method: 'GET',
+    path: '/v1/sandboxes/:id',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
   destroySandbox: {
     method: 'DELETE',
     path: '/v1/sandboxes/:id',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_lifecycle',
     status: 200,
   },
@@ -45,6 +96,7 @@ export const routes = {
     method: 'POST',
     path: '/v1/sandboxes/:id/exec',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -52,6 +104,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/exec',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -59,6 +112,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -66,6 +120,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/stream',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -73,6 +128,7 @@ export const routes = {
     method: 'POST',
     path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -80,6 +136,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/output',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -87,6 +144,7 @@ export const routes = {
     method: 'DELETE',
     path: '/v1/sandboxes/:id/exec/:exec_id',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -94,6 +152,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 101,
   },
@@ -102,6 +161,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/files/view',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -109,6 +169,7 @@ export const routes = {
     method: 'POST',
     path: '/v1/sandboxes/:id/files/create',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 201,
   },
@@ -116,6 +177,7 @@ export const routes = {
     method: 'POST',
     path: '/v1/sandboxes/:id/files/edit',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -123,6 +185,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/files/ls',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -130,6 +193,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/files/glob',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -137,6 +201,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/files/grep',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -144,6 +209,7 @@ export const routes = {
     method: 'GET',
     path: '/v1/sandboxes/:id/files/raw',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 200,
   },
@@ -151,26 +217,105 @@ export const routes = {
     method: 'PUT',
     path: '/v1/sandboxes/:id/files/raw',
     credential: 'key',
+    scope: 'run',
     bucket: 'sandbox_ops',
     status: 201,
   },
 
-  getAllowlist: { method: 'GET', path: '/v1/allowlist', credential: 'key', status: 200 },
-  setAllowlist: { method: 'PUT', path: '/v1/allowlist', credential: 'key', status: 200 },
-  clearAllowlist: { method: 'DELETE', path: '/v1/allowlist', credential: 'key', status: 204 },
-  checkAllowlist: { method: 'POST', path: '/v1/allowlist/check', credential: 'key', status: 200 },
+  getAllowlist: {
+    method: 'GET',
+    path: '/v1/allowlist',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
+  setAllowlist: {
+    method: 'PUT',
+    path: '/v1/allowlist',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 200,
+  },
+  clearAllowlist: {
+    method: 'DELETE',
+    path: '/v1/allowlist',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 204,
+  },
+  checkAllowlist: {
+    method: 'POST',
+    path: '/v1/allowlist/check',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
 
-  createSecret: { method: 'POST', path: '/v1/secrets', credential: 'key', status: 201 },
-  listSecrets: { method: 'GET', path: '/v1/secrets', credential: 'key', status: 200 },
-  deleteSecret: { method: 'DELETE', path: '/v1/secrets/:name', credential: 'key', status: 204 },
+  createSecret: {
+    method: 'POST',
+    path: '/v1/secrets',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 201,
+  },
+  listSecrets: {
+    method: 'GET',
+    path: '/v1/secrets',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
+  deleteSecret: {
+    method: 'DELETE',
+    path: '/v1/secrets/:name',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 204,
+  },
 
-  getAccount: { method: 'GET', path: '/v1/account', credential: 'key', status: 200 },
-  getUsage: { method: 'GET', path: '/v1/account/usage', credential: 'key', status: 200 },
+  getAccount: {
+    method: 'GET',
+    path: '/v1/account',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
+  getUsage: {
+    method: 'GET',
+    path: '/v1/account/usage',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    status: 200,
+  },
 
-  callMcp: { method: 'POST', path: '/v1/mcp', credential: 'key', status: 200 },
+  changePassword: {
+    method: 'PUT',
+    path: '/v1/account/password',
+    credential: 'token',
+    bucket: 'login',
+    status: 200,
+  },
+  endSessions: {
+    method: 'DELETE',
+    path: '/v1/account/sessions',
+    credential: 'token',
+    bucket: 'changes',
+    status: 204,
+  },
 
-  getOpenApi: { method: 'GET', path: '/v1/openapi.json', credential: 'none', status: 200 },
-  getDocs: { method: 'GET', path: '/v1/docs', credential: 'none', status: 200 },
-} as const satisfies Record<string, Route>
+  callMcp: { method: 'POST', path: '/v1/mcp', credential: 'key', scope: 'run', bucket: 'mcp', status: 200 },
+
+  getOpenApi: { method: 'GET', path: '/v1/openapi.json', credential: 'none', bucket: 'reads', status: 200 },
+  getDocs: { method: 'GET', path: '/v1/docs', credential: 'none', bucket: 'reads', status: 200 },
+} as const satisfies Record<string, Declared>
 
 export type RouteName = keyof typeof routes

@@ -73,6 +73,13 @@ test("an account's own limits take the place of the settings within a second, an
   })
 })
 
+test('an account whose sessions are ended logs in again; its keys go on', async () => {
+  const alice = await world.account()
+  expect(await admin('end-sessions', alice.email)).toMatchObject({ code: 0 })
+  expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
+  expect((await alice.call('getAccount')).status).toBe(200)
+})
+
 test('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]

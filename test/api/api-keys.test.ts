@@ -4,15 +4,24 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
 import { isWellFormed, makeApiKey } from '../../api/api-keys.ts'
 import type { listApiKeys } from '../../shared/contract/api-keys.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { type RouteName, routes } from '../../shared/contract/routes.ts'
+import type { Account, Refusal } from '../world/account.ts'
 import { shareWorld } from '../world/shared.ts'
 
 type Page = z.output<typeof listApiKeys.reply>
 
 const world = shareWorld({ apis: 3, workers: 0 })
+
+const refusalOf = (call: Promise<unknown>) =>
+  call.then(
+    () => expect.unreachable('it was done'),
+    (error: Refusal) => error,
+  )
 
 test('a key is 256 random bits and a checksum, and is stored as a hash', async () => {
   const alice = await world.account()
@@ -153,4 +162,130 @@ test('when a key was last used is written once for many requests, also when the 
   await alice.call('getAccount', { api: world.apis.indexOf(another) })
   await another.stop()
   expect(await writes()).toBe(after)
+})
+
+test.each(['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-12:00', '1999-12-31T23:59:59Z'])(
+  'a key that would expire in %s is refused by name',
+  async (expires_at) => {
+    const alice = await world.account()
+    expect(await refusalOf(alice.call('createApiKey', { body: { expires_at } }))).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      problem: { errors: [{ path: 'expires_at' }] },
+    })
+  },
+)
+
+test('an account has so many keys and no more, whoever asks at once; dead ones make way', async () => {
+  const alice = await world.account()
+  await world.db.query(
+    `insert into api_key (id, account_id, hash, last_four, expires_at, revoked_at)
+     select 'key_' || lpad(n::text, 26, '0'), ?, sha256((? || n)::bytea), 'last',
+            case when n % 3 = 1 then now() - interval '1 day' end,
+            case when n % 3 = 2 then now() - interval '1 day' end
+       from generate_series(1, ?::int) as n`,
+    [alice.id, alice.id, limits.apiKeys - 2],
+  )
+  const live = 1 + Math.floor((limits.apiKeys - 2) / 3)
+  const made = await Promise.allSettled(
+    Array.from({ length: limits.apiKeys }, (_, n) => alice.call('createApiKey', { body: {}, api: n % 3 })),
+  )
+  expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(limits.apiKeys - live)
+  const refusal = await refusalOf(alice.call('createApiKey', { body: {} }))
+  expect(refusal).toMatchObject({ status: 409, code: 'api_key_limit_reached' })
+  expect(refusal.problem.detail).toContain('Revoke one')
+  const [row] = await world.db.query('select count(*)::int as n from api_key where account_id = ?', [
+    alice.id,
+  ])
+  expect(row!.n).toBe(limits.apiKeys)
+  await alice.call('revokeApiKey', { params: { key_id: alice.keyId } })
+  expect((await alice.call('createApiKey', { body: {} })).status).toBe(201)
+})
+
+describe('a key of scope run', () => {
+  const runKey = async (alice: Account) => {
+    const { body } = await alice.call('createApiKey', { body: { scope: 'run' } })
+    expect(body.scope).toBe('run')
+    return alice.with({ key: body.key })
+  }
+  const ids = { id: `sbx_${'0'.repeat(26)}`, exec_id: `exec_${'0'.repeat(26)}`, name: 'NAME' }
+  const withKey = (Object.keys(routes) as RouteName[]).filter((name) => routes[name].credential === 'key')
+
+  test.each(withKey)('opens %s exactly when the contract says so', async (name) => {
+    const alice = await world.account()
+    const agent = await runKey(alice)
+    const body = routes[name].method === 'GET' ? {} : { body: {} }
+    const answer = await agent.open(name, { params: ids, ...body } as never).catch((error: Refusal) => error)
+    const { scope } = routes[name] as { scope: string }
+    const isRefused = (answer as Refusal).code === 'scope_not_allowed'
+    expect(isRefused).toBe(scope === 'full')
+    if (isRefused) expect(answer).toMatchObject({ status: 403, problem: { needed: 'full', scope: 'run' } })
+  })
+
+  test('changes neither list nor secrets, and reads both', async () => {
+    const alice = await world.account()
+    await alice.call('setAllowlist', { body: { commands: ['ls'] } })
+    await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value of it' } })
+    const agent = await runKey(alice)
+    const changes = [
+      () => agent.call('setAllowlist', { body: { commands: ['ls', 'sh'] } }),
+      () => agent.call('clearAllowlist'),
+      () => agent.call('createSecret', { body: { name: 'BASH_ENV', value: 'a value of it' } }),
+      () => agent.call('deleteSecret', { params: { name: 'TOKEN' } }),
+    ]
+    for (const change of changes) {
+      expect(await refusalOf(change())).toMatchObject({ status: 403, code: 'scope_not_allowed' })
+    }
+    expect((await agent.call('getAllowlist')).body.commands).toEqual(['ls'])
+    expect((await agent.call('listSecrets')).body.data.map(({ name }) => name)).toEqual(['TOKEN'])
+    expect((await agent.call('getAccount')).body.api_key.scope).toBe('run')
+    expect((await alice.call('getAccount')).body.api_key).toEqual({ id: alice.keyId, scope: 'full' })
+  })
+
+  test('only these routes are kept from it: whoever adds one decides', () => {
+    const kept = withKey.filter((name) => (routes[name] as { scope: string }).scope === 'full')
+    expect(kept).toEqual(['setAllowlist', 'clearAllowlist', 'createSecret', 'deleteSecret'])
+  })
+})
+
+describe('a key that is rotated', () => {
+  test('goes on for the overlap beside the new one, of its name, scope and length of life', async () => {
+    const alice = await world.account()
+    const { body: old } = await alice.call('createApiKey', {
+      body: { name: 'ci', scope: 'run', expires_at: new Date(Date.now() + 86_400_000).toISOString() },
+    })
+    const { status, body: fresh } = await alice.call('rotateApiKey', {
+      params: { key_id: old.id },
+      body: { overlap_seconds: 2 },
+    })
+    expect(status).toBe(201)
+    expect(fresh).toMatchObject({ name: 'ci', scope: 'run' })
+    const life = (key: typeof old) => Date.parse(key.expires_at!) - Date.parse(key.created_at)
+    expect(Math.abs(life(fresh) - life(old))).toBeLessThan(1_000)
+    const [one, other] = [alice.with({ key: old.key }), alice.with({ key: fresh.key })]
+    expect([(await one.call('getAccount')).status, (await other.call('getAccount')).status]).toEqual([
+      200, 200,
+    ])
+    await sleep(3_500)
+    expect(await refusalOf(one.call('getAccount'))).toMatchObject({ code: 'invalid_credentials' })
+    expect((await other.call('getAccount')).status).toBe(200)
+  })
+
+  test('lives no longer for it, and not at all with an overlap of 0; a dead one cannot be', async () => {
+    const alice = await world.account()
+    const expires_at = new Date(Date.now() + 60_000).toISOString()
+    const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })
+    await alice.call('rotateApiKey', { params: { key_id: brief.id } })
+    const { data } = (await alice.call('listApiKeys')).body
+    expect(data.find(({ id }) => id === brief.id)!.expires_at).toBe(expires_at)
+
+    const params = { key_id: alice.keyId }
+    await alice.call('rotateApiKey', { params, body: { overlap_seconds: 0 } })
+    await sleep(1_000)
+    expect(await refusalOf(alice.call('getAccount'))).toMatchObject({ code: 'invalid_credentials' })
+    expect(await refusalOf(alice.call('rotateApiKey', { params }))).toMatchObject({ code: 'not_found' })
+    const bob = await world.account()
+    const theirs = bob.call('rotateApiKey', { params: { key_id: brief.id } })
+    expect(await refusalOf(theirs)).toMatchObject({ code: 'not_found' })
+  })
 })

@@ -1,4 +1,5 @@
 /** Sign-up, login and the session token. */
+import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { expect, test } from 'vitest'
 import { callAs, type Refusal } from '../world/account.ts'
@@ -130,6 +131,12 @@ test('the database holds no password and no token', async () => {
   expect(stored!.password_hash.subarray(0, 6).toString()).toBe('scrypt')
 })
 
+function signRaw(payload: object, secret: string): string {
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part(payload)}`
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+}
+
 const claims = { issuer: 'sandlot', audience: 'sandlot-dashboard' } as const
 
 test.each<[string, (secret: string, subject: string) => string, string]>([
@@ -163,6 +170,23 @@ test.each<[string, (secret: string, subject: string) => string, string]>([
     (_, subject) => jwt.sign({}, '', { ...claims, subject, expiresIn: 60, algorithm: 'none' }),
     'invalid_credentials',
   ],
+  ...[123, { id: 'acc' }, ['acc'], '', "' or true --", undefined].map(
+    (sub): [string, (secret: string, subject: string) => string, string] => [
+      `one whose subject is ${JSON.stringify(sub)}`,
+      // Past the checks of a library that signs: the secret signs whatever it is given.
+      (secret) => signRaw({ iss: 'sandlot', aud: 'sandlot-dashboard', exp: 9_999_999_999, sub }, secret),
+      'invalid_credentials',
+    ],
+  ),
+  [
+    'one whose generation is no number',
+    (secret, subject) =>
+      signRaw(
+        { iss: 'sandlot', aud: 'sandlot-dashboard', exp: 9_999_999_999, sub: subject, generation: '0' },
+        secret,
+      ),
+    'invalid_credentials',
+  ],
   [
     'one of an account that is gone',
     (secret) => jwt.sign({}, secret, { ...claims, subject: 'acc_gone', expiresIn: 60 }),
@@ -188,4 +212,58 @@ test('a token of the secret before still opens, one of a secret that is listed n
   const fresh = await logIn(alice, world, both)
   const renewed = alice.with({ token: fresh.body.token })
   expect((await renewed.call('listApiKeys', { api: newest })).status).toBe(200)
+})
+
+test('a password is changed with the current one alone, and ends every session but the one it answers', async () => {
+  const alice = await world.account()
+  const other = alice.with({ token: (await logIn(alice)).body.token })
+  const next = { email: alice.email, password: 'quite a new password' }
+  const change = (current_password: string, new_password: string) =>
+    alice.call('changePassword', { body: { current_password, new_password } })
+  await expect(change('not her password', next.password)).rejects.toMatchObject({
+    code: 'invalid_credentials',
+  })
+  await expect(change(alice.password, 'short')).rejects.toMatchObject({ code: 'invalid_request' })
+  expect((await other.call('listApiKeys')).status).toBe(200)
+
+  const { body } = await change(alice.password, next.password)
+  for (const ended of [alice, other]) {
+    await expect(ended.call('listApiKeys')).rejects.toMatchObject({
+      status: 401,
+      code: 'invalid_credentials',
+    })
+  }
+  expect((await alice.with({ token: body.token }).call('listApiKeys')).status).toBe(200)
+  expect((await alice.call('getAccount')).status).toBe(200)
+  await expect(logIn(alice)).rejects.toMatchObject({ code: 'invalid_credentials' })
+  expect((await logIn(next)).body.account.id).toBe(alice.id)
+})
+
+test('of two changes of a password at once one holds', async () => {
+  const alice = await world.account()
+  const passwords = ['the first of two', 'the second of two']
+  const changes = await Promise.allSettled(
+    passwords.map((new_password) =>
+      alice.call('changePassword', { body: { current_password: alice.password, new_password } }),
+    ),
+  )
+  expect(changes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  const logins = await Promise.allSettled(passwords.map((password) => logIn({ ...alice, password })))
+  expect(logins.map(({ status }) => status)).toEqual(changes.map(({ status }) => status))
+})
+
+test('all sessions of an account end at once, and of no other', async () => {
+  const alice = await world.account()
+  const bob = await world.account()
+  const fresh = alice.with({ token: (await logIn(alice)).body.token })
+  expect((await fresh.call('endSessions')).status).toBe(204)
+  for (const ended of [alice, fresh]) {
+    await expect(ended.call('listApiKeys')).rejects.toMatchObject({
+      status: 401,
+      code: 'invalid_credentials',
+    })
+  }
+  expect((await bob.call('listApiKeys')).status).toBe(200)
+  const again = alice.with({ token: (await logIn(alice)).body.token })
+  expect((await again.call('listApiKeys')).status).toBe(200)
 })

@@ -2,8 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type Buckets, openBuckets } from '../../api/buckets.ts'
+import { openLocalBuckets } from '../../api/local-buckets.ts'
 import { openContext } from '../../shared/context.ts'
-import { newSandboxId } from '../../shared/ids.ts'
+import { type RouteName, routes } from '../../shared/contract/routes.ts'
+import { newExecId, newSandboxId } from '../../shared/ids.ts'
 import type { Account, Refusal } from '../world/account.ts'
 import { send } from '../world/http.ts'
 import { shareWorld } from '../world/shared.ts'
@@ -17,6 +19,9 @@ const world = shareWorld({
     RATE_SANDBOX_LIFECYCLE_PER_MINUTE: String(limits.lifecycle),
     RATE_SIGNUP_PER_MINUTE: '100000',
     RATE_LOGIN_PER_MINUTE: '100000',
+    RATE_MCP_PER_MINUTE: '50',
+    RATE_READS_PER_MINUTE: '60',
+    RATE_CHANGES_PER_MINUTE: '70',
   },
 })
 
@@ -109,8 +114,59 @@ test('commands and files share a bucket, creating and destroying another', async
   const create = await alice.call('createSandbox', { body: { ttl_seconds: 99_999 } }).catch((error) => error)
   expect(create.status).toBe(400)
   expect(create.headers.get('x-ratelimit-remaining')).toBe(String(limits.lifecycle - 1))
-  const reading = await alice.call('listSandboxes')
-  expect(reading.headers.has('x-ratelimit-limit')).toBe(false)
+})
+
+const ids = { id: newSandboxId(), key_id: `key_${'0'.repeat(26)}`, exec_id: newExecId(), name: 'NAME' }
+
+test.each(Object.keys(routes) as RouteName[])(
+  '%s counts against the bucket that the contract names',
+  async (name) => {
+    const alice = await world.account()
+    const answer = await alice
+      .open(name, {
+        params: ids,
+        ...(routes[name].method === 'GET' ? {} : { body: {} }),
+        headers: { accept: 'application/json' },
+      } as never)
+      .catch((error: Refusal) => error)
+    const limit = Number(answer.headers.get('x-ratelimit-limit'))
+    expect(limit).toBe(world.settings.rates[routes[name].bucket])
+    expect(Number(answer.headers.get('x-ratelimit-remaining'))).toBeLessThan(limit)
+  },
+)
+
+test('reads and changes are limited by each process, and go on without Redis', async () => {
+  const alice = await world.account()
+  const strict = await world.startApi({ RATE_READS_PER_MINUTE: '3', RATE_CHANGES_PER_MINUTE: '1' })
+  const api = world.apis.indexOf(strict)
+  const statuses = []
+  for (let n = 0; n < 4; n++) {
+    const { status } = await alice.call('listSandboxes', { api }).catch((error: Refusal) => error)
+    statuses.push(status)
+  }
+  expect(statuses).toEqual([200, 200, 200, 429])
+  expect((await alice.call('clearAllowlist', { api })).status).toBe(204)
+  const refusal = await alice.call('clearAllowlist', { api }).catch((error: Refusal) => error)
+  expect(refusal).toMatchObject({ status: 429, problem: { bucket: 'changes' } })
+  expect((refusal as Refusal).retryAfter).toBeGreaterThan(50)
+})
+
+test('a bucket of one process refills steadily, and forgets the owner who was there the longest ago', () => {
+  let now = 0
+  const buckets = openLocalBuckets(() => now)
+  const take = (owner = 'a') => buckets.take(owner, 60)
+  for (let left = 59; left >= 0; left--) expect(take()).toEqual({ remaining: left })
+  expect(take()).toEqual({ waitMs: 1000 })
+  now = 999
+  expect(take()).toEqual({ waitMs: 1 })
+  now = 1000
+  expect(take()).toEqual({ remaining: 0 })
+  now = 10_000_000
+  expect(take()).toEqual({ remaining: 59 })
+  for (let n = 0; n < 9_999; n++) take(`owner ${n}`)
+  expect(take()).toEqual({ remaining: 58 })
+  for (let n = 0; n < 10_000; n++) take(`another ${n}`)
+  expect(take()).toEqual({ remaining: 59 })
 })
 
 test('a request that is refused for its credentials takes no token', async () => {
@@ -177,6 +233,20 @@ describe('by address', () => {
     expect(await statuses(1, { ...proxy, forwarded: '2001:db8:0:1::1' })).toEqual([400])
     expect(await statuses(3, { ...proxy, forwarded: '198.51.100.77' })).toEqual([400, 400, 400])
     expect(await statuses(1, { ...proxy, forwarded: '::ffff:198.51.100.77' })).toEqual([429])
+    expect(await statuses(1, { ...proxy, forwarded: '[::ffff:198.51.100.77]:443' })).toEqual([429])
+  })
+
+  test('a port behind the address is none of it, of a client as of a proxy', async () => {
+    const api = await startStrict({ TRUSTED_PROXIES: '127.0.0.8, 10.0.0.0/8, 2001:db8:ffff::/48' })
+    const proxy = { api, from: '127.0.0.8' }
+    for (const client of ['203.0.113.1', '[2001:db8:1::1]']) {
+      expect(await statuses(1, { ...proxy, forwarded: `${client}:1001` })).toEqual([400])
+      expect(await statuses(1, { ...proxy, forwarded: `${client}:1002, 10.1.2.3:80` })).toEqual([400])
+      expect(await statuses(1, { ...proxy, forwarded: `${client}:3, [2001:db8:ffff::1]:80` })).toEqual([400])
+      expect(await statuses(1, { ...proxy, forwarded: client })).toEqual([429])
+    }
+    expect(await statuses(1, { ...proxy, forwarded: '203.0.113.2:1001' })).toEqual([400])
+    expect(await statuses(1, { ...proxy, forwarded: '[2001:db8:2::1]:1001' })).toEqual([400])
   })
 
   test('logins have a bucket of their own', async () => {

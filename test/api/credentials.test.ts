@@ -46,7 +46,7 @@ describe.each(guarded)('%s', (name) => {
   test.each([
     ['a key that nobody has', makeApiKey().raw],
     ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
-    ['a token of somebody else', makeTokens(['x'.repeat(64)]).issue('acc_1')],
+    ['a token of somebody else', makeTokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
     ['nonsense', 'nonsense'],
   ])('refuses %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)

@@ -29,6 +29,10 @@ const meetings: Record<ErrorCode, Meeting> = {
   },
   wrong_credential_type: async (alice) =>
     calling(alice.with({ token: alice.key }), 'createApiKey', { body: {} }),
+  scope_not_allowed: async (alice) => {
+    const { body } = await alice.call('createApiKey', { body: { scope: 'run' } })
+    return calling(alice.with({ key: body.key }), 'clearAllowlist')
+  },
   account_suspended: async (alice) => {
     await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
     return calling(alice, 'createSandbox')
@@ -75,6 +79,14 @@ const meetings: Record<ErrorCode, Meeting> = {
   },
   email_taken: async (alice) =>
     calling(alice, 'signUp', { body: { email: alice.email, password: 'another password' } }),
+  api_key_limit_reached: async (alice) => {
+    await world.db.query(
+      `insert into api_key (id, account_id, hash, last_four)
+       select 'key_' || ? || n, ?, sha256((? || n)::bytea), 'last' from generate_series(1, ?::int) as n`,
+      [alice.id, alice.id, alice.id, limits.apiKeys - 1],
+    )
+    return calling(alice, 'createApiKey', { body: {} })
+  },
   file_exists: async (alice) => {
     const params = await sandboxOf(alice)
     await alice.call('createFile', { params, body: { path: 'a', content: 'first' } })

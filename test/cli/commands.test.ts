@@ -6,6 +6,7 @@ import pLimit from 'p-limit'
 import { parse } from 'smol-toml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Branch, commands } from '../../cli/commands/index.ts'
+import { eventually } from '../world/eventually.ts'
 import { startWorld, type World } from '../world/index.ts'
 import { clientPath } from './client.ts'
 import { openTerminal } from './terminal.ts'
@@ -171,7 +172,10 @@ const elsewhere = [
   'secrets rm',
   'keys create',
   'keys ls',
+  'keys rotate',
   'keys rm',
+  'account password',
+  'account end-sessions',
   'mcp serve',
   'mcp init',
   'mcp doctor',
@@ -250,6 +254,54 @@ describe('keys', () => {
     expect(await other.run(rm, input)).toMatchObject({ code: 0, stdout: `${id}\n` })
     expect(await other.run(['whoami'])).toMatchObject({ code: 4 })
   })
+
+  test('create --scope run makes one that says so, and changes nothing that binds it', async () => {
+    const { stdout } = await user.run(ask('create', '--scope', 'run', '--name', 'agent'), input)
+    const env = { SANDLOT_API_KEY: stdout.trim() }
+    expect((await user.run(ask('ls'), input)).stdout).toMatch(/\tagent\trun\t/)
+    expect((await user.run(['whoami'], { env })).stdout).toContain('scope run')
+    const refused = await user.run(['allowlist', 'clear', '--yes'], { env })
+    expect(refused).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('sandlot keys create --scope full'),
+    })
+  })
+
+  test('rotate replaces a key, which goes on for as long as was asked', async () => {
+    using other = await users.newUser()
+    const with_ = ['--email', other.email, '--password-stdin']
+    const [{ id }] = (await other.run(['keys', 'ls', '--json', ...with_], input)).json().data
+    const first = await other.run(['keys', 'rotate', id, '--save', ...with_], input)
+    expect(first).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sandlot_live_\w{49}\n$/) })
+    expect(parse(readFileSync(other.home.configFile, 'utf8')).api_key).toBe(first.stdout.trim())
+    const { data } = (await other.run(['keys', 'ls', '--json', ...with_], input)).json()
+    expect(data.map((key: { name: string }) => key.name)).toEqual([data[0].name, data[0].name])
+    expect(Date.parse(data[1].expires_at) - Date.now()).toBeGreaterThan(3_000_000)
+    const second = await other.run(['keys', 'rotate', data[0].id, '--overlap', '0', ...with_], input)
+    const env = { SANDLOT_API_KEY: second.stdout.trim() }
+    await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
+    expect(await other.run(['whoami'], { env })).toMatchObject({ code: 0 })
+    expect(await other.run(['keys', 'rotate', id, '--overlap', 'soon', ...with_], input)).toMatchObject({
+      code: 2,
+    })
+  })
+})
+
+test('account password and end-sessions ask for the password, and keep neither', async () => {
+  using other = await users.newUser()
+  const before = readFileSync(other.home.configFile, 'utf8')
+  const args = (command: string) => ['account', command, '--email', other.email, '--password-stdin']
+  const change = (input: string) => other.run(args('password'), { input })
+  expect(await change(`${password}\n`)).toMatchObject({ code: 2 })
+  expect(await change(`another password\n${password}`)).toMatchObject({ code: 4 })
+  expect(await change(`${password}\nquite a new password\n`)).toMatchObject({
+    code: 0,
+    stdout: `${other.email}\n`,
+  })
+  expect(await other.run(args('end-sessions'), { input: password })).toMatchObject({ code: 4 })
+  expect(await other.run(args('end-sessions'), { input: 'quite a new password' })).toMatchObject({ code: 0 })
+  expect(readFileSync(other.home.configFile, 'utf8')).toBe(before)
+  expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
 })
 
 test('a table fits the terminal: the widest column is cut, the id at last', async () => {

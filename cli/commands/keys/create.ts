@@ -1,4 +1,6 @@
 /** `sandlot keys create`: another API key. Logs in for this one run: no key can make a key (SPEC 1.4). */
+import { Option } from 'commander'
+import type { Scope } from '../../../shared/contract/routes.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
 import { readDuration } from '../../parse.ts'
@@ -7,6 +9,7 @@ import { newApiKeyFields } from '../../shapes.ts'
 interface Options extends CredentialOptions {
   name?: string
   ttl?: string
+  scope?: Scope
   save?: boolean
 }
 
@@ -14,11 +17,18 @@ export const define: Define = (command) => {
   addCredentialOptions(command)
     .option('--name <name>', 'a name to know it by')
     .option('--ttl <duration>', 'how long it is good for, such as 30m or 720h; for ever without')
+    .addOption(
+      new Option(
+        '--scope <scope>',
+        'what it is for: run for commands, files and sandboxes alone, full for everything (the default)',
+      ).choices(['full', 'run'] satisfies Scope[]),
+    )
     .option('--save', 'save it for this client, in place of the one that is saved')
     .addHelpText('after', '\nPrints the key. It is shown this once: nobody can look it up again.')
   addExamples(
     command,
     'sandlot keys create --name ci --ttl 720h',
+    'sandlot keys create --name agent --scope run',
     'sandlot keys create --save',
     'pass show sandlot | sandlot keys create --email ada@example.com --password-stdin --json=key',
   )
@@ -26,7 +36,7 @@ export const define: Define = (command) => {
 }
 
 async function create({ options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
-  const { name, ttl, save } = options
+  const { name, ttl, scope, save } = options
   const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
   await settings.baseUrl()
   // A file that could not be saved to must be known before there is a key.
@@ -34,6 +44,7 @@ async function create({ options, settings, api, output, ask }: Invocation<Option
   const token = await logIn(options, { api, ask, output })
   const body = {
     ...(name !== undefined && { name }),
+    ...(scope !== undefined && { scope }),
     ...(lifeMs !== undefined && { expires_at: new Date(Date.now() + lifeMs).toISOString() }),
   }
   const key = await api.call('createApiKey', { body, token })

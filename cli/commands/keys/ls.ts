@@ -29,12 +29,13 @@ export const define: Define = (command) => {
       const rows = page.data.map((key) => [
         key.id,
         key.name ?? '',
+        key.scope,
         `…${key.last_four}`,
         showTime(key.created_at),
         key.last_used_at === null ? 'never' : showTime(key.last_used_at),
         key.expires_at === null ? 'never' : showTime(key.expires_at),
       ])
-      output.list(page, ['ID', 'NAME', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES'], rows)
+      output.list(page, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES'], rows)
       if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
     },
     { json: { fields: apiKeyFields } },

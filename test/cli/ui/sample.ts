@@ -57,6 +57,7 @@ export const account: Account = {
   id: 'acc_1',
   email: 'ada@example.com',
   created_at: at(start),
+  api_key: { id: 'key_1', scope: 'full' },
   usage: { month: '2026-11', milliseconds: 11_520_000, sandbox_hours: 3.2, limit: 20 },
   concurrent: { active: 2, limit: 5 },
   limits: { sandbox_seconds: 1800, sandbox_ops_per_minute: 120, sandbox_lifecycle_per_minute: 20 },

@@ -1,0 +1,26 @@
+/** `sandlot account end-sessions`: every session token of the account is good no more. Logs in for this one run. */
+import { addExamples, type Define, handleWith } from '../../command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
+
+export const define: Define = (command) => {
+  addCredentialOptions(command).addHelpText(
+    'after',
+    '\nFor a session token that somebody else may have. API keys stay as they are: `sandlot keys rm` revokes one.',
+  )
+  addExamples(
+    command,
+    'sandlot account end-sessions',
+    'pass show sandlot | sandlot account end-sessions --email ada@example.com --password-stdin',
+  )
+  handleWith<CredentialOptions>(
+    command,
+    async ({ options, settings, api, output, ask }) => {
+      await settings.baseUrl()
+      const token = await logIn(options, { api, ask, output })
+      await api.call('endSessions', { token })
+      output.result({ ended: true }, '')
+      output.aside('Every session has ended. API keys are as they were.')
+    },
+    { json: { fields: ['ended'] } },
+  )
+}

@@ -1,0 +1,29 @@
+/** `sandlot account password`: another password, which ends all sessions. Logs in for this one run. */
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../credentials.ts'
+
+export const define: Define = (command) => {
+  addCredentialOptions(
+    command,
+    'read from stdin the password and, on its second line, the new one',
+  ).addHelpText(
+    'after',
+    '\nAsks for the password that it is to replace. Ends all sessions of the account; API keys stay as they are.',
+  )
+  addExamples(
+    command,
+    'sandlot account password',
+    'printf \'%s\\n%s\\n\' "$old" "$new" | sandlot account password --email ada@example.com --password-stdin',
+  )
+  handleWith<CredentialOptions>(command, change, { json: { fields: ['email', 'changed'] } })
+}
+
+async function change({ options, settings, api, output, ask }: Invocation<CredentialOptions>): Promise<void> {
+  await settings.baseUrl()
+  const { email, password, newPassword } = await readNewPassword(options, { ask, output })
+  const { token } = await api.call('logIn', { body: { email, password } })
+  const body = { current_password: password, new_password: newPassword }
+  const { account } = await api.call('changePassword', { body, token })
+  output.result({ email: account.email, changed: true }, `${account.email}\n`)
+  output.aside('The password is changed, and every session has ended. API keys are as they were.')
+}

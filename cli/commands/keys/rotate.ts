@@ -1,0 +1,43 @@
+/** `sandlot keys rotate KEY_ID`: a new API key in place of one, which goes on for a while. Logs in for this one run. */
+import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
+import { readWait } from '../../parse.ts'
+import { newApiKeyFields } from '../../shapes.ts'
+import { showSeconds } from '../../times.ts'
+
+interface Options extends CredentialOptions {
+  overlap: string
+  save?: boolean
+}
+
+export const define: Define = (command) => {
+  addCredentialOptions(command)
+    .argument('<key_id>', 'the id that `sandlot keys ls` shows')
+    .option('--overlap <duration>', 'how long the former key goes on, such as 30m; 0 ends it at once', '1h')
+    .option('--save', 'save the new key for this client, in place of the one that is saved')
+    .addHelpText(
+      'after',
+      '\nPrints the new key, once. It has the name, the scope and the length of life of the former.',
+    )
+  addExamples(
+    command,
+    'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --save',
+    'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --overlap 24h --json=key',
+  )
+  handleWith<Options>(command, rotate, { json: { fields: newApiKeyFields } })
+}
+
+async function rotate({ args, options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
+  const key_id = args[0]!
+  const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
+  await settings.baseUrl()
+  // A file that could not be saved to must be known before there is a key.
+  if (options.save) await settings.saved()
+  const token = await logIn(options, { api, ask, output })
+  const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
+  if (options.save) await settings.save({ api_key: key.key })
+  output.result(key, `${key.key}\n`)
+  const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
+  const kept = options.save ? `Saved to ${settings.place}` : 'It is not shown again'
+  output.aside(`${key.id}. ${kept}. The former key ${former}.`)
+}

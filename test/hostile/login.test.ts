@@ -1,0 +1,141 @@
+/** Logins that others try, from as many addresses as they have, beside one who has to get in. */
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { makeFairQueue } from '../../api/fair-queue.ts'
+import type { Account } from '../world/account.ts'
+import { type RawAnswer, send } from '../world/http.ts'
+import { shareWorld } from '../world/shared.ts'
+
+// A hash takes a tenth of a second or more, one at a time: 90 of them would take ten seconds and more.
+const world = shareWorld({
+  workers: 0,
+  env: {
+    PASSWORD_SCRYPT_LOG_N: '15',
+    PASSWORD_SCRYPT_AT_ONCE: '1',
+    RATE_LOGIN_ACCOUNT_PER_MINUTE: '5',
+  },
+})
+
+interface Timed extends RawAnswer {
+  ms: number
+}
+
+async function logIn({ email, password }: { email: string; password: string }, from: string): Promise<Timed> {
+  const start = performance.now()
+  const answer = await send(`${world.url()}/v1/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email, password }),
+    from,
+  })
+  return { ...answer, ms: performance.now() - start }
+}
+
+const wrong = 'not the password'
+/** Of one network, as a crowd of one customer would be. */
+const crowd = Array.from({ length: 90 }, (_, n) => `127.0.1.${n + 1}`)
+const strangers = () =>
+  crowd.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
+const statuses = (answers: Timed[]) => answers.map(({ status }) => status)
+
+test('90 logins from 90 addresses do not keep anybody waiting, and wait for a bounded time themselves', async () => {
+  const alice = await world.account()
+  const alone = await logIn(alice, '127.0.2.1')
+  expect(alone.status).toBe(200)
+  const others = strangers()
+  // By now the queue is as long as they make it.
+  await Promise.race(others)
+  const beside = await logIn(alice, '127.0.3.1')
+  expect(beside.status).toBe(200)
+  // One that runs, one of theirs whose turn it is, her own.
+  expect(beside.ms).toBeLessThan(6 * alone.ms + 1_000)
+  const answers = await Promise.all(others)
+  const refused = answers.filter(({ status }) => status === 503)
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused.every(({ headers }) => Number(headers['retry-after']) > 0)).toBe(true)
+  expect(new Set(statuses(answers))).toEqual(new Set([401, 503]))
+  expect(Math.max(...answers.map(({ ms }) => ms))).toBeLessThan(20_000)
+})
+
+test('wrong passwords for one account are slowed from wherever they come, known or not, and its owner is not', async () => {
+  const alice = await world.account()
+  const home = '127.0.4.1'
+  expect((await logIn(alice, home)).status).toBe(200)
+  const guess = async (email: string) => {
+    const answers: Timed[] = []
+    for (let n = 0; n < 8; n++) answers.push(await logIn({ email, password: wrong }, `127.1.${n}.1`))
+    return answers
+  }
+  const hers = await guess(alice.email)
+  const nobodys = await guess(`${randomUUID()}@example.com`)
+  for (const answers of [hers, nobodys]) {
+    expect(statuses(answers).slice(0, 4)).toEqual([401, 401, 401, 401])
+    expect(statuses(answers)).toContain(429)
+  }
+  const refusal = (answers: Timed[]) => {
+    const { text } = answers.find(({ status }) => status === 429)!
+    return { ...JSON.parse(text), request_id: '', detail: '' }
+  }
+  expect(refusal(hers)).toEqual(refusal(nobodys))
+  expect((await logIn(alice, home)).status).toBe(200)
+})
+
+test("what is remembered of an account's logins is bounded", async () => {
+  const alice = await world.account()
+  await remember(
+    alice,
+    Array.from({ length: 10 }, (_, n) => `127.2.${n}.1`),
+  )
+  const [row] = await world.db.query<{ login_addresses: string[] }>(
+    'select login_addresses from account where id = ?',
+    [alice.id],
+  )
+  expect(row!.login_addresses).toEqual(Array.from({ length: 8 }, (_, n) => `127.2.${9 - n}.1`))
+})
+
+async function remember(account: Account, addresses: string[]) {
+  for (const from of addresses) {
+    // Each new address takes a token of the account.
+    await world.redis.del(await bucketsOf())
+    expect((await logIn(account, from)).status).toBe(200)
+  }
+}
+
+const bucketsOf = async () => ['none', ...(await world.redis.keys('sandlot:bucket:login_account:*'))]
+
+test('turns go round by where they come from, half of them to those who are known, and who leaves gives his up', async () => {
+  const queue = makeFairQueue(1)
+  const order: string[] = []
+  const gate = Promise.withResolvers<void>()
+  const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)
+  const leave = new AbortController()
+  const add = (name: string, isKnown = false, signal?: AbortSignal) =>
+    queue.run({ group: name[0]!, isKnown, ...(signal && { signal }) }, async () => void order.push(name))
+  const left = add('a0', false, leave.signal)
+  const rest = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map((name) => add(name))
+  rest.push(add('k1', true), add('k2', true))
+  leave.abort()
+  await expect(left).rejects.toMatchObject({ code: 'unavailable' })
+  gate.resolve()
+  await Promise.all([first, ...rest])
+  expect(order).toEqual(['k1', 'a1', 'k2', 'b1', 'c1', 'a2', 'b2', 'a3'])
+})
+
+test('when too many wait, the last of the largest crowd is sent away', async () => {
+  const queue = makeFairQueue(1)
+  const gate = Promise.withResolvers<void>()
+  const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)
+  const ended: string[] = []
+  const add = (group: string) =>
+    queue
+      .run({ group, isKnown: false }, async () => 'done')
+      .catch(({ code }) => code as string)
+      .then((how) => void ended.push(`${group} ${how}`))
+  const all = Array.from({ length: 60 }, () => add('crowd'))
+  all.push(add('alice'), add('bob'))
+  await new Promise(setImmediate)
+  expect(ended).toEqual(Array.from({ length: 12 }, () => 'crowd unavailable'))
+  gate.resolve()
+  await Promise.all([first, ...all])
+  expect(ended.slice(12, 15)).toEqual(['crowd done', 'alice done', 'bob done'])
+})
