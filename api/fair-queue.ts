@@ -2,6 +2,7 @@
  * Work that few may do at once, shared out fairly: those who wait take turns by where they come from, so
  * that a crowd from one place waits behind itself. What would wait too long is refused at once.
  */
+import { addAbortListener } from 'node:events'
 import { unavailable } from '../shared/problem.ts'
 
 export interface Waiter {
@@ -65,7 +66,7 @@ export function makeFairQueue(atOnce: number): FairQueue {
       const lane = isKnown ? lanes.known : lanes.others
       const turn = { group, begin, refuse: () => reject(crowded()) }
       append(lane, turn)
-      signal?.addEventListener('abort', () => remove(lane, turn) && turn.refuse(), { once: true })
+      if (signal) addAbortListener(signal, () => remove(lane, turn) && turn.refuse())
       if (waiting(lane) > room()) dropLast(lane)
     })
 
