@@ -2,6 +2,7 @@
 import closeWithGrace from 'close-with-grace'
 import { openContext } from '../shared/context.ts'
 import { readSettings, SettingsError } from '../shared/settings.ts'
+import { endWhenStalled } from '../shared/stall.ts'
 import { openApi } from './server.ts'
 
 try {
@@ -14,6 +15,7 @@ try {
     await context.close()
   })
   await api.listen()
+  endWhenStalled(context.settings.stallSeconds, context.log)
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exit(error instanceof SettingsError ? 2 : 1)

@@ -86,7 +86,10 @@ export async function openTunnel(opening: Opening): Promise<Tunnel | { refusal: 
   const timer = setTimeout(() => request.destroy(new Error('no word from the worker')), openMs)
   try {
     return await new Promise((resolve, reject) => {
-      request.on('upgrade', (response, socket, head) => resolve({ response, socket, head }))
+      request.on('upgrade', (response, socket, head) => {
+        socket.on('error', () => socket.destroy())
+        resolve({ response, socket, head })
+      })
       request.on('response', (refusal) => resolve({ refusal }))
       request.on('error', reject)
       request.on('close', () => reject(new Error('the connection was closed')))

@@ -79,6 +79,7 @@ const Environment = z.object({
   PASSWORD_SCRYPT_AT_ONCE: whole.min(1).default(2),
   WARM_POOL_SIZE: whole.min(0).max(1_000).default(0),
   WARM_POOLS: list.pipe(z.array(poolEntry)).default([]),
+  EVENT_LOOP_STALL_SECONDS: whole.min(0).default(30),
   SWEEP_SECONDS: z.coerce.number().min(0.1).default(10),
 })
 
@@ -154,6 +155,8 @@ export function readSettings(environment: Record<string, string | undefined>) {
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
     sweepSeconds: env.SWEEP_SECONDS,
+    /** A process whose event loop stands still for so long ends itself; 0: never. */
+    stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
   }
 }
 

@@ -6,6 +6,7 @@ import { commonChecks, listen, openInternalServer } from '../shared/internal-ser
 import type { Logger } from '../shared/log.ts'
 import { connectRedis } from '../shared/redis.ts'
 import type { Settings } from '../shared/settings.ts'
+import { endWhenStalled } from '../shared/stall.ts'
 import { announce } from './announce.ts'
 import { serveCalls } from './calls/server.ts'
 import { endCommandsWithSandboxes } from './commands/ended-sandboxes.ts'
@@ -50,6 +51,7 @@ export async function startWorker(
   const callServer = serveCalls(server, context)
   const port = await listen(server, settings.internal)
   log.info({ port }, 'listening')
+  endWhenStalled(settings.stallSeconds, log)
 
   const installationId = await waitForInstallation(context.db, log)
   const driver = await openDriver({ settings, installationId, log })

@@ -1,0 +1,23 @@
+/** The thread of stall.ts: it counts its own ticks, which stop when the whole process is frozen or the machine asleep. */
+import { write } from 'node:fs'
+import { workerData } from 'node:worker_threads'
+
+const { beats, tickMs, mostTicks } = workerData
+let seen = Atomics.load(beats, 0)
+let ticks = 0
+
+const timer = setInterval(() => {
+  const beat = Atomics.load(beats, 0)
+  ticks = beat === seen ? ticks + 1 : 0
+  seen = beat
+  if (ticks < mostTicks) return
+  clearInterval(timer)
+  const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
+  write(2, words, end)
+  // Perhaps nobody reads what it says, and that is why it stands still.
+  setTimeout(end, 1_000)
+}, tickMs)
+
+function end() {
+  process.kill(process.pid, 'SIGKILL')
+}

@@ -1,0 +1,24 @@
+/**
+ * A process whose event loop stands still serves nobody, and cannot say so: not its health check
+ * either. A thread beside it ends it then, so that whoever keeps it running starts another.
+ */
+import { Worker } from 'node:worker_threads'
+import type { Logger } from './log.ts'
+
+const tickMs = 1_000
+
+/** @param seconds how long it may stand still; 0 for ever */
+export function endWhenStalled(seconds: number, log: Logger): void {
+  if (seconds === 0) return
+  const beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  setInterval(() => Atomics.add(beats, 0, 1), tickMs).unref()
+  const watcher = new Worker(new URL('./stall-watcher.mjs', import.meta.url), {
+    name: 'stall-watcher',
+    workerData: { beats, tickMs, mostTicks: Math.ceil((seconds * 1000) / tickMs) },
+    execArgv: [],
+    // It holds nothing; left alone it would set aside as much as the whole process may have.
+    resourceLimits: { maxOldGenerationSizeMb: 8, maxYoungGenerationSizeMb: 1 },
+  })
+  watcher.on('error', (err) => log.error({ err }, 'nobody watches the event loop any more'))
+  watcher.unref()
+}

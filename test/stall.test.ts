@@ -1,0 +1,42 @@
+/** A process whose event loop stands still, for which nothing within it can answer. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import type { Process } from './world/process.ts'
+import { shareWorld } from './world/shared.ts'
+
+const stallSeconds = 3
+const env = { EVENT_LOOP_STALL_SECONDS: String(stallSeconds), NODE_OPTIONS: '--inspect-port=0' }
+const world = shareWorld({ env, apis: 2, workers: 2 })
+
+describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
+  test('one whose event loop stands still ends itself, and says why', async () => {
+    const process = world[kind][0]!
+    await spinForEver(process)
+    expect(await process.ended).toBe('SIGKILL')
+    expect(process.lines.at(-1)!.msg).toContain(`stood still for ${stallSeconds} s`)
+  }, 60_000)
+
+  test('one that was frozen from outside goes on once it is woken', async () => {
+    const process = world[kind][1]!
+    process.signal('SIGSTOP')
+    await sleep((stallSeconds + 2) * 1_000)
+    process.signal('SIGCONT')
+    await sleep(2_000)
+    expect((await fetch(`${process.internalUrl}/healthz`)).status).toBe(200)
+  }, 60_000)
+})
+
+/** As a debugger would make it: from outside, in the midst of whatever it does. */
+async function spinForEver(process: Process): Promise<void> {
+  process.signal('SIGUSR1')
+  const address = await world.eventually(() => {
+    const told = process.lines.map(({ msg }) => /ws:\/\/\S+/.exec(String(msg))?.[0])
+    return told.find((each) => each !== undefined)
+  }, 20_000)
+  const socket = new WebSocket(address)
+  socket.on('error', () => {})
+  socket.on('open', () => {
+    socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: 'for (;;) {}' } }))
+  })
+}
