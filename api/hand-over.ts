@@ -77,7 +77,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('close', () => {
     clearTimeout(timer)
     unwatch()
-    letGo(body, request)
+    // What was not handed over is the next worker's: not a byte of it may be read away.
+    if (handedOver) letGo(body, request)
     reject(new Error('the connection was closed'))
   })
   return promise.catch((error: Error) => {

@@ -51,6 +51,6 @@ export function meansAway(error: unknown): boolean {
 // (resources) and 57 (operator), a lock that did not come, a transaction that lost to another.
 const awayCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|53|57|55P03|40P01|40001)/
-// pg-pool and ioredis have words alone; Redis's are of one that is loading or read-only.
+// pg, pg-pool and ioredis have words alone; Redis's are of one that is loading, read-only or full.
 const awayWords =
-  /Connection (is closed|terminated|ended)|isn't writeable|Command timed out|timeout exceeded|Query read timeout|^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN)\b/
+  /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|OOM)\b/

@@ -1,4 +1,5 @@
 /** Parts of the service that are away: said in words, never hidden, and over by themselves. */
+import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Account, Refusal } from '../world/account.ts'
 import { send } from '../world/http.ts'
@@ -88,6 +89,15 @@ describe('Redis', () => {
     expect((await readiness(late)).parts).toMatchObject({ postgres: 'ok' })
     await world.plugs.redis.start()
     await world.eventually(async () => (await refused(call())).status === 404, recoverMs)
+  })
+
+  test('that is full: what needs it is answered 503, and works again once there is room', async () => {
+    await using world = await startWorld()
+    const alice = await world.account()
+    await world.redis.config('SET', 'maxmemory', '1')
+    expectUnavailable(await refused(alice.call('createSandbox')))
+    await world.redis.config('SET', 'maxmemory', '0')
+    await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 
   test('that was emptied: buckets begin anew, sandboxes live on', async () => {
@@ -208,5 +218,21 @@ describe('the workers', () => {
     }
     // What a frozen one had been handed, it would run now.
     expect((await run('sleep 1; cat ran')).stdout).toBe('once\nonce\n')
+  })
+
+  test('a file that a frozen one did not take is written whole by another', async () => {
+    await using world = await startWorld({ workers: 2 })
+    const alice = await world.account()
+    const params = { id: (await alice.call('createSandbox')).body.id }
+    const bytes = randomBytes(300_000)
+    for (const [index, worker] of world.workers.entries()) {
+      worker.signal('SIGSTOP')
+      const query = { path: `file-${index}` }
+      const { body } = await alice.call('writeRawFile', { params, query, bytes })
+      expect(body.size).toBe(bytes.length)
+      const read = await alice.open('readRawFile', { params, query })
+      expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
+      worker.signal('SIGCONT')
+    }
   })
 })

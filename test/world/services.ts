@@ -37,7 +37,14 @@ export async function ownPostgres(folder: string, watchdog: Watchdog): Promise<P
 /** PostgreSQL's backends are children in groups of their own. */
 function signalAll(pid: number, signal: NodeJS.Signals) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-  for (const each of [pid, ...children.split(' ').filter(Boolean).map(Number)]) process.kill(each, signal)
+  for (const each of [pid, ...children.split(' ').filter(Boolean).map(Number)]) {
+    try {
+      process.kill(each, signal)
+    } catch (error) {
+      // A backend that ended while we looked.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
 }
 
 async function plug(service: Service, url: string, watchdog: Watchdog): Promise<Plug> {

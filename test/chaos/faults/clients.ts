@@ -1,0 +1,8 @@
+import { chosen, type Plan } from './index.ts'
+
+export const clientFaults = {
+  'a client leaves': ({ ledger }, { target }) => {
+    const flight = chosen([...ledger.flights], target)
+    return flight && { target: 'client', act: async () => flight.abort() }
+  },
+} satisfies Record<string, Plan>

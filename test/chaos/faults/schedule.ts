@@ -1,0 +1,85 @@
+/** Which faults there are, and a run's schedule of them: a pure function of its seed. */
+import { between, makeRandom, pickWeighted } from '../random.ts'
+
+interface Kind {
+  /** How often it is drawn. Those that cost a restart are rare: several faults a second are meant. */
+  weight: number
+  /** How long it lasts, at least and at most, in milliseconds. */
+  lasts: [number, number]
+}
+
+export const faultKinds = {
+  'a client leaves': { weight: 14, lasts: [0, 0] },
+  'a wire to PostgreSQL is cut': { weight: 8, lasts: [0, 100] },
+  'a wire to PostgreSQL loses answers': { weight: 4, lasts: [50, 700] },
+  'a wire to PostgreSQL is slow': { weight: 4, lasts: [200, 1_000] },
+  'a wire to Redis is cut': { weight: 8, lasts: [0, 100] },
+  'a wire to Redis loses answers': { weight: 4, lasts: [50, 700] },
+  'a wire to Redis is slow': { weight: 3, lasts: [200, 1_000] },
+  'a wire from API to worker is cut': { weight: 10, lasts: [0, 300] },
+  'a wire from API to worker loses answers': { weight: 5, lasts: [100, 4_500] },
+  'a wire from API to worker is frozen': { weight: 4, lasts: [100, 5_000] },
+  'a wire from API to worker is slow': { weight: 4, lasts: [200, 1_500] },
+  'the wire to the cluster is cut': { weight: 4, lasts: [0, 1_000] },
+  'the wire to the cluster is frozen': { weight: 2, lasts: [200, 3_000] },
+  'connections of PostgreSQL are terminated': { weight: 10, lasts: [0, 0] },
+  'PostgreSQL is frozen': { weight: 2, lasts: [100, 1_500] },
+  'PostgreSQL is killed': { weight: 2, lasts: [0, 500] },
+  'Redis is flushed': { weight: 7, lasts: [0, 0] },
+  'Redis is full': { weight: 2, lasts: [100, 1_500] },
+  'Redis is frozen': { weight: 2, lasts: [100, 2_500] },
+  'Redis is killed': { weight: 2, lasts: [0, 500] },
+  'a process is frozen shortly': { weight: 10, lasts: [50, 800] },
+  'a process is frozen past its locks': { weight: 2, lasts: [4_000, 9_000] },
+  'an API is killed': { weight: 2, lasts: [0, 500] },
+  'a worker is killed': { weight: 3, lasts: [0, 500] },
+  'a process is told to stop': { weight: 1, lasts: [0, 0] },
+  'a clock is moved': { weight: 4, lasts: [500, 3_000] },
+  'a pod is killed': { weight: 3, lasts: [0, 0] },
+  'a pod is deleted': { weight: 3, lasts: [0, 0] },
+  'a pod is out of memory': { weight: 2, lasts: [0, 0] },
+  'a pod is evicted': { weight: 2, lasts: [0, 0] },
+} satisfies Record<string, Kind>
+
+export type FaultName = keyof typeof faultKinds
+
+export interface Fault {
+  number: number
+  name: FaultName
+  /** From 0 to 1: which of those that it could hit. */
+  target: number
+  /** From 0 to 1, for whatever else is to be chosen. */
+  chance: number
+  lastsMs: number
+  /** Before the next one begins. */
+  pauseMs: number
+}
+
+/** There is no wire to the cluster, and no cluster to evict. */
+const onKubernetesAlone: FaultName[] = [
+  'the wire to the cluster is cut',
+  'the wire to the cluster is frozen',
+  'a pod is evicted',
+  'a pod is out of memory',
+]
+/** A first process that is killed past the kubelet is not what happens there. */
+const onThisMachineAlone: FaultName[] = ['a pod is killed']
+
+/** @returns the faults of a run, without end */
+export function* scheduleOf(seed: number, driver: 'local' | 'kubernetes'): Generator<Fault> {
+  const random = makeRandom(seed)
+  const impossible = driver === 'local' ? onKubernetesAlone : onThisMachineAlone
+  const names = (Object.keys(faultKinds) as FaultName[]).filter((name) => !impossible.includes(name))
+  const kinds = names.map((name) => ({ name, ...(faultKinds[name] as Kind) }))
+  for (let number = 0; ; number++) {
+    const { name, lasts } = pickWeighted(random, kinds)
+    yield {
+      number,
+      name,
+      target: random(),
+      chance: random(),
+      lastsMs: between(random, lasts[0], lasts[1]),
+      pauseMs: between(random, 20, 400),
+    }
+  }
+}

@@ -1,0 +1,171 @@
+/** The world of a run: 2 APIs and 3 workers, each with wires of its own to everything that it talks to. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Driver } from '../../workers/drivers/driver.ts'
+import { openWorldDriver } from '../world/drivers.ts'
+import { type Process, startWorld, type World } from '../world/index.ts'
+import { memoryOf } from '../world/memory.ts'
+import { openRelay, type Relay } from '../world/relay.ts'
+import { countDescriptors } from './checks/descriptors.ts'
+import type { Options } from './options.ts'
+
+/** A place for a process; who is in it changes when one is killed. */
+export interface Seat {
+  name: string
+  kind: 'api' | 'worker'
+  process: Process
+  wires: { postgres: Relay; redis: Relay }
+  /** Of an API, to each worker. */
+  toWorkers: Map<Seat, Relay>
+  /** Milliseconds that its clock is moved by. */
+  setClock(ms: number): void
+  /** Bytes and open files, once it had settled. */
+  usual: { memory: number; descriptors: number }
+  /** Whether a fault of ours ended its process, or is about to. */
+  isBeingEnded: boolean
+}
+
+export interface Stage extends AsyncDisposable {
+  world: World
+  driver: Driver
+  seats: Seat[]
+  /** All that there were. */
+  processes: Process[]
+  /** Puts a new process in place of one that has ended. */
+  replace(seat: Seat): Promise<void>
+}
+
+export const apiCount = 2
+export const workerCount = 3
+/** Sandboxes that an account may have at once: fewer than its clients would like. */
+export const cap = 3
+
+const preload = pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href
+
+export async function openStage({ driver: driverName }: Options): Promise<Stage> {
+  await using undo = new AsyncDisposableStack()
+  const relays: Relay[] = []
+  // After the world: its processes end in order.
+  undo.defer(() => {
+    for (const relay of relays) relay.close()
+  })
+  const world = undo.use(
+    await startWorld({
+      driver: driverName,
+      apis: 0,
+      workers: 0,
+      ownPostgres: true,
+      wire: true,
+      env: {
+        QUOTA_CONCURRENT_SANDBOXES: String(cap),
+        QUOTA_SANDBOX_HOURS_PER_MONTH: '100000',
+        WARM_POOL_SIZE: '2',
+        SANDBOX_MEMORY: '128Mi',
+      },
+    }),
+  )
+  const seats: Seat[] = []
+  const processes: Process[] = []
+
+  const wire = async (...places: Parameters<typeof openRelay>) => {
+    const relay = await openRelay(...places)
+    relays.push(relay)
+    return relay
+  }
+
+  /** The socket of a service, as it was and over a wire of one seat. */
+  async function wiresOf(name: string) {
+    const folder = join(world.folder, name)
+    for (const each of ['p', 'r', 'w']) mkdirSync(join(folder, each), { recursive: true })
+    const postgresUrl = world.plugs.postgres!.url
+    const postgresFolder = /host=([^&]+)/.exec(postgresUrl)![1]!
+    const postgres = await wire(
+      { path: join(postgresFolder, '.s.PGSQL.5432') },
+      { path: join(folder, 'p', '.s.PGSQL.5432') },
+    )
+    const redis = await wire(
+      { path: new URL(world.plugs.redis.url).pathname },
+      { path: join(folder, 'r', 'redis.sock') },
+    )
+    const env = {
+      DATABASE_URL: postgresUrl.replace(postgresFolder, join(folder, 'p')),
+      REDIS_URL: `unix://${join(folder, 'r', 'redis.sock')}`,
+      NODE_OPTIONS: `--import=${preload}`,
+      CHAOS_WIRES: join(folder, 'w'),
+      CHAOS_CLOCK: join(folder, 'clock'),
+    }
+    return { folder, wires: { postgres, redis }, env }
+  }
+
+  async function addSeat(kind: Seat['kind'], index: number): Promise<Seat> {
+    const name = `${kind}-${index}`
+    const { folder, wires, env } = await wiresOf(name)
+    const seat: Seat = {
+      name,
+      kind,
+      process: await start(kind, env),
+      wires,
+      toWorkers: new Map(),
+      setClock: (ms) => writeFileSync(join(folder, 'clock'), String(ms)),
+      usual: { memory: 0, descriptors: 0 },
+      isBeingEnded: false,
+    }
+    envs.set(seat, { env, folder })
+    seats.push(seat)
+    return seat
+  }
+  const envs = new Map<Seat, { env: Record<string, string>; folder: string }>()
+
+  async function start(kind: Seat['kind'], env: Record<string, string>) {
+    const process = await (kind === 'api' ? world.startApi(env) : world.startWorker(env))
+    processes.push(process)
+    return process
+  }
+
+  /** Between each API and a worker that is new. */
+  async function lay(worker: Seat) {
+    const { port } = new URL(worker.process.internalUrl)
+    for (const api of seats.filter(({ kind }) => kind === 'api')) {
+      api.toWorkers.get(worker)?.close()
+      const at = join(envs.get(api)!.folder, 'w', `${port}.sock`)
+      api.toWorkers.set(worker, await wire({ host: '127.0.0.1', port: Number(port) }, { path: at }))
+    }
+  }
+
+  /** What a world knows of are those that are there, in the order of their seats. */
+  function announce() {
+    const ofKind = (kind: Seat['kind']) =>
+      seats.filter((seat) => seat.kind === kind).map((seat) => seat.process)
+    world.apis.splice(0, world.apis.length, ...ofKind('api'))
+    world.workers.splice(0, world.workers.length, ...ofKind('worker'))
+  }
+
+  async function settle(seat: Seat) {
+    if (seat.kind === 'worker') await lay(seat)
+    seat.usual = { memory: memoryOf(seat.process), descriptors: countDescriptors(seat.process) }
+    announce()
+  }
+
+  for (let index = 0; index < apiCount; index++) await addSeat('api', index)
+  await Promise.all(Array.from({ length: workerCount }, (_, index) => addSeat('worker', index)))
+  await Promise.all(seats.map(settle))
+
+  const driver = await openWorldDriver(world)
+  undo.defer(() => driver.close())
+  const rest = undo.move()
+  return {
+    world,
+    driver,
+    seats,
+    processes,
+    async replace(seat) {
+      await seat.process.ended
+      seat.setClock(0)
+      seat.process = await start(seat.kind, envs.get(seat)!.env)
+      await settle(seat)
+      seat.isBeingEnded = false
+    },
+    [Symbol.asyncDispose]: () => rest.disposeAsync(),
+  }
+}

@@ -1,0 +1,96 @@
+/** A wire between two processes: it passes every byte on, until a test harms it. */
+import { connect, createServer, type Socket } from 'node:net'
+
+/** Where something listens: a socket in a folder, or a port of this machine. */
+export type Place = { path: string } | { port: number; host: string }
+
+export interface Relay {
+  /** The port it listens on, where that was for it to choose. */
+  port: number
+  /** Connections that are open right now. */
+  connections(): number
+  /** Breaks every connection, and takes no new one. */
+  cut(): void
+  /** Passes nothing on any more, and tells nobody. */
+  freeze(): void
+  /** What is asked arrives; the answers do not. */
+  loseAnswers(): void
+  /** Every piece, both ways, comes so much later. */
+  delay(ms: number): void
+  /** Passes on again what is new; connections that have lost something break. */
+  mend(): void
+  close(): void
+}
+
+type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
+
+/** @param at where it listens; port 0 is any that is free */
+export async function openRelay(from: Place, at: Place): Promise<Relay> {
+  const sockets = new Set<Socket>()
+  let mode: Mode = 'whole'
+  let delayMs = 0
+  const keep = (socket: Socket) =>
+    sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)))
+
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    keep(near)
+    if (mode === 'cut') return near.destroy()
+    if (mode === 'frozen') return
+    const far = connect({ ...from, allowHalfOpen: true })
+    keep(far)
+    pass(near, far, () => mode !== 'frozen')
+    pass(far, near, () => mode === 'whole')
+    near.on('close', () => far.destroy())
+    far.on('close', () => near.destroy())
+  })
+
+  function pass(source: Socket, sink: Socket, isHeard: () => boolean) {
+    source.on('data', (bytes) => {
+      if (!isHeard()) return
+      if (delayMs > 0) return void setTimeout(() => write(bytes), delayMs)
+      write(bytes)
+    })
+    source.on('end', () => setTimeout(() => sink.end(), delayMs))
+    const write = (bytes: Buffer) => {
+      if (sink.destroyed || sink.write(bytes)) return
+      source.pause()
+      sink.once('drain', () => mode !== 'frozen' && source.resume())
+    }
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(at, resolve)
+  })
+  const address = server.address()
+  const breakAll = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    connections: () => sockets.size / 2,
+    cut() {
+      mode = 'cut'
+      breakAll()
+    },
+    freeze() {
+      mode = 'frozen'
+      for (const socket of sockets) socket.pause()
+    },
+    loseAnswers() {
+      mode = 'one-way'
+    },
+    delay(ms) {
+      delayMs = ms
+    },
+    mend() {
+      if (mode !== 'whole') breakAll()
+      mode = 'whole'
+      delayMs = 0
+    },
+    close() {
+      breakAll()
+      server.close()
+    },
+  }
+}
