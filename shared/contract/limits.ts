@@ -22,8 +22,8 @@ export const limits = {
   argumentBytes: 128 * 1024 - 1,
   /** `timeout_ms` of an exec when the request names none. */
   execTimeoutMs: 60_000,
-  /** What one answer of files/ls, glob and grep lists at most. */
-  listed: { entries: 10_000, paths: 10_000, matches: 1_000 },
+  /** What one answer of files/ls, glob and grep lists at most, and how many bytes of JSON that may be. */
+  listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /** A line of files/grep is cut there. */
   grepLineBytes: 2_000,
   /** A secret's value; all of an account's together, with their names; how many those may be. */

@@ -1,14 +1,11 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import {
-  deepest,
-  findPatterns,
-  literalStart,
-  matchesPattern,
-  readPattern,
-} from '../../workers/files/pattern.ts'
+import { makeMatcher } from '../../workers/files/matcher.ts'
+import { deepest, findPatterns, literalStart, readPattern } from '../../workers/files/pattern.ts'
+import { matchesSlowly } from './slow-matcher.ts'
 
 const matches = (pattern: string, path: string, dots = false) =>
-  matchesPattern(readPattern(pattern), path, { dots })
+  makeMatcher(readPattern(pattern), { dots })(path)
 
 test.each([
   ['*.ts', ['a.ts', 'ä b.ts', '\n.ts'], ['a.tsx', 'b/a.ts', '.ts', '.a.ts']],
@@ -18,7 +15,7 @@ test.each([
   ['[a', ['[a'], ['a']],
   ['\\*{a\\,b}', ['*{a,b}'], ['xa', 'a']],
   ['{a,b{c,d}}/{,x}y', ['a/y', 'a/xy', 'bc/y', 'bd/xy'], ['b/y', 'c/y']],
-  ['**', ['a', 'a/b/c'], ['.a', 'a/.b/c']],
+  ['**', ['a', 'a/b/c'], ['.a', 'a/.b/c', '']],
   ['**/a', ['a', 'b/a', 'b/c/a'], ['ba', 'a/b', '.b/a']],
   ['a/**', ['a/b', 'a/b/c'], ['a', 'b/a']],
   ['a/**/b/**/c', ['a/b/c', 'a/x/b/y/z/c', 'a/b/b/c/c'], ['a/c', 'a/b/x', 'a/b/c/d']],
@@ -53,4 +50,81 @@ test('find starts as deep and goes as deep as the pattern allows', () => {
   expect(findPatterns(pattern)).toEqual(['./src/lib/x*/*.ts', './src/bin/x*/*.ts'])
   expect(findPatterns(readPattern('a/**/\\*'))).toEqual(['./a*/\\*'])
   expect(deepest(readPattern('a/**'))).toBeUndefined()
+})
+
+test('whatever the pattern, it matches what it would if it were tried in every way', () => {
+  const words = [
+    'a',
+    'b',
+    '.',
+    'é',
+    '😀',
+    '*',
+    '?',
+    '/',
+    '/**/',
+    '**/',
+    '[',
+    ']',
+    '!',
+    '-',
+    '{',
+    '}',
+    ',',
+    '{a,b*}',
+    '\\',
+  ]
+  const pattern = fc.string({ unit: fc.constantFrom(...words), minLength: 1, maxLength: 12 })
+  // Many alternatives: their states are more than a word has bits.
+  const patterns = fc.oneof(
+    pattern,
+    fc.array(pattern, { minLength: 5, maxLength: 12 }).map((all) => `{${all}}`),
+  )
+  const name = fc.string({
+    unit: fc.constantFrom('a', 'b', '.', 'é', '😀', '[', '-', '}'),
+    minLength: 1,
+    maxLength: 4,
+  })
+  const paths = fc.array(fc.array(name, { minLength: 1, maxLength: 4 }).map((names) => names.join('/')))
+  fc.assert(
+    fc.property(patterns, paths, fc.boolean(), (text, all, dots) => {
+      const read = readOrNot(text)
+      fc.pre(read !== undefined)
+      const match = makeMatcher(read, { dots })
+      for (const path of all) expect(match(path), path).toBe(matchesSlowly(read, path, dots))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+function readOrNot(text: string) {
+  try {
+    return readPattern(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Of the processor: what others do on this machine does not count. */
+function processorMs(work: () => void): number {
+  const before = process.threadCpuUsage()
+  work()
+  const { user, system } = process.threadCpuUsage(before)
+  return (user + system) / 1000
+}
+
+test('no pattern takes long to read, and none of many alternatives long to match', () => {
+  const braces = '{'.repeat(4096)
+  const brackets = `${'{a,b}'.repeat(3)}${'['.repeat(4000)}\\]`
+  const reading = () => [braces, brackets].map((text) => matches(text, 'a'))
+  expect(processorMs(reading)).toBeLessThan(500)
+  expect(() => readPattern(`${'a'.repeat(1000)}{${'b,'.repeat(90)}c}`)).toThrow(/more than 32768 characters/)
+
+  const alternatives = Array.from({ length: 100 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
+  const match = makeMatcher(readPattern(`{${alternatives}}`), { dots: false })
+  const matching = () => {
+    for (let index = 0; index < 10_000; index++) match(`${'a'.repeat(240)}${index}`)
+  }
+  // In slices, so that it need not be faster: twice as many stopped a worker for 5 s.
+  expect(processorMs(matching)).toBeLessThan(2_000)
 })

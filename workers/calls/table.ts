@@ -6,22 +6,35 @@ import { globFiles } from '../files/glob.ts'
 import { grepFiles } from '../files/grep.ts'
 import { listFiles } from '../files/ls.ts'
 import { readRaw } from '../files/read-raw.ts'
+import { makeTurns } from '../files/turns.ts'
 import { viewFile } from '../files/view.ts'
 import { writeRaw } from '../files/write-raw.ts'
 import type { Call, StreamCall } from './call.ts'
 import { exec, getExec, stopExec } from './exec.ts'
 import { execEvents, followExec, readOutput, writeStdin } from './exec-streams.ts'
 
+/** Each holds megabytes and has a process in the sandbox. One more waits, for those of its own sandbox alone. */
+const inSandbox = makeTurns(4)
+
+const oneOfFew =
+  <N extends CallName>(call: Call<N>): Call<N> =>
+  (args, worker, signal) =>
+    inSandbox(args.sandboxId, async () => {
+      // Whoever hung up while it waited is not worked for.
+      signal.throwIfAborted()
+      return await call(args, worker, signal)
+    })
+
 export const calls: { [N in CallName]: Call<N> } = {
   exec,
   getExec,
   stopExec,
-  viewFile,
-  createFile,
-  editFile,
-  listFiles,
-  globFiles,
-  grepFiles,
+  viewFile: oneOfFew(viewFile),
+  createFile: oneOfFew(createFile),
+  editFile: oneOfFew(editFile),
+  listFiles: oneOfFew(listFiles),
+  globFiles: oneOfFew(globFiles),
+  grepFiles: oneOfFew(grepFiles),
 }
 
 /** `upload`: the body is the client's, so the arguments are in a header. */

@@ -8,6 +8,7 @@ import { markStart } from '../shell/script.ts'
 import { exits, gather, probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 import { replaceExact } from './replace.ts'
+import { type Share, type Steps, shareOf } from './slices.ts'
 import { makeTurns } from './turns.ts'
 import { writing } from './write.ts'
 
@@ -31,17 +32,26 @@ mv -f "$t" "$f"`
 
 /** Edits of one file through this worker follow each other; what else changes it makes one be refused. */
 const inTurn = makeTurns()
+/** An edit of the largest file holds some 60 MiB. */
+const inAccount = makeTurns(2)
+/** What the script prints beside the file: the line of its mark. */
+const markBytes = 1024
 
 /** Replaces exact text in a file. */
 export const editFile: Call<'editFile'> = async (args, worker, signal) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
   const edit = (): Promise<Edited> => {
-    const step = twoSteps(mark, (content) => change(content, args))
+    const step = twoSteps(mark, shareOf(args.accountId), (content) => change(content, args))
     const args_ = [word, String(limits.editBytes), mark]
-    return runFileScript(worker, args, { text: script, args: args_, ...step.io }, signal).then(step.result)
+    const mostBytes = limits.editBytes + markBytes
+    return runFileScript(worker, args, { text: script, args: args_, mostBytes, ...step.io }, signal).then(
+      step.result,
+    )
   }
-  const { content, sha256, replacements } = await inTurn(`${args.sandboxId} ${shown.path}`, edit)
+  const { content, sha256, replacements } = await inTurn(`${args.sandboxId} ${shown.path}`, () =>
+    inAccount(args.accountId, edit),
+  )
   return { ...shown, size: content.length, sha256, replacements }
 }
 
@@ -55,21 +65,31 @@ interface Edited {
 type EditArgs = Parameters<Call<'editFile'>>[0]
 
 /** @throws {Problem} */
-function change(content: Buffer, args: EditArgs): Edited {
-  const before = sha256Of(content)
+function* change(content: Buffer, args: EditArgs): Steps<Edited> {
+  const before = yield* sha256Of(content)
   if (args.if_match !== undefined && args.if_match !== before) {
     throw new Problem('file_changed', 'The file is not the one that if_match means; nothing was written.', {
       members: { sha256: before },
     })
   }
-  const changed = replaceExact(content, { old: args.old, new: args.new, replaceAll: args.replace_all })
-  return { ...changed, before, sha256: sha256Of(changed.content) }
+  const changed = yield* replaceExact(content, { old: args.old, new: args.new, replaceAll: args.replace_all })
+  return { ...changed, before, sha256: yield* sha256Of(changed.content) }
 }
 
-const sha256Of = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+/** Less than a millisecond's work. */
+const hashedAtOnce = 128 * 1024
+
+function* sha256Of(bytes: Buffer): Steps<string> {
+  const hash = createHash('sha256')
+  for (let from = 0; from < bytes.length; from += hashedAtOnce) {
+    hash.update(bytes.subarray(from, from + hashedAtOnce))
+    yield
+  }
+  return hash.digest('hex')
+}
 
 /** Reads up to the mark, decides, and answers on stdin. */
-function twoSteps(mark: string, decide: (content: Buffer) => Edited) {
+function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps<Edited>) {
   const finder = new MarkFinder(mark)
   const kept = gather(limits.editBytes)
   const outcome: { stdin?: Writable; edited?: Edited; error?: unknown } = {}
@@ -78,12 +98,12 @@ function twoSteps(mark: string, decide: (content: Buffer) => Edited) {
       stdin: (stdin: Writable) => {
         outcome.stdin = stdin
       },
-      onStdout(chunk: Buffer) {
+      async onStdout(chunk: Buffer) {
         const { output, line } = finder.push(chunk)
         kept.onStdout(output)
         if (line === undefined) return
         try {
-          outcome.edited = decide(kept.bytes())
+          outcome.edited = await share.run(decide(kept.bytes()))
           const { sha256, before, content } = outcome.edited
           outcome.stdin?.write(`${sha256} ${before}\n`)
           outcome.stdin?.write(content)

@@ -12,6 +12,8 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
+/** For what a script prints beside what it is for: complaints. */
+const littleBytes = 64 * 1024
 
 /** Exit statuses by which the scripts tell what they found. */
 export const exits = {
@@ -76,16 +78,18 @@ export interface FileScript {
   /** They become $1, $2, … */
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Takes what the script prints, as it comes. Must not throw. */
+  /** Takes what the script prints, as it comes, but nothing once the script is over. Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /** Aborts when enough was printed: the script is ended, and that is no failure. */
+  /** What it prints at most: one that prints more is ended. Nearly nothing unless told. */
+  mostBytes?: number
+  /** Aborts when enough was printed: the script is ended, and that is no failure; nor is it then to print too much. */
   enough?: AbortSignal
   /** Milliseconds. With `enough`, running out of them is no failure either. */
   timeoutMs?: number
 }
 
 /**
- * @returns whether it came to its end, or was cut because of `enough` or its time
+ * @returns whether it came to its end, or was cut: because of `enough`, its time, or all that it printed
  * @throws {Problem} for every way in which it did not do what it should
  */
 export async function runFileScript(
@@ -95,7 +99,9 @@ export async function runFileScript(
   signal: AbortSignal,
 ): Promise<'whole' | 'cut'> {
   const { sandbox, leftMs } = await enter(worker, call)
-  const stderr = new BoundedOutput(64 * 1024)
+  const stderr = new BoundedOutput(littleBytes)
+  const printed = boundPrinted(littleBytes + (script.mostBytes ?? 0))
+  const stops = [signal, printed.tooMuch, ...(script.enough ? [script.enough] : [])]
   const end = await runInside(
     worker,
     sandbox,
@@ -106,15 +112,20 @@ export async function runFileScript(
     },
     {
       stdin: script.stdin,
-      onStdout: script.onStdout ?? (() => {}),
-      onStderr: (chunk) => stderr.push(chunk),
+      onStdout: printed.within(script.onStdout ?? (() => {})),
+      onStderr: printed.within((chunk) => stderr.push(chunk)),
     },
     {
       timeoutMs: Math.min(script.timeoutMs ?? timeoutMs, leftMs),
-      signal: script.enough ? AbortSignal.any([signal, script.enough]) : signal,
+      signal: AbortSignal.any(stops),
     },
   )
+  printed.close()
   if (script.enough?.aborted) return 'cut'
+  if (printed.tooMuch.aborted) {
+    if (script.enough) return 'cut'
+    throw new Problem('invalid_request', 'The tools of this image print more than they were asked for.')
+  }
   if (script.enough && end.kind === 'timed_out') return 'cut'
   if (end.kind === 'exited' && end.code === 0) return 'whole'
   if (end.kind === 'lost') {
@@ -123,6 +134,26 @@ export async function runFileScript(
   if (end.kind !== 'exited')
     throw unavailable('The connection to the sandbox was lost. Look at the file before you try again.')
   throw problemOf(end.code, stderr.toString())
+}
+
+/** Counts what a script prints, and passes it on as long as it is within bounds. */
+function boundPrinted(mostBytes: number) {
+  const tooMuch = new AbortController()
+  let left = mostBytes
+  let isOver = false
+  return {
+    tooMuch: tooMuch.signal,
+    close: () => {
+      isOver = true
+    },
+    within:
+      (take: CommandIo['onStdout']): CommandIo['onStdout'] =>
+      (chunk) => {
+        left -= chunk.length
+        if (left < 0) tooMuch.abort()
+        if (!isOver && left >= 0) return take(chunk)
+      },
+  }
 }
 
 function problemOf(status: number, words: string): Problem {
@@ -137,15 +168,20 @@ function problemOf(status: number, words: string): Problem {
   return new Problem('internal_error', `The file script ended with status ${status}.`)
 }
 
-/** Keeps what a script prints, up to `limit` bytes. */
+/** Keeps what a script prints, up to `limit` bytes, in one piece: however small the chunks, they cost no more. */
 export function gather(limit: number) {
-  const chunks: Buffer[] = []
-  let room = limit
+  let kept = Buffer.allocUnsafeSlow(Math.min(limit, littleBytes))
+  let length = 0
   return {
     onStdout(chunk: Buffer) {
-      if (room > 0) chunks.push(chunk.subarray(0, room))
-      room -= Math.min(room, chunk.length)
+      const needed = Math.min(limit, length + chunk.length)
+      if (needed > kept.length) {
+        const larger = Buffer.allocUnsafeSlow(Math.min(limit, Math.max(needed, 2 * kept.length)))
+        kept.copy(larger, 0, 0, length)
+        kept = larger
+      }
+      length += chunk.copy(kept, length, 0, needed - length)
     },
-    bytes: () => Buffer.concat(chunks),
+    bytes: () => kept.subarray(0, length),
   }
 }

@@ -2,19 +2,17 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Call } from '../calls/call.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, readName } from './location.ts'
-import {
-  deepest,
-  findPatterns,
-  literalStart,
-  matchesPattern,
-  type Pattern,
-  readPattern,
-  wantsDots,
-} from './pattern.ts'
-import { FirstInOrder, splitRecords } from './records.ts'
+import { makeMatcher } from './matcher.ts'
+import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
+import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
+import { shareOf } from './slices.ts'
 
 /** What was found by then is the answer, and said to be cut. */
 const timeoutMs = 30_000
+/** Of the paths that `find` lets through; again, what was found by then is the answer. */
+const mostBytes = 64 * 1024 * 1024
+/** Linux takes no longer path, so that nobody could do anything with one. */
+const pathBytes = 4096
 
 /** Names that vanish, and folders that may not be read, are passed over. */
 const script = `${probes}
@@ -31,32 +29,50 @@ exit 0`
 export const globFiles: Call<'globFiles'> = async (args, worker, signal) => {
   const { word } = locate(args)
   const pattern = readPattern(args.pattern)
-  const found = new FirstInOrder<Buffer>(limits.listed.paths)
+  const matches = makeMatcher(pattern, { dots: false })
+  const found = new FirstInOrder<Name>({ count: limits.listed.paths, bytes: limits.listed.bytes })
   const onPath = (record: Buffer) => {
-    // `./` stands before each.
-    const path = record.subarray(2)
-    if (matchesPattern(pattern, path.toString('utf8'), { dots: false })) found.push(path, Buffer.from(path))
+    const path = record.subarray(prefix.length)
+    if (!matches(path.toString('utf8'))) return
+    found.push(path, () => {
+      const name = readName(path)
+      return { value: name, bytes: jsonBytes(Object.values(name)) }
+    })
   }
+  let isTooLong = false
   const end = await runFileScript(
     worker,
     args,
     {
       text: script,
       args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
-      onStdout: splitRecords(Buffer.of(0), onPath),
+      mostBytes,
+      onStdout: readRecords(shareOf(args.accountId), {
+        delimiter: Buffer.of(0),
+        mostBytes: prefix.length + pathBytes,
+        onRecord: onPath,
+        onTooLong: () => {
+          isTooLong = true
+        },
+      }),
       enough: new AbortController().signal,
       timeoutMs,
     },
     signal,
   )
-  const names = found.values().map(readName)
+  const names = found.values()
   const odd = names.flatMap(({ base64 }, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return {
     paths: names.map(({ text }) => text),
     ...(odd.length === 0 ? {} : { paths_base64: Object.fromEntries(odd) }),
-    truncated: found.truncated || end === 'cut',
+    truncated: found.truncated || isTooLong || end === 'cut',
   }
 }
+
+type Name = ReturnType<typeof readName>
+
+/** Stands before each path. */
+const prefix = './'
 
 /** The arguments of a `find` that prints at least what matches, and walks through little else. */
 function searchFor(pattern: Pattern, foldersAlone: boolean): string[] {

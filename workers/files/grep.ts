@@ -6,11 +6,15 @@ import type { Call } from '../calls/call.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, prefixOf, type Shown, show } from './location.ts'
-import { findPart, findPatterns, matchesPattern, type Pattern, readPattern } from './pattern.ts'
-import { splitRecords } from './records.ts'
+import { makeMatcher } from './matcher.ts'
+import { findPart, findPatterns, readPattern } from './pattern.ts'
+import { jsonBytes, readRecords } from './records.ts'
+import { shareOf } from './slices.ts'
 
 /** What was found by then is the answer, and said to be cut. */
 const timeoutMs = 30_000
+/** Of lines and names of files; more than fit into an answer, as names that are not included come too. */
+const mostBytes = 64 * 1024 * 1024
 /** Before the text of a line stands its number. */
 const numberBytes = 20
 
@@ -58,19 +62,24 @@ type Match = z.output<typeof grepFilesEndpoint.reply>['matches'][number]
 export const grepFiles: Call<'grepFiles'> = async (args, worker, signal) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)
-  const most = limits.listed.matches
+  const { matches: most, bytes: mostJson } = limits.listed
   const enough = new AbortController()
   const matches: Match[] = []
   const skipped: string[] = []
   const prefix = prefixOf(args)
   let file: Shown | undefined
+  let size = 0
+  const keep = <T>(list: T[], item: T) => {
+    size += jsonBytes(item)
+    if (list.length === most || size > mostJson) enough.abort()
+    if (!enough.signal.aborted) list.push(item)
+  }
   const onRecord = (record: Buffer) => {
     const rest = record.subarray(1)
     if (record[0] === letterF) file = isIncluded(include, rest) ? nameOf(rest, prefix) : undefined
-    else if (!file) return
-    else if (Math.max(matches.length, skipped.length) >= most) enough.abort()
-    else if (record[0] === letterB) skipped.push(file.path)
-    else matches.push({ ...file, ...readLine(record) })
+    else if (!file || enough.signal.aborted) return
+    else if (record[0] === letterB) keep(skipped, file.path)
+    else keep(matches, { ...file, ...readLine(record) })
   }
   const end = await runFileScript(
     worker,
@@ -86,7 +95,8 @@ export const grepFiles: Call<'grepFiles'> = async (args, worker, signal) => {
         String(limits.grepLineBytes + numberBytes),
         ...(include?.find ?? []),
       ],
-      onStdout: splitRecords(Buffer.of(0), onRecord),
+      mostBytes,
+      onStdout: readRecords(shareOf(args.accountId), { delimiter: Buffer.of(0), onRecord }),
       enough: enough.signal,
       timeoutMs,
     },
@@ -114,7 +124,7 @@ const nameOf = (found: Buffer, prefix: Buffer): Shown =>
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 interface Include {
-  pattern: Pattern
+  matches: (path: string) => boolean
   /** Whether it is about the last part of the path alone. */
   byName: boolean
   /** For `find`, which lets through at least what is included. */
@@ -128,11 +138,11 @@ function readInclude(text: string): Include {
   const tests = byName
     ? pattern.alternatives.flatMap(([part]) => ['-o', '-name', part === 'any depth' ? '*' : findPart(part!)])
     : findPatterns(pattern).flatMap((path) => ['-o', '-path', path])
-  return { pattern, byName, find: ['(', ...tests.slice(1), ')'] }
+  return { matches: makeMatcher(pattern, { dots: true }), byName, find: ['(', ...tests.slice(1), ')'] }
 }
 
 function isIncluded(include: Include | undefined, found: Buffer): boolean {
   if (!include || !isBelow(found)) return true
   const path = found.subarray(2).toString('utf8')
-  return matchesPattern(include.pattern, include.byName ? basename(path) : path, { dots: true })
+  return include.matches(include.byName ? basename(path) : path)
 }

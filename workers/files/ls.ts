@@ -5,10 +5,12 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Call } from '../calls/call.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, readName } from './location.ts'
-import { FirstInOrder, splitRecords } from './records.ts'
+import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
+import { shareOf } from './slices.ts'
 
 /** Longer lists are cut, not refused. */
 const timeoutMs = 30_000
+const mostBytes = 64 * 1024 * 1024
 
 /** Prints of each entry what `stat` makes of the format; no name can hold the marks that are in it. */
 const script = `${probes}
@@ -25,10 +27,10 @@ stat -c "$format" "$f"`
 export const listFiles: Call<'listFiles'> = async (args, worker, signal) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
-  const entries = new FirstInOrder<FileEntry>(limits.listed.entries)
+  const entries = new FirstInOrder<FileEntry>({ count: limits.listed.entries, bytes: limits.listed.bytes })
   const onRecord = (record: Buffer) => {
     const entry = readEntry(record, Buffer.from(mark))
-    if (entry) entries.push(entry.name, entry.value)
+    if (entry) entries.push(entry.name, () => ({ value: entry.value, bytes: jsonBytes(entry.value) }))
   }
   const end = await runFileScript(
     worker,
@@ -36,7 +38,11 @@ export const listFiles: Call<'listFiles'> = async (args, worker, signal) => {
     {
       text: script,
       args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
-      onStdout: splitRecords(Buffer.from(`${mark}${mark}\n`), onRecord),
+      mostBytes,
+      onStdout: readRecords(shareOf(args.accountId), {
+        delimiter: Buffer.from(`${mark}${mark}\n`),
+        onRecord,
+      }),
       // Nothing aborts it: only its time can cut it.
       enough: new AbortController().signal,
       timeoutMs,
@@ -67,7 +73,7 @@ function readEntry(record: Buffer, mark: Buffer): { name: Buffer; value: FileEnt
   const name = Buffer.from(basename(path.toString('latin1')), 'latin1')
   const mode = Number.parseInt(hex, 16)
   const type = types[mode >> 12]
-  if (!type) return undefined
+  if (!type || !/^\d+$/.test(size ?? '') || !/^-?\d+$/.test(seconds ?? '')) return undefined
   const { text, base64 } = readName(name)
   const target = type === 'symlink' ? targetOf(record.subarray(leadsAt + mark.length), path) : undefined
   return {
@@ -93,10 +99,17 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   return undefined
 }
 
+/** What four digits can tell of years, in seconds: a file may say that it is from any other. */
+const years = {
+  first: Date.parse('0000-01-01T00:00:00Z') / 1000,
+  last: Date.parse('9999-12-31T23:59:59Z') / 1000,
+}
+
 /** With milliseconds where `stat` tells them. */
 function readTime(seconds: number, dateTime: string): string {
   const [whole = '', fraction = ''] = dateTime.split('.')
   const precise = new Date(`${whole}.${fraction.padEnd(3, '0').slice(0, 3)}Z`)
   const isSame = Math.floor(precise.getTime() / 1000) === seconds
-  return (isSame ? precise : new Date(seconds * 1000)).toISOString()
+  const told = Math.min(Math.max(seconds, years.first), years.last)
+  return (isSame && told === seconds ? precise : new Date(told * 1000)).toISOString()
 }

@@ -2,7 +2,7 @@
  * Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before what is meant as it is, and `**` as a
  * whole part of a path for any number of them. As in a shell, what begins with a dot is matched by a dot alone.
  *
- * Matched by hand, not by a regular expression: a pattern is a stranger's, and time must stay in bounds.
+ * Read and matched by hand (matcher.ts), not by a regular expression: a pattern is a stranger's, and time must stay in bounds.
  */
 import { Problem } from '../../shared/problem.ts'
 
@@ -13,30 +13,21 @@ export interface Pattern {
 
 export type Part = 'any depth' | Token[]
 
-type Token =
+export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  | { kind: 'set'; ranges: [string, string][]; negated: boolean }
+  /** Ranges of code points, both ends included. */
+  | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const alternativesMost = 100
+/** In all alternatives together: a long beginning before many of them counts for each, and so does its time. */
+const charactersMost = 32 * 1024
 
 /** @throws {Problem} `invalid_request` for one that leaves its folder, or has too many alternatives */
 export function readPattern(text: string, field = 'pattern'): Pattern {
-  const alternatives = expandBraces(text)
-  if (!alternatives) throw refusal(field, `has more than ${alternativesMost} alternatives`)
+  const alternatives = expandBraces(text, (reason) => refusal(field, reason))
   return { alternatives: alternatives.map((one) => readParts(one, field)) }
-}
-
-export interface MatchOptions {
-  /** Lets `*`, `?`, `[…]` and `**` match what begins with a dot. */
-  dots: boolean
-}
-
-/** @param path relative, without `.` and `..` */
-export function matchesPattern({ alternatives }: Pattern, path: string, options: MatchOptions): boolean {
-  const names = path.split('/').map((name) => [...name])
-  return alternatives.some((parts) => matchesParts(parts, names, options))
 }
 
 /** The parts that all alternatives begin with and that are plain names, without their last. */
@@ -61,56 +52,76 @@ export function deepest({ alternatives }: Pattern): number | undefined {
 }
 
 /** A pattern of `find -path` for each alternative: it matches all that the alternative does, and maybe more. */
-export const findPatterns = ({ alternatives }: Pattern): string[] =>
-  alternatives.map((parts) =>
-    parts.reduce<string>((path, part) => path + (part === 'any depth' ? '*' : `/${findPart(part)}`), '.'),
-  )
+export const findPatterns = ({ alternatives }: Pattern): string[] => [
+  ...new Set(
+    alternatives.map((parts) =>
+      parts.reduce<string>((path, part) => path + (part === 'any depth' ? '*' : `/${findPart(part)}`), '.'),
+    ),
+  ),
+]
 
 export const findPart = (part: Token[]): string =>
   part
     .map((token) => (token.kind === 'character' ? token.character.replace(/[*?[\]\\]/g, '\\$&') : '*'))
     .join('')
 
-/** @returns undefined when there are too many */
-function expandBraces(text: string): string[] | undefined {
-  let done: string[] = []
+/** @throws what `refuse` makes of the reason when there are too many */
+function expandBraces(text: string, refuse: (reason: string) => Problem): string[] {
+  const done = new Set<string>()
   let open = [text]
-  while (open.length > 0) {
+  // Each round takes the braces of every alternative that has some left: there is one more for each pair.
+  for (let found = 0; open.length > 0; ) {
     const next = open.flatMap((one) => {
       const alternatives = expandFirst(one)
       if (alternatives) return alternatives
-      done.push(one)
+      found++
+      done.add(one)
       return []
     })
-    if (next.length + done.length > alternativesMost) return undefined
+    if (next.length + found > alternativesMost) throw refuse(`has more than ${alternativesMost} alternatives`)
+    const characters = [...next, ...done].reduce((sum, one) => sum + one.length, 0)
+    if (characters > charactersMost) {
+      throw refuse(`has alternatives of more than ${charactersMost} characters in all`)
+    }
     open = next
   }
-  done = [...new Set(done)]
-  return done
+  return [...done]
+}
+
+interface Braces {
+  start: number
+  commas: number[]
+  end?: number
 }
 
 /** Spells out the first braces that hold a comma. @returns undefined when there are none */
 function expandFirst(text: string): string[] | undefined {
-  for (let start = 0; start < text.length; start++) {
-    if (text[start] === '\\') start++
-    else if (text[start] === '{') {
-      const commas: number[] = []
-      let depth = 1
-      let end = start + 1
-      for (; end < text.length; end++) {
-        if (text[end] === '\\') end++
-        else if (text[end] === '{') depth++
-        else if (text[end] === '}' && --depth === 0) break
-        else if (text[end] === ',' && depth === 1) commas.push(end)
-      }
-      if (depth > 0 || commas.length === 0) continue
-      const cuts = [start, ...commas, end]
-      return cuts
-        .slice(1)
-        .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
+  const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
+  if (!braces) return undefined
+  const { start, commas, end = 0 } = braces
+  const cuts = [start, ...commas, end]
+  return cuts
+    .slice(1)
+    .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
+}
+
+/** All braces, in the order in which they begin; those that are never closed have no end. */
+function readBraces(text: string): Braces[] {
+  const all: Braces[] = []
+  const open: Braces[] = []
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === '{') {
+      const braces = { start: at, commas: [] }
+      all.push(braces)
+      open.push(braces)
+    } else if (text[at] === ',') open.at(-1)?.commas.push(at)
+    else if (text[at] === '}') {
+      const braces = open.pop()
+      if (braces) braces.end = at
     }
   }
-  return undefined
+  return all
 }
 
 function readParts(text: string, field: string): Part[] {
@@ -125,13 +136,14 @@ function readParts(text: string, field: string): Part[] {
 
 function readTokens(characters: string[]): Token[] {
   const tokens: Token[] = []
+  const unclosed = new Set<number>()
   for (let at = 0; at < characters.length; at++) {
     const character = characters[at]!
     if (character === '*') {
       if (tokens.at(-1)?.kind !== 'many') tokens.push({ kind: 'many' })
     } else if (character === '?') tokens.push({ kind: 'one' })
     else if (character === '[') {
-      const set = readSet(characters, at)
+      const set = readSet(characters, at, unclosed)
       tokens.push(set?.token ?? { kind: 'character', character })
       if (set) at = set.end
     } else if (character === '\\' && at + 1 < characters.length) {
@@ -141,76 +153,36 @@ function readTokens(characters: string[]): Token[] {
   return tokens
 }
 
-/** @returns undefined when the bracket is never closed, and so means itself */
-function readSet(characters: string[], start: number): { token: Token; end: number } | undefined {
+/**
+ * @param unclosed places from which an earlier bracket was not closed: one that comes to such a place is not either,
+ *   so brackets without end are not read to the end again and again
+ * @returns undefined when the bracket is never closed, and so means itself
+ */
+function readSet(
+  characters: string[],
+  start: number,
+  unclosed: Set<number>,
+): { token: Token; end: number } | undefined {
   const negated = characters[start + 1] === '!' || characters[start + 1] === '^'
   const first = start + (negated ? 2 : 1)
-  const ranges: [string, string][] = []
-  for (let at = first; at < characters.length; at++) {
+  const ranges: [number, number][] = []
+  const passed: number[] = []
+  for (let at = first; at < characters.length && !unclosed.has(at); at++) {
     if (characters[at] === ']' && at > first) return { token: { kind: 'set', ranges, negated }, end: at }
+    // What is first is read in another way than elsewhere.
+    if (at > first) passed.push(at)
     if (characters[at] === '\\' && at + 1 < characters.length) at++
     const from = characters[at]!
     const to = characters[at + 1] === '-' ? characters[at + 2] : undefined
-    if (to === undefined || to === ']') ranges.push([from, from])
-    else {
-      ranges.push([from, to])
-      at += 2
-    }
+    const isRange = to !== undefined && to !== ']'
+    ranges.push([codeOf(from), codeOf(isRange ? to : from)])
+    if (isRange) at += 2
   }
+  for (const at of passed) unclosed.add(at)
   return undefined
 }
 
-/** Only the last `**` is ever gone back to: what an earlier one could take, it can too. */
-function matchesParts(parts: Part[], names: string[][], options: MatchOptions): boolean {
-  const isHidden = (name: string[]) => !options.dots && name[0] === '.'
-  let part = 0
-  let name = 0
-  let back: { part: number; name: number } | undefined
-  while (name < names.length) {
-    const wanted = parts[part]
-    if (wanted === 'any depth') {
-      // At the end it stands for something, not for the folder itself.
-      if (part === parts.length - 1) return names.slice(name).every((rest) => !isHidden(rest))
-      back = { part: ++part, name }
-    } else if (wanted && matchesTokens(wanted, names[name]!, options)) {
-      part++
-      name++
-    } else if (back && !isHidden(names[back.name]!)) {
-      part = back.part
-      name = ++back.name
-    } else return false
-  }
-  return part === parts.length
-}
-
-/** The same within one name, where only the last `*` is gone back to. */
-function matchesTokens(tokens: Token[], name: string[], { dots }: MatchOptions): boolean {
-  if (!dots && name[0] === '.' && !startsWithDot(tokens)) return false
-  let token = 0
-  let at = 0
-  let back: { token: number; at: number } | undefined
-  while (at < name.length) {
-    const wanted = tokens[token]
-    if (wanted?.kind === 'many') back = { token: ++token, at }
-    else if (wanted && matchesOne(wanted, name[at]!)) {
-      token++
-      at++
-    } else if (back) {
-      token = back.token
-      at = ++back.at
-    } else return false
-  }
-  while (tokens[token]?.kind === 'many') token++
-  return token === tokens.length
-}
-
-function matchesOne(token: Token, character: string): boolean {
-  if (token.kind === 'character') return token.character === character
-  if (token.kind !== 'set') return true
-  const code = character.codePointAt(0)!
-  const isIn = token.ranges.some(([from, to]) => from.codePointAt(0)! <= code && code <= to.codePointAt(0)!)
-  return isIn !== token.negated
-}
+const codeOf = (character: string) => character.codePointAt(0)!
 
 const startsWithDot = ([first]: Token[]): boolean => first?.kind === 'character' && first.character === '.'
 

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream'
+import { Problem } from '../../shared/problem.ts'
 import type { StreamCall } from '../calls/call.ts'
 import { type ByteRange, rangeOf } from '../calls/exec-streams.ts'
 import { write } from '../commands/events.ts'
@@ -39,6 +40,8 @@ export const readRaw: StreamCall<'readRaw'> = async (args, worker, { response, s
       header += chunk.toString('latin1', 0, end === -1 ? chunk.length : end)
       if (end === -1 && header.length < 100) return
       try {
+        if (!/^\d{1,15}$/.test(header))
+          throw new Problem('internal_error', 'The file script printed no size.')
         begin(Number(header))
       } catch (error) {
         state.error = error
@@ -63,6 +66,7 @@ export const readRaw: StreamCall<'readRaw'> = async (args, worker, { response, s
       stdin: (stdin) => {
         state.stdin = stdin
       },
+      mostBytes: Number.POSITIVE_INFINITY,
       onStdout,
       enough: enough.signal,
       timeoutMs,

@@ -1,6 +1,7 @@
-/** Replaces exact text in bytes. Takes time in proportion to their length, whatever they are. */
+/** Replaces exact text in bytes: in time in proportion to their length, whatever they are, and in small steps. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/problem.ts'
+import type { Steps } from './slices.ts'
 
 export interface Replacement {
   old: string
@@ -12,33 +13,51 @@ export interface Replacement {
 const linesNamed = 100
 const similarNamed = 10
 
+/** How far one step goes through a text: less than a millisecond's work, whatever is there. */
+const stride = 16 * 1024
+
 /**
  * In a file whose every line ends in CR LF, a line's end in `old` and `new` means that too.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the lines; `invalid_request` when it grew too large
  */
-export function replaceExact(content: Buffer, { old, new: other, replaceAll }: Replacement) {
-  const endings = endsInCrLf(content) ? (text: string) => text.replace(/(?<!\r)\n/g, '\r\n') : String
-  const needle = Buffer.from(endings(old))
-  const replacement = Buffer.from(endings(other))
-  const found = countMatches(content, needle)
-  if (found.all === 0) throw noMatch(content, needle)
-  if (!replaceAll && found.all > 1) throw notUnique(found)
+export function* replaceExact(
+  content: Buffer,
+  { old, new: other, replaceAll }: Replacement,
+): Steps<{ content: Buffer; replacements: number }> {
+  const isCrLf = yield* endsInCrLf(content)
+  const needle = isCrLf ? yield* withCrLf(Buffer.from(old)) : Buffer.from(old)
+  const replacement = isCrLf ? yield* withCrLf(Buffer.from(other)) : Buffer.from(other)
+  // A longer one is in no file, and takes memory to look for.
+  const borders = needle.length > content.length ? undefined : yield* bordersOf(needle)
+  const found = borders ? yield* countMatches(content, needle, borders) : { all: 0, apart: 0, first: [] }
+  if (!borders || found.all === 0) throw yield* noMatch(content, needle)
+  if (!replaceAll && found.all > 1) throw notUnique(found.all, yield* linesOf(content, found.first))
   const replacements = replaceAll ? found.apart : 1
   const size = content.length + replacements * (replacement.length - needle.length)
   if (size > 2 * limits.editBytes) {
     throw new Problem('invalid_request', `The file would have ${size} bytes; files/raw takes any size.`)
   }
-  const result = Buffer.allocUnsafe(size)
+  const result = Buffer.allocUnsafeSlow(size)
   let from = 0
   let to = 0
-  for (const at of matches(content, needle)) {
-    if (at < from) continue
-    to += content.copy(result, to, from, at)
-    to += replacement.copy(result, to)
+  yield* eachMatch(content, needle, borders, (at) => {
+    if (at < from) return
+    to = put(result, to, content, from, at)
+    to = put(result, to, replacement, 0, replacement.length)
     from = at + needle.length
-  }
-  content.copy(result, to, from)
+  })
+  put(result, to, content, from, content.length)
   return { content: result, replacements }
+}
+
+/** A call costs more than to copy so few bytes one by one. */
+const fewBytes = 32
+
+/** @returns where what comes next is to be put */
+function put(target: Buffer, at: number, source: Buffer, from: number, to: number): number {
+  if (to - from > fewBytes) return at + source.copy(target, at, from, to)
+  for (let next = from; next < to; next++) target[at++] = source[next]!
+  return at
 }
 
 interface Found {
@@ -46,71 +65,98 @@ interface Found {
   all: number
   /** What replacing one after the other would replace. */
   apart: number
-  /** Where the first of them begin; the first line is 1. */
-  lines: number[]
+  /** Where the first of them begin. */
+  first: number[]
 }
 
-function countMatches(content: Buffer, needle: Buffer): Found {
-  const found: Found = { all: 0, apart: 0, lines: [] }
-  let line = 1
-  let counted = 0
+function* countMatches(content: Buffer, needle: Buffer, borders: Int32Array): Steps<Found> {
+  const found: Found = { all: 0, apart: 0, first: [] }
   let end = 0
-  for (const at of matches(content, needle)) {
+  yield* eachMatch(content, needle, borders, (at) => {
     found.all++
-    if (at >= end) {
-      found.apart++
-      end = at + needle.length
-    }
-    if (found.lines.length === linesNamed) continue
-    for (
-      let next = content.indexOf(10, counted);
-      next !== -1 && next < at;
-      next = content.indexOf(10, counted)
-    ) {
-      line++
-      counted = next + 1
-    }
-    found.lines.push(line)
-  }
+    if (found.first.length < linesNamed) found.first.push(at)
+    if (at < end) return
+    found.apart++
+    end = at + needle.length
+  })
   return found
 }
 
-/** Where `needle` begins, overlapping or not: Knuth, Morris and Pratt, as Buffer.indexOf may take forever. */
-function* matches(content: Buffer, needle: Buffer): Generator<number> {
-  const borders = bordersOf(needle)
+/** Tells where `needle` begins, overlapping or not: Knuth, Morris and Pratt, as Buffer.indexOf may take forever. */
+function* eachMatch(
+  content: Buffer,
+  needle: Buffer,
+  borders: Int32Array,
+  onMatch: (at: number) => void,
+): Steps<void> {
   let matched = 0
-  for (let at = 0; at < content.length; at++) {
-    while (matched > 0 && content[at] !== needle[matched]) matched = borders[matched - 1]!
-    if (content[at] === needle[matched]) matched++
-    if (matched < needle.length) continue
-    yield at - needle.length + 1
-    matched = borders[matched - 1]!
+  for (let from = 0; from < content.length; from += stride) {
+    const to = Math.min(from + stride, content.length)
+    for (let at = from; at < to; at++) {
+      while (matched > 0 && content[at] !== needle[matched]) matched = borders[matched - 1]!
+      if (content[at] === needle[matched]) matched++
+      if (matched < needle.length) continue
+      onMatch(at - needle.length + 1)
+      matched = borders[matched - 1]!
+    }
+    yield
   }
 }
 
 /** Of each start of the needle: how long its longest end is that is also its start. */
-function bordersOf(needle: Buffer): Int32Array {
+function* bordersOf(needle: Buffer): Steps<Int32Array> {
   const borders = new Int32Array(needle.length)
   let length = 0
   for (let at = 1; at < needle.length; at++) {
     while (length > 0 && needle[at] !== needle[length]) length = borders[length - 1]!
     if (needle[at] === needle[length]) length++
     borders[at] = length
+    if (at % stride === 0) yield
   }
   return borders
 }
 
-function endsInCrLf(content: Buffer): boolean {
-  let end = content.indexOf(10)
-  if (end === -1) return false
-  for (; end !== -1; end = content.indexOf(10, end + 1)) {
-    if (end === 0 || content[end - 1] !== 13) return false
+const newline = 10
+const carriageReturn = 13
+
+function* endsInCrLf(content: Buffer): Steps<boolean> {
+  let isThere = false
+  for (let at = 0; at < content.length; at++) {
+    if (content[at] === newline) {
+      if (content[at - 1] !== carriageReturn) return false
+      isThere = true
+    }
+    if (at % stride === 0) yield
   }
-  return true
+  return isThere
 }
 
-function noMatch(content: Buffer, needle: Buffer): Problem {
-  const similar = similarLines(content, needle)
+/** Puts a CR before each LF that has none. */
+function* withCrLf(text: Buffer): Steps<Buffer> {
+  const result = Buffer.allocUnsafeSlow(2 * text.length)
+  let to = 0
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === newline && text[at - 1] !== carriageReturn) result[to++] = carriageReturn
+    result[to++] = text[at]!
+    if (at % stride === 0) yield
+  }
+  return result.subarray(0, to)
+}
+
+/** On which lines these places are, in their order; the first line is 1. */
+function* linesOf(content: Buffer, places: number[]): Steps<number[]> {
+  const lines: number[] = []
+  let line = 1
+  for (let at = 0; lines.length < places.length; at++) {
+    if (at === places[lines.length]) lines.push(line)
+    if (content[at] === newline) line++
+    if (at % stride === 0) yield
+  }
+  return lines
+}
+
+function* noMatch(content: Buffer, needle: Buffer): Steps<Problem> {
+  const similar = yield* similarLines(content, needle)
   const hint =
     similar.length === 0
       ? ''
@@ -120,7 +166,7 @@ function noMatch(content: Buffer, needle: Buffer): Problem {
   })
 }
 
-function notUnique({ all, lines }: Found): Problem {
+function notUnique(all: number, lines: number[]): Problem {
   const where = [...new Set(lines)].slice(0, 10).join(', ')
   const more = lines.length < all || new Set(lines).size > 10 ? ', …' : ''
   return new Problem(
@@ -131,9 +177,19 @@ function notUnique({ all, lines }: Found): Problem {
 }
 
 /** Lines that equal the first line of what was looked for, but for the space around it. */
-function similarLines(content: Buffer, needle: Buffer): number[] {
+function* similarLines(content: Buffer, needle: Buffer): Steps<number[]> {
+  if (Math.max(content.length, needle.length) > limits.viewBytes) return []
   const wanted = needle.toString('latin1').trim().split('\n', 1)[0]!.trim()
-  if (wanted === '' || content.length > limits.viewBytes) return []
-  const lines = content.toString('latin1').split('\n')
-  return lines.flatMap((line, index) => (line.trim() === wanted ? [index + 1] : [])).slice(0, similarNamed)
+  const similar: number[] = []
+  if (wanted === '') return similar
+  let line = 0
+  for (let from = 0; from <= content.length && similar.length < similarNamed; ) {
+    const end = content.indexOf(newline, from)
+    const to = end === -1 ? content.length : end
+    line++
+    if (content.toString('latin1', from, to).trim() === wanted) similar.push(line)
+    from = to + 1
+    yield
+  }
+  return similar
 }

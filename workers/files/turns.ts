@@ -1,14 +1,18 @@
-/** Work on one thing at a time, in the order in which it came. */
-export function makeTurns() {
-  const last = new Map<string, Promise<unknown>>()
+/** Work on one thing, only so much of it at a time, in the order in which it came. */
+export function makeTurns(atOnce = 1) {
+  const lines = new Map<string, { working: number; waiting: (() => void)[] }>()
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    const before = last.get(key) ?? Promise.resolve()
-    const mine = before.then(work, work)
-    last.set(key, mine)
+    const line = lines.get(key) ?? { working: 0, waiting: [] }
+    lines.set(key, line)
+    if (line.working < atOnce) line.working++
+    else await new Promise<void>((go) => line.waiting.push(go))
     try {
-      return await mine
+      return await work()
     } finally {
-      if (last.get(key) === mine) last.delete(key)
+      // Whoever is next takes this place.
+      const next = line.waiting.shift()
+      if (next) next()
+      else if (--line.working === 0) lines.delete(key)
     }
   }
 }

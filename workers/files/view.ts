@@ -29,13 +29,19 @@ export const viewFile: Call<'viewFile'> = async (args, worker, signal) => {
   await runFileScript(
     worker,
     args,
-    { text: script, args: [word, String(from), count, String(most)], onStdout: printed.onStdout },
+    {
+      text: script,
+      args: [word, String(from), count, String(most)],
+      mostBytes: most + headerBytes,
+      onStdout: printed.onStdout,
+    },
     signal,
   )
   const output = printed.bytes()
   const headerEnd = output.indexOf('\n')
-  const [size, lines, sha256] = output.toString('latin1', 0, headerEnd).split(' ')
-  if (headerEnd === -1 || !sha256) throw new Problem('internal_error', 'The file script printed no header.')
+  const header = /^(\d+) (\d+) ([0-9a-f]{64})$/.exec(output.toString('latin1', 0, Math.max(0, headerEnd)))
+  if (!header) throw new Problem('internal_error', 'The file script printed no header.')
+  const [, size, lines, sha256 = ''] = header
   const all = output.subarray(headerEnd + 1)
   const truncated = all.length > limits.viewBytes
   const within = truncated ? all.subarray(0, limits.viewBytes) : all

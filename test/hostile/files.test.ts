@@ -1,0 +1,92 @@
+/** Trees and patterns that are made to be dear, beside a neighbour. */
+import { expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import { shareWorld } from '../world/shared.ts'
+import { type Tenant, withNeighbour } from './neighbour.ts'
+
+const world = shareWorld()
+
+/** A folder of files, put into another of 250 letters again and again: nobody need go where no path leads. */
+const deepTree = (name: string, folders: number, files: number) => `mkdir ${name} && cd ${name} || exit
+seq ${files} | xargs touch; cd ..; d=$(printf '%0250d' 0); i=0
+while [ $i -lt ${folders} ]; do mkdir next && mv ${name} "next/$d" && mv next ${name} || exit; i=$((i + 1)); done`
+
+const prepare = async ({ sh }: Tenant, line: string) =>
+  expect(await sh(line)).toMatchObject({ status: 'exited', exit_code: 0 })
+
+const glob = async ({ account, params }: Tenant, pattern: string) => {
+  const { body } = await account.call('globFiles', { params, query: { pattern } })
+  return body
+}
+
+const jsonBytes = (value: unknown) => Buffer.byteLength(JSON.stringify(value))
+
+test('thousands of paths of any depth cost a bounded answer, and nobody else anything', async () => {
+  const [tooDeep, deep] = await withNeighbour(world, async (hostile) => {
+    // The first are longer than what Linux takes, the others as long as they can be.
+    await prepare(hostile, `${deepTree('a', 220, 5_000)}; ${deepTree('b', 15, 5_000)}`)
+    return [await glob(hostile, 'a/**/[0-9]*'), await glob(hostile, 'b/**')]
+  }).then(({ result }) => result)
+  expect(tooDeep).toMatchObject({ truncated: true })
+  expect(deep).toMatchObject({ truncated: true })
+  for (const answer of [tooDeep!, deep!]) {
+    expect(answer.paths[0]).toMatch(/^[ab]\/0+/)
+    expect(jsonBytes(answer)).toBeLessThan(1.1 * limits.listed.bytes)
+  }
+})
+
+test('patterns of many alternatives over long names, eight at once, stop nobody', async () => {
+  // Each alternative gets far into each name before it fails.
+  const alternatives = Array.from({ length: 99 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
+  const { result } = await withNeighbour(world, async (hostile) => {
+    await prepare(hostile, `n=$(printf '%0240d' 0 | tr 0 a); seq -f "$n%g" 5000 | xargs touch`)
+    return await Promise.all(Array.from({ length: 8 }, () => glob(hostile, `{${alternatives},*7}`)))
+  })
+  for (const { paths, truncated } of result) {
+    expect(truncated || paths.length === 500).toBe(true)
+    for (const path of paths) expect(path).toMatch(/^a+\d*7$/)
+  }
+})
+
+test('replacing each byte of the largest file, again and again, stops nobody', async () => {
+  const { result } = await withNeighbour(
+    world,
+    async (hostile) => {
+      const { account, params } = hostile
+      await prepare(
+        hostile,
+        `for f in 1 2 3; do head -c ${limits.editBytes} /dev/zero | tr '\\0' a > $f; done`,
+      )
+      const edits = ['1', '2', '3'].map((path) =>
+        account.call('editFile', { params, body: { path, old: 'a', new: 'bc', replace_all: true } }),
+      )
+      return await Promise.all(edits)
+    },
+    { growthMiB: 512 },
+  )
+  for (const { body } of result) {
+    expect(body).toMatchObject({ size: 2 * limits.editBytes, replacements: limits.editBytes })
+  }
+})
+
+test('a search through one line of any length, and through names that JSON makes longer, is bounded', async () => {
+  const { result } = await withNeighbour(world, async (hostile) => {
+    const { account, params } = hostile
+    await prepare(
+      hostile,
+      `head -c 100000000 /dev/zero | tr '\\0' x > line
+      c=$(printf '\\001'); n=$(printf '%0250d' 0 | tr 0 "$c"); i=0
+      while [ $i -lt 12 ]; do mkdir "$n"; cd "$n"; i=$((i + 1)); done
+      yes "$n$n$n$n$n$n$n$n$n$n" | head -n 3000 > f`,
+    )
+    const all = await Promise.all([
+      account.call('grepFiles', { params, query: { pattern: 'x', path: 'line' } }),
+      account.call('grepFiles', { params, query: { pattern: '.', include: 'f' } }),
+    ])
+    return all.map(({ body }) => body)
+  })
+  const [line, names] = result
+  expect(line?.matches).toMatchObject([{ line: 1, text: 'x'.repeat(limits.grepLineBytes) }])
+  expect(names?.truncated).toBe(true)
+  expect(jsonBytes(names)).toBeLessThan(1.1 * limits.listed.bytes)
+})

@@ -1,0 +1,171 @@
+/**
+ * Matches paths against a pattern, all of its alternatives at once: an automaton whose states are bits, stepped
+ * once a character. So a path takes time in proportion to its length and the pattern's, whatever both hold.
+ */
+import type { Pattern, Token } from './pattern.ts'
+
+export interface MatchOptions {
+  /** Lets `*`, `?`, `[…]` and `**` match what begins with a dot. */
+  dots: boolean
+}
+
+/** One state of an alternative: what it takes next; `end` has taken all. */
+type State =
+  | Token
+  | { kind: 'slash' }
+  /** `**` with the slash behind it: stays for whole parts of the path, and leads on where one begins. */
+  | { kind: 'any depth'; isLast: boolean }
+  | { kind: 'end' }
+
+/** @returns whether a path matches: a relative one, without `.` and `..`, and not empty */
+export function makeMatcher(pattern: Pattern, { dots }: MatchOptions): (path: string) => boolean {
+  const states = pattern.alternatives.flatMap(statesOf)
+  const { size, bitsWhere } = bitsOf(states)
+  const starts = bitsWhere((_, index) => index === 0 || states[index - 1]!.kind === 'end')
+  const many = bitsWhere(({ kind }) => kind === 'many')
+  const depths = bitsWhere(({ kind }) => kind === 'any depth')
+  const accepted = bitsWhere(
+    (state, index) => isDone(state) || (state.kind === 'many' && isDone(states[index + 1]!)),
+  )
+  const slash = bitsWhere(({ kind }) => kind === 'slash')
+  const firstDot = bitsWhere((state, index) => isDot(state) && beginsPart(states[index - 1]))
+  const takes = takesOf(states, bitsWhere)
+  const none = new Uint32Array(size)
+  const within = bitsWhere(({ kind }) => kind === 'many' || kind === 'any depth')
+
+  let now = new Uint32Array(size)
+  let next = new Uint32Array(size)
+
+  /**
+   * Takes one character. Before that come the states that are reached without any: behind a `*`, and behind a `**`
+   * where a part of the path begins.
+   * @returns whether any state is left
+   */
+  const step = (taken: Uint32Array, stays: Uint32Array, atStart: boolean): boolean => {
+    const [from, to] = [now, next]
+    let reached = 0
+    let moved = 0
+    let any = 0
+    for (let at = 0; at < size; at++) {
+      let bits = from[at]! | reached
+      reached = 0
+      if (atStart) {
+        const deep = bits & depths[at]!
+        bits |= deep << 1
+        reached = deep >>> 31
+      }
+      const skipped = bits & many[at]!
+      bits |= skipped << 1
+      reached |= skipped >>> 31
+      const takes = bits & taken[at]!
+      const after = (takes << 1) | moved | (bits & stays[at]!)
+      moved = takes >>> 31
+      to[at] = after
+      any |= after
+    }
+    now = to
+    next = from
+    return any !== 0
+  }
+
+  return (path) => {
+    if (path === '') return false
+    now.set(starts)
+    let atStart = true
+    for (let at = 0; at < path.length; ) {
+      const code = path.codePointAt(at)!
+      at += code > 0xffff ? 2 : 1
+      const isLeft =
+        code === slashCode
+          ? step(slash, depths, atStart)
+          : atStart && code === dotCode && !dots
+            ? step(firstDot, none, atStart)
+            : step(takes(code), within, atStart)
+      if (!isLeft) return false
+      atStart = code === slashCode
+    }
+    return now.some((bits, at) => (bits & accepted[at]!) !== 0)
+  }
+}
+
+const slashCode = '/'.codePointAt(0)!
+const dotCode = '.'.codePointAt(0)!
+
+function statesOf(parts: Pattern['alternatives'][number]): State[] {
+  const states = parts.flatMap((part, index): State[] => {
+    const isLast = index === parts.length - 1
+    if (part === 'any depth') return [{ kind: 'any depth', isLast }]
+    return isLast ? part : [...part, { kind: 'slash' }]
+  })
+  return [...states, { kind: 'end' }]
+}
+
+function bitsOf(states: State[]) {
+  const size = Math.ceil(states.length / 32)
+  const bitsWhere = (is: (state: State, index: number) => boolean): Uint32Array => {
+    const bits = new Uint32Array(size)
+    for (const [index, state] of states.entries()) {
+      if (is(state, index)) bits[index >>> 5]! |= 1 << (index & 31)
+    }
+    return bits
+  }
+  return { size, bitsWhere }
+}
+
+/** Whether nothing need come any more. */
+const isDone = (state: State) => state.kind === 'end' || (state.kind === 'any depth' && state.isLast)
+
+const isDot = (state: State) => state.kind === 'character' && state.character === '.'
+
+const beginsPart = (before: State | undefined) =>
+  before === undefined || before.kind === 'slash' || before.kind === 'any depth' || before.kind === 'end'
+
+/** Of sets of states that are kept, so that each need not be made again. */
+const keptBytes = 8 * 1024 * 1024
+
+/**
+ * The states that take a character within a name. Characters that no state tells apart share one set, so a
+ * sandbox cannot have more of them made than its owner's pattern has characters.
+ */
+function takesOf(states: State[], bitsWhere: ReturnType<typeof bitsOf>['bitsWhere']) {
+  const borders = bordersOf(states)
+  const kept = new Map<number, Uint32Array>()
+  return (code: number): Uint32Array => {
+    const index = lastAtMost(borders, code)
+    const known = kept.get(index)
+    if (known) return known
+    const bits = bitsWhere((state) => takesOne(state, code))
+    if ((kept.size + 1) * bits.byteLength > keptBytes) kept.clear()
+    kept.set(index, bits)
+    return bits
+  }
+}
+
+function takesOne(state: State, code: number): boolean {
+  if (state.kind === 'one') return true
+  if (state.kind === 'character') return state.character.codePointAt(0) === code
+  if (state.kind !== 'set') return false
+  return state.ranges.some(([from, to]) => from <= code && code <= to) !== state.negated
+}
+
+/** Where characters begin that some state treats unlike the one before, in order; the first is 0. */
+function bordersOf(states: State[]): Uint32Array {
+  const borders = new Set([0])
+  const add = (from: number, to: number) => borders.add(from).add(to + 1)
+  for (const state of states) {
+    if (state.kind === 'character') add(state.character.codePointAt(0)!, state.character.codePointAt(0)!)
+    else if (state.kind === 'set') for (const [from, to] of state.ranges) add(from, to)
+  }
+  return Uint32Array.from(borders).sort()
+}
+
+/** The index of the last of the sorted figures that is not above this one. */
+function lastAtMost(sorted: Uint32Array, figure: number): number {
+  let [low, high] = [0, sorted.length]
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1
+    if (sorted[middle]! <= figure) low = middle
+    else high = middle
+  }
+  return low
+}
