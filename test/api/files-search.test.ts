@@ -182,6 +182,8 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
       'src/deep/ä.ts',
     ])
     expect(await found('*/')).toEqual(['other', 'src'])
+    // Not the folder itself.
+    expect((await found('**')).slice(0, 2)).toEqual(['a.ts', 'other'])
     expect(await found('.*')).toEqual(['.env', '.git'])
     expect(await found('.git/*')).toEqual(['.git/e.ts'])
     expect(await found('src/b.ts')).toEqual(['src/b.ts'])

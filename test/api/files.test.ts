@@ -94,6 +94,15 @@ describeOnBothDrivers('files', (driver) => {
     expect((await sh('ls -a | grep -c sandlot')).stdout).toBe('0\n')
   })
 
+  test('what a link that leads nowhere becomes has the mode of a new file, not that of a link', async () => {
+    await sh('mkdir links && cd links && ln -s new file && ln -s no/folder folder && ln -s itself itself')
+    for (const name of ['file', 'folder', 'itself']) {
+      await create({ path: `links/${name}`, content: name, overwrite: true })
+      expect(await view({ path: `links/${name}` })).toMatchObject({ content: name })
+      expect((await sh(`stat -L -c %a links/${name}`)).stdout).toBe('644\n')
+    }
+  })
+
   test('of ten creates of one file at once, one succeeds', async () => {
     const creates = await Promise.allSettled(
       Array.from({ length: 10 }, (_, index) => create({ path: 'raced', content: String(index) })),

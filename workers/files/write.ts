@@ -37,7 +37,7 @@ be_whole() {
 }
 set_mode() {
   mode=$1
-  if [ "$mode" = keep ]; then mode=$(stat -c %a "$f" 2>/dev/null) || mode=644; fi
+  if [ "$mode" = keep ]; then mode=$(stat -L -c %a "$f" 2>/dev/null) || mode=644; fi
   chmod "$mode" "$t" || exit 1
 }
 `
