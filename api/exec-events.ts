@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import { sentEvent } from '../shared/event-lines.ts'
 import type { Ended, Printed } from './exec-rows.ts'
 
 export interface Passing {
@@ -62,8 +63,7 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-export const exitEvent = (ended: Ended, id: string): Buffer =>
-  Buffer.from(`id: ${id}\nevent: exit\ndata: ${JSON.stringify(ended)}\n\n`)
+export const exitEvent = (ended: Ended, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
 
 const placeOf = (id: string): Printed => {
   const [stdout = 0, stderr = 0] = id.split('-').map(Number)
@@ -86,11 +86,9 @@ export function lastEvents(known: Ended, lastEventId: string | undefined): Buffe
     stdout_bytes: ended.stdout_bytes - stdout,
     stderr_bytes: ended.stderr_bytes - stderr,
   }
-  const event = (name: string, data: object, at: string) =>
-    Buffer.from(`id: ${at}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
   return Buffer.concat([
-    lastEventId === undefined ? event('start', { id: ended.id }, '0-0') : noBytes,
-    missed.stdout_bytes + missed.stderr_bytes > 0 ? event('gap', missed, id) : noBytes,
+    lastEventId === undefined ? Buffer.from(sentEvent('0-0', 'start', { id: ended.id })) : noBytes,
+    missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(sentEvent(id, 'gap', missed)) : noBytes,
     exitEvent(ended, id),
   ])
 }

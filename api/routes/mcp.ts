@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { callMcp } from '../../shared/contract/mcp.ts'
+import { inOneLine } from '../../shared/event-lines.ts'
 import type { App } from '../app.ts'
 import { refuseForeignOrigin } from '../mcp/origin.ts'
 import { Answer, route, type ServedRoute } from '../route.ts'
@@ -30,4 +31,14 @@ export const mcp = (app: App, routes: ServedRoute[]) => [
 ]
 
 /** Koa makes a 204 of no body; what takes a notification is a 202. */
-const bodyOf = ({ body }: Response) => (body ? Readable.fromWeb(body as ReadableStream) : '')
+const bodyOf = ({ body }: Response) =>
+  body ? Readable.fromWeb(body.pipeThrough(linesAlone()) as ReadableStream) : ''
+
+/** The SDK writes an event, or a JSON answer, in one piece, with whatever JSON leaves as it is. */
+function linesAlone(): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder()
+  const encoder = new TextEncoder()
+  return new TransformStream({
+    transform: (piece, to) => to.enqueue(encoder.encode(inOneLine(decoder.decode(piece)))),
+  })
+}

@@ -48,6 +48,21 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(await events.rest(), 'stdout').toString()).toBe('waiting\nthrough\ndone\n')
   })
 
+  test('hold no character that a reader takes for the end of a line', async () => {
+    const ends = 'a\u0085b\u2028c\u2029d\n'
+    const body = { command: 'printf %s "$T"', env: { T: ends } }
+    const response = await alice.open('execCommand', {
+      params,
+      headers: { accept: 'text/event-stream' },
+      body,
+    })
+    const text = await response.text()
+    expect(text).not.toMatch(/[\u0085\u2028\u2029]/)
+    const data = text.split('\n').filter((line) => line.startsWith('data: '))
+    const printed = data.map((line) => JSON.parse(line.slice(6)).text ?? '').join('')
+    expect(printed).toBe(ends)
+  })
+
   test('each has an id that tells how much of both streams there was', async () => {
     const all = await (await open({ command: 'printf 12345; sleep 0.1; printf abc >&2' })).rest()
     expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])

@@ -393,6 +393,53 @@ describe('over HTTP', () => {
     })
   })
 
+  test('no message holds a character that a reader takes for the end of a line', async () => {
+    const { id } = (await alice.call('createSandbox')).body
+    const ends = 'a\u0085b\u2028c\u2029d'
+    const args = { session_id: id, command: ['printf', '%s', ends] }
+    const { text } = await send(`${world.url()}/v1/mcp`, toolCall(alice, 'exec', args))
+    expect(text).not.toMatch(/[\u0085\u2028\u2029]/)
+    const [, data] = /^data: (.*)$/m.exec(text)!
+    expect(JSON.parse(data!).result.structuredContent).toMatchObject({ status: 'exited', stdout: ends })
+    await alice.call('destroySandbox', { params: { id } })
+  })
+
+  test('messages are counted, each of a batch, and a batch is short', async () => {
+    const limit = 12
+    const strict = await world.startApi({ RATE_MCP_PER_MINUTE: String(limit) })
+    const bob = await world.account()
+    const ask = (message: unknown) => post({}, message, bob.key, world.apis.indexOf(strict))
+    const batch = (length: number) =>
+      Array.from({ length }, (_, id) => ({ ...ping, id, method: 'tools/list' }))
+    const long = await ask(batch(100))
+    expect(long.status).toBe(400)
+    expect(long.text).toContain('at most 10')
+    const first = await ask(batch(10))
+    expect(first.status).toBe(200)
+    expect(JSON.parse(first.text)).toHaveLength(10)
+    expect(first.headers['x-ratelimit-limit']).toBe(String(limit))
+    const second = await ask(batch(10))
+    expect(second.status).toBe(429)
+    expect(Number(second.headers['retry-after'])).toBeGreaterThan(0)
+  })
+
+  test('a cancellation takes as little of Redis whatever its id, and not for long', async () => {
+    const bob = await world.account()
+    const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
+    const ids = ['x'.repeat(1_000_000), 'short', 7]
+    for (const requestId of ids) {
+      const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }
+      expect((await post({}, cancel, bob.key)).status).toBe(202)
+    }
+    const marks = (await world.redis.keys('sandlot:mcp-cancelled:*')).filter((mark) => !before.has(mark))
+    expect(marks).toHaveLength(ids.length)
+    for (const mark of marks) {
+      expect(mark.length).toBeLessThan(100)
+      const ttl = await world.redis.ttl(mark)
+      expect(ttl > 0 && ttl <= 30).toBe(true)
+    }
+  })
+
   test.each(['GET', 'DELETE', 'PUT'])('%s is refused with 405 and what is allowed', async (method) => {
     const answer = await send(`${world.url()}/v1/mcp`, {
       method,

@@ -1,5 +1,6 @@
 /** A command's output as server-sent events, exactly as the client gets them. */
 import type { Writable } from 'node:stream'
+import { sentEvent } from '../../shared/event-lines.ts'
 import type { Command } from './command.ts'
 import type { Item, Place } from './output-log.ts'
 
@@ -69,7 +70,7 @@ function asData(bytes: Buffer): { text: string } | { base64: string } {
 }
 
 const event = (name: string, data: object, { stdout, stderr }: Place) =>
-  `id: ${stdout}-${stderr}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+  sentEvent(`${stdout}-${stderr}`, name, data)
 
 /** Resolves when the other side can take more, or has gone. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
