@@ -10,7 +10,7 @@ import type { Ended, Printed } from './exec-rows.ts'
 export interface Passing {
   /** Ends everything: the client left. */
   signal: AbortSignal
-  /** What is known of the command once its worker is silent, and so much of its output has passed. */
+  /** What is known of the command once its worker is silent, and so much of its output has passed. @throws when nothing can be told */
   lastWord: (printed: Printed) => Promise<Ended>
 }
 
@@ -49,7 +49,9 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
   }
   if (signal.aborted) return
   const printed = placeOf(lastId)
-  yield exitEvent(atLeast(await lastWord(printed), printed), lastId)
+  // Without one the stream ends whole, and its client asks again: as when we stop.
+  const known = await lastWord(printed).catch(() => undefined)
+  if (known) yield exitEvent(atLeast(known, printed), lastId)
 }
 
 /** @throws when nothing comes for too long while somebody waits for it */

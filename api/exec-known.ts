@@ -1,7 +1,7 @@
 /** A command that was started before: found for its owner, and asked for where it runs. */
 import type { OneExec } from '../shared/calls.ts'
 import type { ExecResult } from '../shared/contract/exec.ts'
-import { Problem } from '../shared/problem.ts'
+import { meansAway, Problem, unavailable } from '../shared/problem.ts'
 import type { SandboxRow } from '../shared/sandboxes.ts'
 import type { App } from './app.ts'
 import type { Caller } from './authenticate.ts'
@@ -80,11 +80,13 @@ export interface Started {
 }
 
 /**
- * What can be said of a command after its worker was lost. Never throws: it is the last word.
+ * What can be said of a command after its worker was lost. What is told stands in the row first; where
+ * that cannot be written nothing is told of its end.
  * @param printed how many bytes a client got of it
+ * @throws {Problem} `unavailable`
  */
 export async function lastWord(
-  { context: { db, log } }: App,
+  { context: { db } }: App,
   started: Started,
   printed?: Printed,
 ): Promise<Ended> {
@@ -95,8 +97,12 @@ export async function lastWord(
       ? await lastWordOf(db, row, sandbox, printed)
       : neverSeen(started.execId, started.startedAt, sandbox)
   } catch (error) {
-    log.warn({ err: error, exec_id: started.execId }, 'a lost command could not be looked up')
-    return neverSeen(started.execId, started.startedAt)
+    throw meansAway(error)
+      ? unavailable(
+          `The worker of this command was lost. What came of it is not known yet: see the sandbox's commands.`,
+          error,
+        )
+      : error
   }
 }
 

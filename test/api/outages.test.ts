@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Account, Refusal } from '../world/account.ts'
+import { readEvents } from '../world/events.ts'
 import { send } from '../world/http.ts'
 import { type Process, startWorld, type World } from '../world/index.ts'
 
@@ -174,6 +175,28 @@ describe('PostgreSQL', () => {
     expect((await readiness(late)).parts).toMatchObject({ redis: 'ok' })
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
+  })
+})
+
+describe('PostgreSQL and a worker', () => {
+  test('away together: no end of a command is told that could not be written down', async () => {
+    await using world = await startWorld({ ownPostgres: true })
+    const alice = await world.account()
+    const params = { id: (await alice.call('createSandbox')).body.id }
+    const body = { command: 'echo begun; sleep 2; exit 7' }
+    const headers = { accept: 'text/event-stream' }
+    const events = readEvents(await alice.open('execCommand', { params, headers, body }))
+    await events.until('stdout')
+    const json = refused(alice.call('execCommand', { params, body }))
+    const isRunning = async () =>
+      (await world.db.query("select from exec where status = 'running' and pid is not null")).length === 2
+    await world.eventually(isRunning, recoverMs)
+    world.workers[0]!.signal('SIGSTOP')
+    await world.plugs.postgres!.kill()
+    expectUnavailable(await json)
+    expect((await events.rest()).map(({ event }) => event)).toEqual(['start', 'stdout'])
+    await world.plugs.postgres!.start()
+    world.workers[0]!.signal('SIGCONT')
   })
 })
 

@@ -6,8 +6,8 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { openWorldDriver } from '../world/drivers.ts'
 import { type Process, startWorld, type World } from '../world/index.ts'
 import { memoryOf } from '../world/memory.ts'
+import { descriptorsOf } from '../world/raw.ts'
 import { openRelay, type Relay } from '../world/relay.ts'
-import { countDescriptors } from './checks/descriptors.ts'
 import type { Options } from './options.ts'
 
 /** A place for a process; who is in it changes when one is killed. */
@@ -143,7 +143,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
 
   async function settle(seat: Seat) {
     if (seat.kind === 'worker') await lay(seat)
-    seat.usual = { memory: memoryOf(seat.process), descriptors: countDescriptors(seat.process) }
+    seat.usual = { memory: memoryOf(seat.process), descriptors: descriptorsOf(seat.process) }
     announce()
   }
 

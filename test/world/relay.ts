@@ -1,5 +1,6 @@
 /** A wire between two processes: it passes every byte on, until a test harms it. */
 import { connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Where something listens: a socket in a folder, or a port of this machine. */
 export type Place = { path: string } | { port: number; host: string }
@@ -45,17 +46,26 @@ export async function openRelay(from: Place, at: Place): Promise<Relay> {
   })
 
   function pass(source: Socket, sink: Socket, isHeard: () => boolean) {
-    source.on('data', (bytes) => {
-      if (!isHeard()) return
-      if (delayMs > 0) return void setTimeout(() => write(bytes), delayMs)
-      write(bytes)
-    })
-    source.on('end', () => setTimeout(() => sink.end(), delayMs))
+    /** What is on its way, in order: a wire that is quick again passes nothing by. */
+    let onItsWay = Promise.resolve()
+    let waiting = 0
+    const later = (act: () => void) => {
+      if (delayMs === 0 && waiting === 0) return act()
+      waiting++
+      onItsWay = Promise.all([onItsWay, sleep(delayMs)]).then(() => {
+        waiting--
+        act()
+      })
+    }
     const write = (bytes: Buffer) => {
       if (sink.destroyed || sink.write(bytes)) return
       source.pause()
       sink.once('drain', () => mode !== 'frozen' && source.resume())
     }
+    source.on('data', (bytes) => {
+      if (isHeard()) later(() => write(bytes))
+    })
+    source.on('end', () => later(() => sink.end()))
   }
 
   await new Promise<void>((resolve, reject) => {

@@ -1,9 +1,9 @@
 /** Processes after the storm: all of it works again, and they are no larger than before. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memoryOf } from '../../world/memory.ts'
+import { descriptorsOf } from '../../world/raw.ts'
 import type { Ledger } from '../ledger.ts'
 import { apiCount, type Seat, type Stage } from '../stage.ts'
-import { countDescriptors } from './descriptors.ts'
 
 const recoverMs = 30_000
 
@@ -59,9 +59,9 @@ const mebibytes = (bytes: number) => Math.round(bytes / 1024 / 1024)
 const sizeOf = ({ name, process, usual }: Seat): Size => ({
   name,
   memoryMiB: [mebibytes(usual.memory), mebibytes(memoryOf(process))],
-  descriptors: [usual.descriptors, countDescriptors(process)],
+  descriptors: [usual.descriptors, descriptorsOf(process)],
 })
 
 const isSmall = ({ process, usual }: Seat): boolean =>
   memoryOf(process) < usual.memory + moreMemory &&
-  countDescriptors(process) < usual.descriptors + moreDescriptors
+  descriptorsOf(process) < usual.descriptors + moreDescriptors

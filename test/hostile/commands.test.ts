@@ -1,0 +1,94 @@
+/** What a tenant runs, prints and starts, beside a neighbour who runs `true`. */
+import { expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import { shareWorld } from '../world/shared.ts'
+import { type Tenant, withNeighbour } from './neighbour.ts'
+
+const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '128Mi' } })
+
+/** Runs it for a while; how it ends is its own affair, as long as that is told. */
+const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
+  const result = await sh(script, { timeout_ms })
+  expect(result.status).not.toBe('running')
+  return result
+}
+
+test('who takes all processes, memory and space of a sandbox takes nothing of a neighbour’s', async () => {
+  await withNeighbour(world, async (hostile) => {
+    await endure(hostile, 'bomb() { bomb | bomb & }; bomb; sleep 2')
+    await endure(hostile, 'tail /dev/zero')
+    await endure(hostile, 'head -c 200000000 /dev/zero >big; rm big')
+    await endure(hostile, 'while :; do : >"$(date +%N)-$$"; done')
+  })
+}, 60_000)
+
+/** Any byte, marks that are guessed, what steers terminals, and ends that are no ends. */
+const prints: Record<string, string> = {
+  'single bytes on both streams in turn':
+    'i=0; while [ $i -lt 20000 ]; do printf a; printf b >&2; i=$((i+1)); done',
+  'every byte': `for i in $(seq 0 255); do printf "\\\\$(printf %03o $i)"; done; head -c 3000000 /dev/urandom`,
+  'marks of its own': `for i in $(seq 1 3000); do printf '\\0\\1sandlot %s 0\\n' $i; echo "exit 0" >&2; done`,
+  'what steers terminals and streams of events':
+    "for i in $(seq 1 3000); do printf '\\033[2J\\033]0;x\\007\\nevent: exit\\ndata: {}\\n\\n\\342\\200\\250\\302\\205'; done",
+  'one line without end': 'head -c 20000000 /dev/zero | tr "\\0" x',
+  'nothing: its streams are closed': 'exec >&- 2>&-; sleep 0.2; exit 3',
+  'through children that stay': '(while :; do echo on; sleep 0.01; done) & sleep 0.3; exit 4',
+  'and kills its shell': 'echo before; kill -9 $PPID $$',
+}
+
+test('whatever a tenant prints, its end is told and a neighbour waits for nothing', async () => {
+  const { result } = await withNeighbour(world, async (hostile) => {
+    const kinds = Object.entries(prints)
+    const results = await Promise.all(
+      kinds.map(async ([kind, script]) => [kind, await endure(hostile, script, 20_000)] as const),
+    )
+    return Object.fromEntries(results)
+  })
+  expect(result['single bytes on both streams in turn']).toMatchObject({
+    status: 'exited',
+    stdout_bytes: 20_000,
+    stderr_bytes: 20_000,
+    stdout: 'a'.repeat(20_000),
+  })
+  expect(result['every byte']).toMatchObject({ status: 'exited', stdout_bytes: 3_000_256 })
+  expect(result['marks of its own']).toMatchObject({ status: 'exited', exit_code: 0 })
+  expect(result['one line without end']).toMatchObject({ stdout_bytes: 20_000_000, truncated: true })
+  expect(result['nothing: its streams are closed']?.status).toMatch(/^(exited|lost)$/)
+  expect(result['through children that stay']).toMatchObject({ status: 'exited', exit_code: 4 })
+}, 60_000)
+
+test('commands as large and as many as may be keep nobody waiting, and go with their sandbox', async () => {
+  await withNeighbour(world, async ({ account, params, exec }) => {
+    const argument = 'x'.repeat(100_000)
+    const most = Array.from({ length: 18 }, () => argument)
+    expect(await exec({ command: ['sh', '-c', 'echo $#', 'sh', ...most] })).toMatchObject({ stdout: '18\n' })
+    const env = Object.fromEntries(most.map((value, index) => [`V${index}`, value]))
+    expect(await exec({ command: 'printenv V17 | wc -c', env })).toMatchObject({ stdout: '100001\n' })
+    const tooMuch = ['echo', ...most, argument, argument]
+    await expect(exec({ command: tooMuch })).rejects.toMatchObject({ code: 'invalid_request' })
+    const background = Array.from({ length: 60 }, (_, index) =>
+      account
+        .call('execCommand', { params, body: { command: `sleep 60; echo ${index}`, background: true } })
+        .then(({ status }) => status)
+        .catch(({ code }) => code),
+    )
+    for (const answer of await Promise.all(background))
+      expect([202, 'rate_limited', 'unavailable']).toContain(answer)
+    const name = 'n'.repeat(255)
+    await account.call('createFile', { params, body: { path: `${name}/${name}/${name}`, content: 'deep' } })
+    await account.call('listFiles', { params, query: { path: `${name}/${name}` } })
+  })
+}, 60_000)
+
+test('secrets as many and as large as may be are hidden beside a neighbour who has none', async () => {
+  const { result } = await withNeighbour(world, async ({ account, exec }) => {
+    const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
+    for (let index = 0; index < 400; index++) {
+      await account.call('createSecret', { body: { name: `S${index}`, value: value(index) } })
+    }
+    const shown = () => exec({ command: 'echo "$S7"; for i in $(seq 1 2000); do echo "$S399"; done | wc -c' })
+    return await Promise.all(Array.from({ length: 6 }, shown))
+  })
+  for (const { stdout } of result) expect(stdout.split('\n')[0]).toBe('[secret S7]')
+  expect(limits.secrets).toBeGreaterThanOrEqual(400)
+}, 60_000)

@@ -1,0 +1,88 @@
+/** Requests without end, beside a neighbour who runs `true`. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { Account, Refusal } from '../world/account.ts'
+import { mcpRequest } from '../world/mcp.ts'
+import { headOf, openRaw } from '../world/raw.ts'
+import { shareWorld } from '../world/shared.ts'
+import { withNeighbour } from './neighbour.ts'
+
+const world = shareWorld()
+
+/** With the buckets that an operator leaves as they are; a world's own are without bottom. */
+async function limit({ id }: Account): Promise<void> {
+  await world.db.query(
+    'update account set sandbox_ops_per_minute = 120, sandbox_lifecycle_per_minute = 20 where id = ?',
+    [id],
+  )
+  // A process remembers a key for most of a second.
+  await sleep(1_000)
+}
+
+test('200 connections that say nothing, and 50 with heads as large as may be, cost a neighbour nothing', async () => {
+  await withNeighbour(world, async ({ account, params }) => {
+    const silent = Array.from({ length: 200 }, () => openRaw(world.url()))
+    const half = Array.from({ length: 50 }, () =>
+      openRaw(world.url(), 'POST /v1/sandboxes HTTP/1.1\r\nhost: loc'),
+    )
+    const large = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => {
+        const line = headOf('GET', `/v1/sandboxes/${params.id}`, {
+          authorization: `Bearer ${account.key}`,
+          'x-large': 'x'.repeat(index % 2 === 0 ? 100_000 : 200_000),
+          connection: 'close',
+        })
+        const connection = openRaw(world.url(), line)
+        return connection.closed.then(connection.text)
+      }),
+    )
+    expect(large.filter((text) => text.startsWith('HTTP/1.1 200'))).toHaveLength(25)
+    expect(large.filter((text) => text.startsWith('HTTP/1.1 431'))).toHaveLength(25)
+    for (const { socket } of [...silent, ...half]) socket.destroy()
+  })
+}, 60_000)
+
+test('creates that the quota refuses, 400 of them, leave a neighbour in peace', async () => {
+  await withNeighbour(world, async ({ account }) => {
+    await account.call('createSandbox')
+    await limit(account)
+    const codes = await Promise.all(
+      Array.from({ length: 400 }, () =>
+        account.call('createSandbox').then(
+          () => 'made',
+          (refusal: Refusal) => refusal.code,
+        ),
+      ),
+    )
+    expect(new Set(codes)).toEqual(new Set(['concurrent_sandbox_limit_reached', 'rate_limited']))
+  })
+}, 60_000)
+
+test('messages of MCP without end: tools are listed, calls cancelled, and a neighbour waits for none of it', async () => {
+  await withNeighbour(world, async ({ account, params }) => {
+    await limit(account)
+    const send = async (message: unknown) => {
+      const answer = await fetch(`${world.url()}/v1/mcp`, mcpRequest(account, message))
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    const list = (id: number) => ({ jsonrpc: '2.0', id, method: 'tools/list' })
+    const cancel = (id: string) => ({
+      jsonrpc: '2.0',
+      method: 'notifications/cancelled',
+      params: { requestId: id },
+    })
+    const call = (id: number) => ({
+      jsonrpc: '2.0',
+      id,
+      method: 'tools/call',
+      params: { name: 'exec', arguments: { sandbox_id: params.id, command: 'true' } },
+    })
+    const statuses = await Promise.all([
+      ...Array.from({ length: 100 }, (_, id) => send(list(id))),
+      ...Array.from({ length: 100 }, (_, id) => send(cancel(`${id}`.repeat(10)))),
+      ...Array.from({ length: 100 }, (_, id) => send(call(id))),
+    ])
+    for (const status of statuses) expect(status).toBeLessThan(500)
+  })
+}, 60_000)
