@@ -132,10 +132,12 @@ function describeProblems(endpoint: Endpoint, content: Json): Json {
 /** The endpoint's own codes, and those that come from what every such endpoint goes through. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
-  // Every route has a bucket, and refuses a query that it does not know.
+  // Every route has a bucket, looks at who asks by what name, and refuses a query that it does not know.
   const codes: ErrorCode[] = [
     ...endpoint.errors,
     'invalid_request',
+    'host_not_allowed',
+    'origin_not_allowed',
     'rate_limited',
     'internal_error',
     'unavailable',

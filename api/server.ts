@@ -7,6 +7,7 @@ import type { Context } from '../shared/context.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/internal-server.ts'
 import { Problem } from '../shared/problem.ts'
 import { boundRest } from '../shared/sockets.ts'
+import { isLocal, makeHostCheck, refuseForeignHosts } from './allowed-hosts.ts'
 import { type App, openApp } from './app.ts'
 import { aroundRequest, type RequestState } from './errors.ts'
 import { served } from './routes/index.ts'
@@ -65,11 +66,14 @@ export function openApi(context: Context): Api {
   const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
   return {
     async listen() {
-      const { http, internal: inside } = context.settings
+      const { http, internal: inside, allowedHosts } = context.settings
       await triedOnce(context.redis)
       const internalPort = await listen(internal, inside)
       const port = await listen(server, http)
       context.log.info({ port, internal_port: internalPort }, 'listening')
+      if (allowedHosts.length === 0 && !isLocal(http.host)) {
+        context.log.warn('ALLOWED_HOSTS is not set: requests to other names than localhost are refused')
+      }
       return { port, internalPort }
     },
     async close() {
@@ -101,7 +105,9 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
   const koa = new Koa()
   koa.on('error', (error) => app.context.log.warn({ err: error }, 'an answer could not be sent'))
   koa.use(aroundRequest(app.context, requests))
+  const { allowedHosts, http } = app.context.settings
   koa.use(helmet())
+  koa.use(refuseForeignHosts(makeHostCheck(allowedHosts, http.host)))
   const router = new Router()
   for (const { endpoint, serve } of served(app)) {
     router.register(endpoint.path, [endpoint.method], async (ctx) => {

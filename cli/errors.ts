@@ -44,6 +44,7 @@ const apiCodes: Record<ErrorCode, number> = {
   scope_not_allowed: exitCodes.credentials,
   account_suspended: exitCodes.credentials,
   origin_not_allowed: exitCodes.credentials,
+  host_not_allowed: exitCodes.usage,
   command_not_allowed: exitCodes.failed,
   permission_denied: exitCodes.failed,
   read_only: exitCodes.failed,

@@ -21,6 +21,13 @@ const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 )
+/** `name`, `*.name` or an address, each with a port or without; or `*`. */
+const host = z
+  .string()
+  .regex(
+    /^(\*|(\*\.)?[\w.-]+(:\d+)?|\[[\da-f:.]+\](:\d+)?)$/i,
+    'expected names such as sandlot.example.com, *.example.com or sandlot.example.com:8443, comma-separated',
+  )
 /** A Kubernetes quantity, such as `500m`, `1`, `512Mi`. */
 const quantity = z
   .string()
@@ -39,6 +46,7 @@ const Environment = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   PORT: port.default(8080),
   HOST: z.string().default('127.0.0.1'),
+  ALLOWED_HOSTS: list.pipe(z.array(host)).default([]),
   INTERNAL_PORT: port.default(9090),
   INTERNAL_HOST: z.string().default('127.0.0.1'),
   DATABASE_URL: z.string().min(1, 'is needed: postgresql://user:password@host/database'),
@@ -105,6 +113,8 @@ export function readSettings(environment: Record<string, string | undefined>) {
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
+    /** Names that the API answers to, beside its own address and this machine's. */
+    allowedHosts: env.ALLOWED_HOSTS,
     /** Health and metrics; in a worker also the calls of the API. */
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     databaseUrl: env.DATABASE_URL,

@@ -5,13 +5,11 @@ import type { ReadableStream } from 'node:stream/web'
 import { callMcp } from '../../shared/contract/mcp.ts'
 import { inOneLine } from '../../shared/event-lines.ts'
 import type { App } from '../app.ts'
-import { refuseForeignOrigin } from '../mcp/origin.ts'
 import { Answer, route, type ServedRoute } from '../route.ts'
 
 /** @param routes those that the tools are made of */
 export const mcp = (app: App, routes: ServedRoute[]) => [
   route(callMcp, async ({ body, headers, ...call }) => {
-    refuseForeignOrigin(headers)
     const [, ...more] = [body].flat()
     // The first is the request's own.
     for (const _ of more) await app.buckets.take(callMcp.bucket, call.account.id)

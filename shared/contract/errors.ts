@@ -35,6 +35,7 @@ export const errors = {
   body_too_large: { status: 413, title: 'The body is too large' },
   unsupported_media_type: { status: 415, title: 'The media type is not supported' },
   range_not_satisfiable: { status: 416, title: 'These bytes are not there' },
+  host_not_allowed: { status: 421, title: 'The service does not go by this name' },
   rate_limited: { status: 429, title: 'Too many requests' },
   concurrent_sandbox_limit_reached: { status: 429, title: 'Too many sandboxes at once' },
   monthly_usage_limit_reached: { status: 429, title: "The month's sandbox-hours are used up" },

@@ -32,8 +32,6 @@ export const callMcp = endpoint('callMcp', {
       .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
       .optional()
       .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
-    origin: z.string().optional(),
-    host: z.string().optional(),
   }),
   bodyBytes: limits.bodyBytes,
   body: z.union(
@@ -42,7 +40,7 @@ export const callMcp = endpoint('callMcp', {
   ),
   reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
   alsoStatus: 202,
-  errors: ['origin_not_allowed'],
+  errors: [],
 })
 
 export interface Tool {

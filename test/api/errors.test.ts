@@ -9,7 +9,8 @@ import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { RouteName } from '../../shared/contract/routes.ts'
 import { newExecId } from '../../shared/ids.ts'
-import { type Account, type CallOptions, callAs, type Refusal } from '../world/account.ts'
+import { type Account, type CallOptions, callAs, Refusal } from '../world/account.ts'
+import { send } from '../world/http.ts'
 import { startWorld, type World } from '../world/index.ts'
 import { shareWorld } from '../world/shared.ts'
 
@@ -42,9 +43,15 @@ const meetings: Record<ErrorCode, Meeting> = {
     await alice.call('setAllowlist', { body: { commands: ['ls'] } })
     return calling(alice, 'execCommand', { params, body: { command: ['id'] } })
   },
-  origin_not_allowed: async (alice) => {
-    const body = { jsonrpc: '2.0' as const, id: 1, method: 'ping' }
-    return calling(alice, 'callMcp', { body, headers: { origin: 'https://elsewhere.example' } })
+  origin_not_allowed: async (alice) =>
+    calling(alice, 'getAccount', { headers: { origin: 'https://elsewhere.example' } }),
+  host_not_allowed: async (alice) => {
+    // Such as `fetch` sends for a URL of this name; it would not send it otherwise.
+    const { status, headers, text } = await send(`${world.url()}/v1/account`, {
+      headers: { authorization: `Bearer ${alice.key}`, host: 'elsewhere.example' },
+    })
+    const refusal = new Refusal(status, new Headers(headers as Record<string, string>), JSON.parse(text))
+    return { name: 'getAccount', call: Promise.reject(refusal) }
   },
   permission_denied: async (alice) => {
     const params = await sandboxOf(alice)
