@@ -109,6 +109,8 @@ export async function runFileScript(
     {
       argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
       env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
+      // Its shell then stays until all was read: Kubernetes drops what is on its way from one that is over.
+      noStdin: script.stdin === undefined,
     },
     {
       stdin: script.stdin,
