@@ -65,6 +65,7 @@ const Environment = z.object({
   SANDBOX_MEMORY: quantity.default('512Mi'),
   SANDBOX_DISK: quantity.default('1Gi'),
   SANDBOX_PIDS: whole.min(16).default(256),
+  SANDBOX_INODES: whole.min(1000).default(65_536),
   SANDBOX_RUNTIME_CLASS: z.string().optional(),
   SANDBOX_CPU_REQUEST: quantity.default('50m'),
   SANDBOX_MEMORY_REQUEST: quantity.default('64Mi'),
@@ -93,9 +94,19 @@ const Environment = z.object({
 
 /** The few settings that `npm run cluster` needs, by the rules of {@link readSettings}. */
 export function readClusterSettings(environment: Record<string, string | undefined>) {
-  const named = Environment.pick({ KUBECONFIG: true, SANDBOX_NAMESPACE: true, SANDBOX_EGRESS: true })
+  const named = Environment.pick({
+    KUBECONFIG: true,
+    SANDBOX_NAMESPACE: true,
+    SANDBOX_EGRESS: true,
+    SANDBOX_PIDS: true,
+  })
   const env = check(named, environment)
-  return { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE, egress: env.SANDBOX_EGRESS }
+  return {
+    kubeconfig: env.KUBECONFIG,
+    namespace: env.SANDBOX_NAMESPACE,
+    egress: env.SANDBOX_EGRESS,
+    pids: env.SANDBOX_PIDS,
+  }
 }
 
 /**
@@ -142,6 +153,8 @@ export function readSettings(environment: Record<string, string | undefined>) {
         disk: env.SANDBOX_DISK_REQUEST,
       },
       pids: env.SANDBOX_PIDS,
+      /** Files and folders. On Kubernetes the nodes' own settings bound them. */
+      inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       maxSeconds: env.SANDBOX_MAX_SECONDS,
       startSeconds: env.SANDBOX_START_SECONDS,

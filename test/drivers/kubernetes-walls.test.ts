@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net'
 import { AuthorizationV1Api, KubeConfig, NetworkingV1Api, type V1ResourceRule } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod, PodRefused } from '../../workers/drivers/driver.ts'
-import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
+import { findGaps, installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import { newSandboxId, ofNobody, ofSandbox } from './contract.ts'
 import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
@@ -126,6 +126,18 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
       '2000::/3',
     ])
     await world.open({ KUBECONFIG: await world.keep(kubeconfig) }).ping()
+  })
+
+  test('npm run cluster asks every node whether it bounds processes and files', async () => {
+    const { items } = await world.api.listNode()
+    // A node that answers is judged by its settings, one that does not is named with what they must be.
+    for (const gap of await findGaps(adminKubeconfig!, 256)) {
+      expect(gap).toMatch(/kubelet.*(podPidsLimit: 256|nodefs\.inodesFree: 5%)/)
+      expect(items.some(({ metadata }) => gap.includes(metadata!.name!))).toBe(true)
+    }
+    expect(await findGaps(world.kubeconfig, 256)).toEqual([
+      expect.stringMatching(/the nodes could not be listed .*cannot list resource "nodes"/),
+    ])
   })
 
   describe('the role of the workers', () => {

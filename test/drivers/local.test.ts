@@ -99,6 +99,30 @@ describe.runIf(hasWalls)('with walls', () => {
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
+  test('one that makes more files than it may is ended, wherever it makes them, and nobody else is', async () => {
+    const more = { SANDBOX_INODES: '2000' }
+    const fill = 'i=0; while [ $i -lt 3000 ]; do : >$i; i=$((i+1)); done; sleep 60'
+    // The last is deeper than a path can be long.
+    const places = ['', 'cd /run/sandlot/run', 'while mkdir longname && cd longname; do :; done']
+    const { driver, pod: neighbour } = await createReady({ more })
+    await run(driver, neighbour, shell('i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done'))
+    const deaths = new Map<string, PodDeath>()
+    driver.watch((state) => deaths.set(state.uid, state.death))
+    const fillAt = async (place: string) => {
+      const { pod } = await createReady({ more })
+      await driver.start(pod, shell(`${place}\n${fill}`))
+      await eventually(() => deaths.has(pod.uid), 30_000)
+      expect(deaths.get(pod.uid)).toEqual({
+        reason: 'pod_failed',
+        detail: 'Evicted: it holds more than 2000 files and folders',
+      })
+      await expect(driver.start(pod, ['true'])).rejects.toThrow(/Evicted/)
+    }
+    await Promise.all(places.map(fillAt))
+    expect(await run(driver, neighbour, shell('ls | wc -l'))).toMatchObject({ stdout: '1500\n' })
+    expect(deaths.has(neighbour.uid)).toBe(false)
+  })
+
   test('an agent that its user has killed is back at once', async () => {
     const { pod, driver } = await createReady()
     const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))

@@ -17,6 +17,7 @@ import { podDeath } from './death.ts'
 import { openExec, type PodProcess, wrap } from './exec.ts'
 import { assignPod, awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
+import { examineNodes } from './nodes.ts'
 import { listPods, presentPod, watchPods } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
@@ -65,6 +66,7 @@ export function openKubernetesDriver(options: {
     }, LAST_WORDS_MS).unref()
   })
   const { sandbox } = settings
+  void tellOfNodes(connection, sandbox.pids, log)
   const tried = new Set<string>()
   const cluster: Cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried }
 
@@ -120,5 +122,18 @@ export function openKubernetesDriver(options: {
       for (const process of processes.keys()) process.close()
       await connection.close()
     },
+  }
+}
+
+/** Looks at what the nodes must hold, where this credential may: the one that `npm run cluster` makes may not. */
+async function tellOfNodes(connection: Connection, pids: number, log: Logger): Promise<void> {
+  try {
+    for (const gap of await examineNodes(connection, pids)) log.warn(gap)
+  } catch (error) {
+    const why = readFailure(error).message
+    log.info(
+      { why },
+      'the nodes were not asked whether they bound processes and files: `npm run cluster` asks them',
+    )
   }
 }

@@ -22,6 +22,7 @@ import {
 import ipaddr from 'ipaddr.js'
 import { readClusterSettings, SettingsError } from '../../../shared/settings.ts'
 import { Connection, readFailure } from './client.ts'
+import { examineNodes } from './nodes.ts'
 import { buildPolicies, type Egress, INTERNET, NOT_INTERNET, SERVICE_ACCOUNT } from './policies.ts'
 
 export interface ClusterOptions {
@@ -160,10 +161,11 @@ async function main(): Promise<void> {
     },
   })
   if (flags.help) return console.log(USAGE)
-  const { kubeconfig, namespace, egress } = readClusterSettings({
+  const { kubeconfig, namespace, egress, pids } = readClusterSettings({
     KUBECONFIG: flags.kubeconfig ?? process.env.KUBECONFIG,
     SANDBOX_NAMESPACE: flags.namespace ?? process.env.SANDBOX_NAMESPACE,
     SANDBOX_EGRESS: flags.egress ?? process.env.SANDBOX_EGRESS,
+    SANDBOX_PIDS: process.env.SANDBOX_PIDS,
   })
   if (flags.print) {
     return console.log(
@@ -176,12 +178,25 @@ async function main(): Promise<void> {
     throw new Error("Set KUBECONFIG, or give --kubeconfig, to an administrator's.")
   const out = flags['kubeconfig-out']
   const made = await installCluster({ kubeconfig, namespace, egress, say: (line) => console.log(line) })
+  for (const gap of await findGaps(kubeconfig, pids)) console.log(`WARNING: ${gap}`)
   await writeWhole(out, made.kubeconfig)
   console.log(
     `wrote ${out}, which may run sandboxes in ${namespace} until ${made.expires.toISOString().slice(0, 10)}`,
     '\n\nNext:\n',
     `\n  SANDBOX_DRIVER=kubernetes KUBECONFIG=${out} SANDBOX_NAMESPACE=${namespace} SANDBOX_EGRESS=${egress} npm start`,
   )
+}
+
+/** What the nodes' own settings leave open, a line each. */
+export async function findGaps(kubeconfig: string, pids: number): Promise<string[]> {
+  const connection = Connection.open(kubeconfig)
+  try {
+    return await examineNodes(connection, pids)
+  } catch (error) {
+    return [`the nodes could not be listed (${readFailure(error).message})`]
+  } finally {
+    await connection.close()
+  }
 }
 
 /** The old file stays until the new one is whole; nobody else may read either. */

@@ -1,6 +1,6 @@
 /** Ends a sandbox for good: its processes, its control groups, its files. Safe to repeat. */
 import { execFile } from 'node:child_process'
-import { readdir, rm } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -14,11 +14,21 @@ const PATIENCE_MS = 2_000
 
 /** Resolves when nothing of the pod is left. The caller holds the pod's lock. */
 export async function endPod(directory: string, pod: LocalPod): Promise<void> {
+  await endProcesses(directory, pod)
+  for (const group of pod.cgroups) await endCgroup(group)
+  await removeFiles(directory, pod)
+}
+
+/** Ends a pod that may not go on, and leaves word of it for whoever asks how it died. The caller holds the pod's lock. */
+export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
+  await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
+  await endProcesses(directory, pod)
+}
+
+async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
   if (pod.isolation === 'plain') await endPlain(directory, pod, supervisor)
   else await endWalled(directory, pod, supervisor)
-  for (const group of pod.cgroups) await endCgroup(group)
-  await removeFiles(directory, pod)
 }
 
 /** Its first process takes all others with it, and bwrap and the supervisor follow. */

@@ -21,7 +21,8 @@ import {
 import { untilAborted } from '../until-aborted.ts'
 import { assignPod } from './assign.ts'
 import { greet, NoAnswer, startProcess } from './connection.ts'
-import { endPod } from './ending.ts'
+import { endPod, evictPod } from './ending.ts'
+import { watchFullness } from './fullness.ts'
 import { createPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, refuseToRun } from './machine.ts'
@@ -53,6 +54,8 @@ export function openLocalDriver(options: {
   log.info({ isolation }, 'sandboxes run on this machine')
   log.warn({ isolation }, listWeaknesses(machine).join(' '))
   let watch: NodeJS.Timeout | undefined
+  let stopCounting = () => {}
+  const { inodes } = settings.sandbox
 
   return {
     kind: 'local',
@@ -118,6 +121,8 @@ export function openLocalDriver(options: {
     watch(onDeath) {
       const told = new Set<string>()
       clearInterval(watch)
+      stopCounting()
+      stopCounting = watchFullness({ most: inodes, pods: listLiving, onFull: evict })
       watch = setInterval(async () => {
         // The sweep relies on `list`; a round that fails here is made up for by the next.
         const states = await list().catch(() => [])
@@ -150,20 +155,39 @@ export function openLocalDriver(options: {
 
     async close() {
       clearInterval(watch)
+      stopCounting()
     },
+  }
+
+  async function listOwn(): Promise<LocalPod[]> {
+    const pods = await readPods(directory).catch(unavailable)
+    return pods.filter((pod) => pod.installationId === installationId)
   }
 
   async function list(): Promise<PodState[]> {
     await removeDrafts(directory, Date.now()).catch(unavailable)
-    const pods = await readPods(directory).catch(unavailable)
-    const own = pods.filter((pod) => pod.installationId === installationId)
     return Promise.all(
-      own.map(async (pod): Promise<PodState> => {
+      (await listOwn()).map(async (pod): Promise<PodState> => {
         const life = await readLife(directory, pod, Date.now())
         const death = life.stage === 'dead' ? life.death : undefined
         return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId, death }
       }),
     )
+  }
+
+  async function listLiving(): Promise<LocalPod[]> {
+    const pods = await listOwn()
+    const lives = await Promise.all(pods.map((pod) => readLife(directory, pod, Date.now())))
+    return pods.filter((_, index) => lives[index]!.stage === 'living')
+  }
+
+  async function evict({ name, uid }: LocalPod): Promise<void> {
+    await withLock(directory, name, async () => {
+      const pod = await find({ name, uid })
+      if (!pod || (await readLife(directory, pod, Date.now())).stage !== 'living') return
+      await evictPod(directory, pod, `it holds more than ${inodes} files and folders`)
+      log.warn({ sandbox_id: pod.sandboxId, inodes }, 'a sandbox held too many files, and was ended')
+    })
   }
 
   /** A connection that broke while the process was being started: was it the end of the sandbox? */

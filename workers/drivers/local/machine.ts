@@ -130,7 +130,9 @@ export function listWeaknesses(machine: Machine): string[] {
     )
   }
   weaknesses.push(
-    'The disk a sandbox fills is limited for each file, not in all: it shares the disk of the folder that holds it.',
+    'The disk a sandbox fills is limited for each file, not in all: it shares the disk of the folder that holds it. ' +
+      'One that holds more than SANDBOX_INODES files is ended within seconds' +
+      (isRoot ? '.' : '; those in folders that it closes to itself are not seen.'),
   )
   return weaknesses
 }

@@ -4,6 +4,7 @@
  *     NAME/pod.json         what it is: written whole before the folder gets its name
  *     NAME/supervisor.json  the process that watches over it: written before that starts anything
  *     NAME/went, ended      written by the supervisor: it started the sandbox; the sandbox ended
+ *     NAME/evicted          written by the driver before it ends what holds too many files: the words for its owner
  *     NAME/ready            written by the driver when a command could run
  *     NAME/status           written by bwrap: the pid of the sandbox's first process
  *     NAME/log              what the supervisor and bwrap had to complain about
@@ -69,6 +70,8 @@ export async function readLife(directory: string, pod: LocalPod, now: number): P
   const went = await modifiedAt(join(folder, 'went'))
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
+  const evicted = await readText(join(folder, 'evicted'))
+  if (evicted) return { stage: 'dead', death: { reason: 'pod_failed', detail: `Evicted: ${evicted}` } }
   const ended = await modifiedAt(join(folder, 'ended'))
   if ((ended ?? now) >= pod.deadline) {
     return { stage: 'dead', death: { reason: 'expired', detail: 'it reached its deadline' } }

@@ -1,0 +1,65 @@
+/**
+ * What only a node's own settings can hold a sandbox to: how many processes it may have, and how many files. No
+ * field of a pod says either. Whoever may read a kubelet's settings is told where they leave a gap.
+ */
+import { CoreV1Api } from '@kubernetes/client-node'
+import { type Connection, readFailure } from './client.ts'
+
+/** Of a KubeletConfiguration, as `/configz` gives it with all defaults filled in. */
+export interface KubeletSettings {
+  podPidsLimit?: number
+  evictionHard?: Record<string, string>
+}
+
+/** Asked at the same time. */
+const AT_ONCE = 10
+const NAMED = 3
+
+/**
+ * Asks every kubelet, through the API server.
+ * @param pids what SANDBOX_PIDS promises
+ * @returns a sentence for each gap, and for each reason why some could not be asked; none when all is well
+ * @throws what the client throws when the nodes cannot be listed
+ */
+export async function examineNodes(connection: Connection, pids: number): Promise<string[]> {
+  const api = connection.makeApiClient(CoreV1Api)
+  const gaps = new Map<string, string[]>()
+  const { items } = await api.listNode()
+  const names = items.flatMap(({ metadata }) => metadata?.name ?? [])
+  for (let from = 0; from < names.length; from += AT_ONCE) {
+    await Promise.all(names.slice(from, from + AT_ONCE).map(examine))
+  }
+  return [...gaps].map(([gap, nodes]) => `${namesOf(nodes)}: ${gap}`)
+
+  async function examine(name: string): Promise<void> {
+    const found = await api.connectGetNodeProxyWithPath({ name, path: 'configz' }).then(
+      (text) => listGaps((JSON.parse(text) as { kubeletconfig: KubeletSettings }).kubeletconfig, pids),
+      (error) => [`its settings could not be read (${readFailure(error).message}). ${check(pids)}`],
+    )
+    for (const gap of found) gaps.set(gap, [...(gaps.get(gap) ?? []), name])
+  }
+}
+
+/** Where a kubelet's settings leave sandboxes unbounded, a sentence each. Pure. */
+export function listGaps({ podPidsLimit = -1, evictionHard = {} }: KubeletSettings, pids: number): string[] {
+  const gaps: string[] = []
+  if (podPidsLimit <= 0 || podPidsLimit > pids) {
+    const allowed = podPidsLimit <= 0 ? 'any number of' : podPidsLimit
+    gaps.push(
+      `a sandbox may have ${allowed} processes there, whatever SANDBOX_PIDS says. Set podPidsLimit: ${pids} for its kubelet.`,
+    )
+  }
+  if (!Number.parseFloat(evictionHard['nodefs.inodesFree'] ?? '0')) {
+    gaps.push(
+      'a sandbox may use up all inodes of its disk. Set evictionHard nodefs.inodesFree: 5% for its kubelet, ' +
+        'which then evicts the pod that has the most.',
+    )
+  }
+  return gaps
+}
+
+const check = (pids: number) =>
+  `Make sure that its kubelet has podPidsLimit: ${pids} and evictionHard nodefs.inodesFree: 5%.`
+
+const namesOf = (nodes: string[]): string =>
+  nodes.slice(0, NAMED).join(', ') + (nodes.length > NAMED ? ` and ${nodes.length - NAMED} more nodes` : '')

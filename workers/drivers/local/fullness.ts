@@ -1,0 +1,91 @@
+/**
+ * Ends sandboxes that hold more files than they may. Nothing of an ordinary file system counts the files of one
+ * folder, so the workers look. In between a sandbox can make some ten thousand more, and no more than that.
+ */
+import { execFile } from 'node:child_process'
+import { opendir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { LocalPod } from './state.ts'
+
+const LOOK_MS = 1_000
+/** A round takes at most this share of the time, as far as {@link LONGEST_MS} lets it. */
+const SHARE = 1 / 30
+const LONGEST_MS = 10_000
+/** So many entries are read at once: a millisecond's work. */
+const CHUNK = 512
+const FIND_MS = 30_000
+
+/** What a sandbox can write that lies on the disk: not its /tmp, which is memory. */
+const foldersOf = ({ home, isolation }: LocalPod): string[] =>
+  ['workspace', 'run', ...(isolation === 'plain' ? ['tmp'] : [])].map((name) => join(home, name))
+
+/**
+ * Looks at all pods again and again.
+ * @param options.most files and folders of one
+ * @param options.onFull may be called for the same pod by several workers
+ * @returns what ends the looking
+ */
+export function watchFullness(options: {
+  most: number
+  pods: () => Promise<LocalPod[]>
+  onFull: (pod: LocalPod) => Promise<void>
+}): () => void {
+  const { most, pods, onFull } = options
+  let timer: NodeJS.Timeout | undefined
+  let isOver = false
+  wait(LOOK_MS)
+  return () => {
+    isOver = true
+    clearTimeout(timer)
+  }
+
+  function wait(ms: number): void {
+    if (!isOver) timer = setTimeout(look, ms).unref()
+  }
+
+  async function look(): Promise<void> {
+    const began = performance.now()
+    for (const pod of await pods().catch(() => [])) {
+      if (isOver) return
+      // A pod that goes meanwhile, or cannot be ended now, is looked at again.
+      await lookAt(pod).catch(() => {})
+    }
+    wait(Math.min(Math.max(LOOK_MS, (performance.now() - began) / SHARE), LONGEST_MS))
+  }
+
+  async function lookAt(pod: LocalPod): Promise<void> {
+    if ((await countEntries(foldersOf(pod), most)) > most) await onFull(pod)
+  }
+}
+
+/**
+ * Files and folders below these, links not followed; any number above `most` once there are more. What is closed to
+ * this process counts as one.
+ */
+export async function countEntries(folders: readonly string[], most: number): Promise<number> {
+  const open = [...folders]
+  let count = 0
+  for (let folder = open.pop(); folder !== undefined && count <= most; folder = open.pop()) {
+    try {
+      for await (const entry of await opendir(folder, { bufferSize: CHUNK })) {
+        count++
+        if (entry.isDirectory()) open.push(join(folder, entry.name))
+        if (count > most) break
+      }
+    } catch (error) {
+      // Deeper than a path can be long: that takes a program which goes there step by step.
+      if ((error as NodeJS.ErrnoException).code === 'ENAMETOOLONG') return countByFind(folders, most)
+    }
+  }
+  return count
+}
+
+const run = promisify(execFile)
+
+async function countByFind(folders: readonly string[], most: number): Promise<number> {
+  const script = 'most=$1; shift; find "$@" -mindepth 1 -printf . 2>/dev/null | head -c "$most" | wc -c'
+  const options = { timeout: FIND_MS, killSignal: 'SIGKILL' as const }
+  const { stdout } = await run('/bin/sh', ['-c', script, 'sh', String(most + 1), ...folders], options)
+  return Number(stdout)
+}
