@@ -1,0 +1,37 @@
+/** Bytes that come as they are made: longer than Node lets a request last by itself. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { shareSandbox } from '../world/shared.ts'
+
+const preload = new URL('../world/short-requests.mjs', import.meta.url)
+const { world, alice, params } = shareSandbox({ env: { NODE_OPTIONS: `--import=${preload}` } })
+
+const parts = 10
+async function* slowly() {
+  for (let part = 0; part < parts; part++) {
+    yield Buffer.from(`${part}\n`)
+    await sleep(500)
+  }
+}
+const bytes = () => ReadableStream.from(slowly())
+const whole = Array.from({ length: parts }, (_, part) => `${part}\n`).join('')
+
+describe.concurrent('at its own pace, for as long as it likes,', () => {
+  test('a file is uploaded', async () => {
+    const query = { path: 'slow' }
+    const { body } = await alice.call('writeRawFile', { params, query, bytes: bytes() })
+    expect(body.size).toBe(whole.length)
+    expect((await alice.call('viewFile', { params, query })).body.content).toBe(whole)
+  }, 60_000)
+
+  test('a command is fed, to the end of its stdin', async () => {
+    const started = await alice.call('execCommand', { params, body: { command: 'cat', background: true } })
+    const ofExec = { ...params, exec_id: started.body.id }
+    const query = { eof: 'true' as const }
+    const { body } = await alice.call('writeExecStdin', { params: ofExec, query, bytes: bytes() })
+    expect(body).toEqual({ offset: whole.length, eof: true })
+    const result = async () => (await alice.call('getExec', { params: ofExec })).body
+    await world.eventually(async () => (await result()).status === 'exited', 10_000)
+    expect(await result()).toMatchObject({ exit_code: 0, stdout: whole })
+  }, 60_000)
+})
