@@ -79,9 +79,9 @@ test('messages of MCP without end: tools are listed, calls cancelled, and a neig
       params: { name: 'exec', arguments: { sandbox_id: params.id, command: 'true' } },
     })
     const statuses = await Promise.all([
-      ...Array.from({ length: 100 }, (_, id) => send(list(id))),
-      ...Array.from({ length: 100 }, (_, id) => send(cancel(`${id}`.repeat(10)))),
-      ...Array.from({ length: 100 }, (_, id) => send(call(id))),
+      ...Array.from({ length: 50 }, (_, id) => send(list(id))),
+      ...Array.from({ length: 50 }, (_, id) => send(cancel(`${id}`.repeat(10)))),
+      ...Array.from({ length: 50 }, (_, id) => send(call(id))),
     ])
     for (const status of statuses) expect(status).toBeLessThan(500)
   })

@@ -32,7 +32,7 @@ export interface NeighbourOptions {
 
 export interface Measured<T> {
   result: T
-  /** Median of the neighbour's `true` before, and its slowest meanwhile, in milliseconds. */
+  /** Median of the neighbour's `true` before or after, and its slowest meanwhile, in milliseconds. */
   usualMs: number
   slowestMs: number
   /** How many were run meanwhile. */
@@ -61,7 +61,8 @@ export async function withNeighbour<T>(
   { floorMs = 1_000, growthMiB = 256 }: NeighbourOptions = {},
 ): Promise<Measured<T>> {
   const [hostile, neighbour] = await Promise.all([settle(world), settle(world)])
-  const usualMs = median(await measure(neighbour, (rounds) => rounds < usualRounds))
+  const usual = async () => median(await measure(neighbour, (rounds) => rounds < usualRounds))
+  const usualBeforeMs = await usual()
   const waiting = await runsOn(neighbour)
   const processes = [...world.apis, ...world.workers]
   const before = processes.map(memoryOf)
@@ -80,6 +81,8 @@ export async function withNeighbour<T>(
     ;[result, times] = await Promise.all([worst, measuring])
   })
   own.disable()
+  // On a machine that others use, what is usual changes.
+  const usualMs = Math.max(usualBeforeMs, await usual())
 
   const growth = peaks.map((bytes, index) => Math.round((bytes - before[index]!) / 1024 / 1024))
   const slowestMs = Math.max(...times)
@@ -93,7 +96,9 @@ export async function withNeighbour<T>(
     expect(mebibytes, `MiB that ${processes[index]!.name} grew by`).toBeLessThan(growthMiB)
   }
   await waiting.mustBeThere()
-  for (const { account, params } of [hostile, neighbour]) await account.call('destroySandbox', { params })
+  await neighbour.account.call('destroySandbox', { params: neighbour.params })
+  // By now it may be allowed nothing at all.
+  await hostile.account.call('destroySandbox', { params: hostile.params }).catch(() => {})
   return { result: result!, usualMs, slowestMs, count: times.length, growthMiB: growth }
 }
 
