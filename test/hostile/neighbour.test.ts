@@ -13,10 +13,11 @@ test('a neighbour is measured beside a tenant who does nothing bad', async () =>
 })
 
 test('what stalls the worker is noticed, and named', async () => {
-  const stalled = withNeighbour(world, async () => {
+  const stall = async () => {
     world.workers[0]!.signal('SIGSTOP')
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    await new Promise((resolve) => setTimeout(resolve, 3_000))
     world.workers[0]!.signal('SIGCONT')
-  })
+  }
+  const stalled = withNeighbour(world, stall, { floorMs: 1_000 })
   await expect(stalled).rejects.toThrow('the slowest `true` of the neighbour')
 })
