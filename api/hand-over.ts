@@ -2,16 +2,20 @@
  * One request to one worker, in two steps: only when the worker has said that it is there is the
  * body sent. Before that any failure is harmless, after it what the worker did is not known.
  */
-import { type Agent, type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { type Agent, request as openRequest } from 'node:https'
 import type { Readable } from 'node:stream'
+import { type Callee, provenTo } from '../shared/call-channel.ts'
 import { bytesOver } from './pulse.ts'
 
 export interface HandOver {
   url: URL
+  /** The worker that alone can take it. */
+  callee: Callee
   headers: Record<string, string>
   /** Bytes, or a client's own body as it comes. */
   body: Buffer | Readable
-  agent: Agent | false
+  agent: Agent
   /** Ends the request and its answer: the client left. */
   signal: AbortSignal
   /** From handing over to the head of the answer, in milliseconds; later it counts as lost. */
@@ -42,6 +46,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   let unwatch = () => {}
   const length = Buffer.isBuffer(body) ? { 'content-length': body.length } : {}
   const request = openRequest(url, {
+    ...provenTo(target.callee),
     agent,
     method: 'POST',
     headers: { ...headers, ...length, expect: '100-continue' },

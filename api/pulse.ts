@@ -3,10 +3,11 @@
  * off, leaves its connections open: only a question without an answer tells. One question a worker
  * and second is asked while calls of ours are there, however many.
  */
-import { Agent, get } from 'node:http'
+import { type Agent, get } from 'node:https'
 import type { Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import type { WorkerEntry } from '../shared/directory.ts'
+import { openCallAgent, provenTo } from '../shared/call-channel.ts'
+import type { ListedWorker } from '../shared/directory.ts'
 import type { Logger } from '../shared/log.ts'
 
 export interface Pulse {
@@ -16,7 +17,7 @@ export interface Pulse {
    * @param bytesMoved over the call's connection so far
    * @returns what ends it
    */
-  follow(worker: WorkerEntry, onSilence: () => void, bytesMoved: () => number): () => void
+  follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void
   /** It has not answered, and not since. Nothing new should be sent to it. */
   isSilent(workerId: string): boolean
   close(): void
@@ -31,7 +32,7 @@ const lastMs = 2_000
 const lastQuestions = 60
 
 export function feelPulse(log: Logger): Pulse {
-  const agent = new Agent({ keepAlive: true })
+  const agent = openCallAgent({ keepAlive: true })
   const watched = new Map<string, Watch>()
   return {
     follow(worker, onSilence, bytesMoved) {
@@ -55,16 +56,16 @@ export const bytesOver = (socket: Socket | null | undefined): number =>
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()
-  private readonly url: URL
+  private readonly worker: ListedWorker
   private readonly agent: Agent
   private readonly log: Logger
   private readonly onEnd: () => void
   private timer: NodeJS.Timeout | undefined
   private questionsLeft = lastQuestions
 
-  constructor({ id, url }: WorkerEntry, agent: Agent, log: Logger, onEnd: () => void) {
-    this.log = log.child({ worker: id })
-    this.url = new URL('/healthz', url)
+  constructor(worker: ListedWorker, agent: Agent, log: Logger, onEnd: () => void) {
+    this.log = log.child({ worker: worker.id })
+    this.worker = worker
     this.agent = agent
     this.onEnd = onEnd
     this.askLater()
@@ -91,7 +92,7 @@ class Watch {
     const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
     if (!isWanted) return this.stop()
     const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
-    this.isSilent = !(await answers(this.url, this.agent)) && !this.hasMovedSince(await before)
+    this.isSilent = !(await answers(this.worker, this.agent)) && !this.hasMovedSince(await before)
     if (this.isSilent) this.tellAll()
     else this.questionsLeft = lastQuestions
     this.askLater()
@@ -114,9 +115,9 @@ class Watch {
 }
 
 /** A connection that is refused, or breaks, is an answer of a kind: the calls on it broke by themselves. */
-function answers(url: URL, agent: Agent): Promise<boolean> {
+function answers(worker: ListedWorker, agent: Agent): Promise<boolean> {
   return new Promise((resolve) => {
-    const request = get(url, { agent }, (response) => {
+    const request = get(new URL('/healthz', worker.url), { ...provenTo(worker), agent }, (response) => {
       response.resume()
       done(true)
     })

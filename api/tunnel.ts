@@ -6,17 +6,21 @@ import { addAbortListener } from 'node:events'
 import {
   type IncomingHttpHeaders,
   type IncomingMessage,
-  request as openRequest,
   type RequestListener,
   type Server,
   ServerResponse,
 } from 'node:http'
+import { type Agent, request as openRequest } from 'node:https'
 import type { Duplex } from 'node:stream'
+import { type Callee, provenTo } from '../shared/call-channel.ts'
 import { endSoon } from '../shared/sockets.ts'
 import { CallLost } from './hand-over.ts'
 
 export interface Opening {
   url: URL
+  /** The worker that alone can take it. */
+  callee: Callee
+  agent: Agent
   /** What the API says of itself. */
   own: Record<string, string>
   /** The client's; those of the WebSocket handshake go along. */
@@ -76,10 +80,11 @@ const lingerMs = 5_000
 
 /** @throws {CallLost} when there is no answer */
 export async function openTunnel(opening: Opening): Promise<Tunnel | { refusal: IncomingMessage }> {
-  const { url, own, headers, signal } = opening
+  const { url, callee, agent, own, headers, signal } = opening
   const handshake = Object.entries(headers).filter(([name]) => name.startsWith('sec-websocket-'))
   const request = openRequest(url, {
-    agent: false,
+    ...provenTo(callee),
+    agent,
     headers: { ...Object.fromEntries(handshake), ...own, connection: 'Upgrade', upgrade: 'websocket' },
   })
   using _leaving = addAbortListener(signal, () => request.destroy())

@@ -2,11 +2,12 @@
  * The workers as the API sees them: who is there, and one call to one of them. A call that was not
  * handed over goes to the next worker; one that was is never sent twice (shared/calls.ts).
  */
-import { Agent, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { openCallAgent } from '../shared/call-channel.ts'
 import {
   argsHeader,
   attachPath,
@@ -14,7 +15,6 @@ import {
   type CallProblem,
   type Calls,
   callPath,
-  callToken,
   execElsewhere,
   type OneExec,
   problemHeader,
@@ -24,7 +24,7 @@ import {
 } from '../shared/calls.ts'
 import type { Context } from '../shared/context.ts'
 import { errors } from '../shared/contract/errors.ts'
-import { inOrderFor, listWorkers, takesCalls, type WorkerEntry } from '../shared/directory.ts'
+import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../shared/directory.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
 import { bytesOver, feelPulse } from './pulse.ts'
@@ -99,7 +99,7 @@ export class ExecElsewhere extends Error {
 }
 
 /** A request, but for the worker that it goes to. */
-type Asked = Omit<HandOver, 'url' | 'agent' | 'watch'>
+type Asked = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
 
 const directoryMs = 500
 /** A worker that is not listed for so long is gone. */
@@ -110,18 +110,18 @@ const rememberMs = 10 * 60_000
 /** For the body of an answer, once its head is there. */
 const bodyMs = 10_000
 
-export function connectWorkers({ redis, settings, log }: Context): Workers {
-  const directory = cacheFor(directoryMs, () => listWorkers(redis))
-  const agent = new Agent({ keepAlive: true })
+export function connectWorkers(context: Context): Workers {
+  const { log } = context
+  const freshList = () => listWorkers(context)
+  const directory = cacheFor(directoryMs, freshList)
+  const agent = openCallAgent({ keepAlive: true })
+  const freshAgent = openCallAgent()
   const pulse = feelPulse(log)
-  const authorization = `Bearer ${callToken(settings.secretsKeys[0]!)}`
-
-  const freshList = () => listWorkers(redis)
   /** Those that are not listed, and the wait for each: once is enough. */
-  const missing = new Map<string, Promise<WorkerEntry[]>>()
+  const missing = new Map<string, Promise<ListedWorker[]>>()
 
   /** Takes its time for one that is not listed: an emptied Redis knows nobody for a second. */
-  async function listAwaited(workerId: string | undefined): Promise<WorkerEntry[]> {
+  async function listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
     if (workerId === undefined || pulse.isSilent(workerId)) return []
     const known = missing.get(workerId)
     if (known) return await known
@@ -131,7 +131,7 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
     return await waiting
   }
 
-  async function waitFor(workerId: string): Promise<WorkerEntry[]> {
+  async function waitFor(workerId: string): Promise<ListedWorker[]> {
     for (const end = performance.now() + goneMs; performance.now() < end; await sleep(lookEveryMs)) {
       const list = await freshList().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
@@ -143,7 +143,7 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   async function* candidates(sandboxId: string, workerId: string | undefined) {
     const asked = new Set<string>()
     for (const list of [directory, freshList, () => (asked.size > 0 ? [] : listAwaited(workerId))]) {
-      const isFit = (worker: WorkerEntry) =>
+      const isFit = (worker: ListedWorker) =>
         workerId === undefined ? takesCalls(worker) : worker.id === workerId
       const fitting = (await list()).filter(
         (worker) => isFit(worker) && !asked.has(worker.id) && !pulse.isSilent(worker.id),
@@ -157,15 +157,16 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
   }
 
   /** @returns undefined when it was not handed over */
-  async function offer(worker: WorkerEntry, path: string, asked: Asked) {
+  async function offer(worker: ListedWorker, path: string, asked: Asked) {
     const url = new URL(path, worker.url)
     const target: Omit<HandOver, 'url' | 'agent'> = {
       ...asked,
+      callee: worker,
       watch: (onSilence, bytesMoved) => pulse.follow(worker, onSilence, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, url, agent })
     // A kept connection may have been closed while nobody looked: that says nothing of the worker.
-    const sent = 'stale' in first ? await handOver({ ...target, url, agent: false }) : first
+    const sent = 'stale' in first ? await handOver({ ...target, url, agent: freshAgent }) : first
     if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined
     log.warn({ worker: worker.id, reason: why?.message }, 'a worker did not take a call')
@@ -197,7 +198,7 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
       return false
     },
     async call(name, args, { workerId, ...options }) {
-      const headers = { authorization, 'content-type': 'application/json' }
+      const headers = { 'content-type': 'application/json' }
       const body = Buffer.from(JSON.stringify(args))
       const target = { ...options, headers, body }
       const response = await ask(callPath(name), args.sandboxId, target, workerId)
@@ -208,8 +209,8 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
     async stream(name, args, { workerId, upload, ...options }) {
       const json = Buffer.from(JSON.stringify(args))
       const headers = upload
-        ? { authorization, [argsHeader]: json.toString('base64url') }
-        : { authorization, 'content-type': 'application/json' }
+        ? { [argsHeader]: json.toString('base64url') }
+        : { 'content-type': 'application/json' }
       const target = { ...options, headers, body: upload ?? json }
       const response = await ask(streamPath(name), args.sandboxId, target, workerId)
       if (problemHeader in response.headers) {
@@ -220,8 +221,9 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
     async attach(args, headers, { workerId, signal }) {
       for await (const worker of candidates(args.sandboxId, workerId)) {
         const argsText = Buffer.from(JSON.stringify(args)).toString('base64url')
-        const own = { authorization, [argsHeader]: argsText }
-        const opened = await openTunnel({ url: new URL(attachPath, worker.url), own, headers, signal })
+        const own = { [argsHeader]: argsText }
+        const url = new URL(attachPath, worker.url)
+        const opened = await openTunnel({ url, callee: worker, agent: freshAgent, own, headers, signal })
         if ('socket' in opened) {
           const { socket } = opened
           socket.on(
@@ -240,6 +242,7 @@ export function connectWorkers({ redis, settings, log }: Context): Workers {
     },
     close() {
       agent.destroy()
+      freshAgent.destroy()
       pulse.close()
     },
   }

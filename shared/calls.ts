@@ -6,11 +6,9 @@
  * A call is handed over in two steps: the worker first says that it is there (100 Continue), only
  * then is the body sent. A worker that froze meanwhile never gets a command that its API has given up.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Input } from './contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from './contract/exec.ts'
 import type { CreatedFile, editFile, FileView, globFiles, grepFiles, listFiles } from './contract/files.ts'
-import { deriveKey } from './seal.ts'
 
 /** JSON in, JSON out. */
 export interface Calls {
@@ -124,16 +122,3 @@ export interface CallProblem {
  * another worker, or ran. Its members are `exec_id` and `worker_id`.
  */
 export const execElsewhere = 'exec_elsewhere'
-
-/** The bearer credential between API and workers, derived from the newest of SECRETS_KEY. */
-export const callToken = (secret: string): string => deriveKey(secret, 'sandlot calls').toString('base64url')
-
-/** @param secrets all of SECRETS_KEY, so that both sides need not change it in the same instant */
-export function makeCallTokenCheck(secrets: readonly string[]): (header: string | undefined) => boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  const expected = secrets.map((secret) => digest(`Bearer ${callToken(secret)}`))
-  return (header) => {
-    const given = digest(header ?? '')
-    return expected.some((one) => timingSafeEqual(one, given))
-  }
-}

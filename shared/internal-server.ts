@@ -88,12 +88,12 @@ export function answer(response: ServerResponse, status: number, body: unknown) 
 }
 
 /** What the API's /readyz says of the workers and the cluster. */
-export const workerChecks = ({ redis }: Context): Record<string, Check> => ({
+export const workerChecks = (context: Context): Record<string, Check> => ({
   workers: async () => {
-    if (!(await listWorkers(redis)).some(takesCalls)) throw new Error('no worker is running')
+    if (!(await listWorkers(context)).some(takesCalls)) throw new Error('no worker is running')
   },
   cluster: async () => {
-    const workers = (await listWorkers(redis)).filter(takesCalls)
+    const workers = (await listWorkers(context)).filter(takesCalls)
     if (workers.length === 0) throw new Error('no worker is there to ask it')
     const problem = workers.every((worker) => worker.driverProblem !== null) && workers[0]?.driverProblem
     if (problem) throw new Error(problem)

@@ -47,6 +47,10 @@ export function makeSealer(secrets: readonly string[]): Sealer {
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
+/** What CALLS_KEY is unless it is set: who has it learns nothing of the SECRETS_KEY that it is made of. */
+export const callsKeyOf = (secretsKey: string): string =>
+  deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
+
 function readerOf(buffer: Buffer) {
   let at = 0
   return {

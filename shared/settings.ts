@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import * as z from 'zod'
+import { callsKeyOf } from './seal.ts'
 import { poolEntry, poolsProblem, readPools } from './settings-pools.ts'
 
 export type Settings = ReturnType<typeof readSettings>
@@ -53,6 +54,7 @@ const Environment = z.object({
   REDIS_URL: z.string().min(1, 'is needed: redis://host:6379, or unix:///path/of/redis.sock'),
   JWT_SECRET: secrets,
   SECRETS_KEY: secrets,
+  CALLS_KEY: secrets.optional(),
   SANDBOX_DRIVER: z.enum(['kubernetes', 'local']).default('kubernetes'),
   KUBECONFIG: z.string().optional(),
   SANDBOX_NAMESPACE: z.string().default('sandlot'),
@@ -134,6 +136,8 @@ export function readSettings(environment: Record<string, string | undefined>) {
     jwtSecrets: env.JWT_SECRET,
     /** Newest first: the first seals, all open. */
     secretsKeys: env.SECRETS_KEY,
+    /** Newest first: what API and workers know each other by. */
+    callsKeys: env.CALLS_KEY ?? env.SECRETS_KEY.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
     kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
     local: {

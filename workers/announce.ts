@@ -18,7 +18,7 @@ const firstMs = 2_000
  * @param url where the API finds this worker's internal server
  */
 export async function announce(
-  { id, redis, driver, log }: WorkerContext,
+  { id, redis, driver, log, settings }: WorkerContext,
   url: string,
 ): Promise<Announcement> {
   let driverProblem: string | null = null
@@ -35,7 +35,7 @@ export async function announce(
       log.warn({ problem: driverProblem }, driverProblem ? 'the cluster is away' : 'the cluster is there')
   }
   const tell = () =>
-    announceWorker(redis, { id, url, driverProblem, isDraining }).then(
+    announceWorker(redis, settings.callsKeys, { id, url, driverProblem, isDraining }).then(
       () => true,
       () => false,
     )

@@ -1,5 +1,6 @@
 /** What a worker carries beside the context of every process. */
 import type { Context } from '../shared/context.ts'
+import type { Ends } from './commands/ends.ts'
 import type { Commands } from './commands/registry.ts'
 import type { CrashPoint } from './crash-points.ts'
 import type { Driver } from './drivers/driver.ts'
@@ -10,6 +11,7 @@ export interface WorkerContext extends Context {
   id: string
   driver: Driver
   commands: Commands
+  ends: Ends
   slots: SlotPool
   holder: Holder
   /** Called at each crash point; does nothing but in the tests that pull the plug there. */

@@ -26,8 +26,12 @@ export function takeJobs(worker: WorkerContext, connection: Redis): Worker {
 async function doJob(worker: WorkerContext, job: Job): Promise<void> {
   const name = job.name as JobName
   const args = job.data as Jobs[JobName] & { requestId?: string }
-  const processor = processors[name] as Processor<JobName> | undefined
-  if (!processor) throw new UnrecoverableError(`this worker knows no job ${name}: it is older than the API`)
+  if (!Object.hasOwn(processors, name)) {
+    throw new UnrecoverableError(`this worker knows no job ${name}: it is older than the API`)
+  }
+  // What Redis says is not believed: an id is all that a job is, and what is done its row decides.
+  if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('a job without the id of a sandbox')
+  const processor = processors[name] as Processor<JobName>
   const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
   const started = performance.now()
   const finish = (outcome: 'done' | 'failed') =>

@@ -8,8 +8,10 @@ import { connectRedis } from '../shared/redis.ts'
 import type { Settings } from '../shared/settings.ts'
 import { endWhenStalled } from '../shared/stall.ts'
 import { announce } from './announce.ts'
+import { openChannel } from './calls/channel.ts'
 import { serveCalls } from './calls/server.ts'
 import { endCommandsWithSandboxes } from './commands/ended-sandboxes.ts'
+import { keepEnds } from './commands/ends.ts'
 import { makeCommands } from './commands/registry.ts'
 import type { WorkerContext } from './context.ts'
 import { watchDeaths } from './deaths.ts'
@@ -48,18 +50,28 @@ export async function startWorker(
       await worker.driver.ping()
     },
   })
-  const callServer = serveCalls(server, context)
+  const id = newWorkerId()
+  const channel = openChannel(server, id, settings.callsKeys)
+  const callServer = serveCalls(channel.server)
   const port = await listen(server, settings.internal)
   log.info({ port }, 'listening')
   endWhenStalled(settings.stallSeconds, log)
 
   const installationId = await waitForInstallation(context.db, log)
   const driver = await openDriver({ settings, installationId, log })
-  const id = newWorkerId()
   const slots = makeSlotPool({ driver, log, metrics: context.metrics })
-  const holder = followWorkers({ id, redis: context.redis }, stopping.signal)
-  worker = { ...context, id, driver, reach, commands: makeCommands(), slots, holder }
-  const { commands } = worker
+  const holder = followWorkers({ ...context, id }, stopping.signal)
+  worker = {
+    ...context,
+    id,
+    driver,
+    reach,
+    commands: makeCommands(),
+    ends: keepEnds(context.db, log),
+    slots,
+    holder,
+  }
+  const { commands, ends } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
@@ -68,7 +80,7 @@ export async function startWorker(
   prepareSlots(worker)
   const sweeping = sweepForEver(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
-  const announcement = await announce(worker, `http://${settings.internal.host}:${port}`)
+  const announcement = await announce(worker, `https://${settings.internal.host}:${port}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
@@ -79,7 +91,10 @@ export async function startWorker(
       await Promise.race([
         Promise.allSettled([
           queue.close(),
-          callServer.drain(finishMs).then(() => commands.drain(finishMs)),
+          callServer
+            .drain(finishMs)
+            .then(() => commands.drain(finishMs))
+            .then(() => ends.written()),
           sweeping,
           keeping,
         ]),
@@ -87,8 +102,10 @@ export async function startWorker(
       ])
       await announcement.withdraw()
       server.closeAllConnections()
+      channel.close()
       server.close()
       await queue.close(true).catch(() => {})
+      ends.close()
       slots.close()
       await driver.close()
       jobsRedis.disconnect()

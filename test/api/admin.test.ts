@@ -149,7 +149,7 @@ test('an account that is being deleted stays suspended, and waits for the last p
   expect(await text(child.stderr)).toContain('being deleted')
   await slow.startWorker({ SWEEP_SECONDS: '0.1' })
   // Several passes: the sandbox is active, so its account stays.
-  await slow.eventually(async () => (await listWorkers(slow.redis)).length === 1, 10_000)
+  await slow.eventually(async () => (await listWorkers(slow)).length === 1, 10_000)
   const rows = () => slow.db.query('select id from account where id = ?', [alice.id])
   expect(await rows()).toHaveLength(1)
   await slow.db.query(

@@ -43,12 +43,13 @@ afterAll(async () => {
 
 /** What a process does on its own, and what it asks once for many requests: the key, the workers. */
 const shared =
-  /from api_key join account|update api_key set last_used_at|sandlot:workers|^(b?z?pop|bzpopmin|info|client|hello|subscribe)/
+  /from api_key join account|update api_key set last_used_at|sandlot:workers|from exec where id = any|^(b?z?pop|bzpopmin|info|client|hello|subscribe)/
 
 /** The pool is the workers' alone to fill. */
 const isShared = (name: string, line: string) =>
   shared.test(line) ||
-  (name === 'workerPostgres' && /warm_pod|^(begin|commit|select pg_try_advisory)/.test(line))
+  (name === 'workerPostgres' &&
+    /warm_pod|^(begin|commit|select pg_try_advisory|select sandlot_now|select count)/.test(line))
 
 /** What was said while `work` was done, but for what is shared. */
 async function saidDuring(names: (keyof typeof wires)[], work: () => Promise<unknown>) {
@@ -102,8 +103,8 @@ test('a command is one query and one script in the API, three queries before it 
   expect(said.workerPostgres!.toSorted()).toEqual([
     starting('select .* from sandbox where id'),
     starting('select id, name, sealed_value from secret'),
-    starting('with quick .* insert into exec'),
-    starting('with quick .* update exec'),
+    starting('with way .* insert into exec'),
+    starting('with way .* update exec'),
   ])
 })
 

@@ -18,7 +18,7 @@ describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })
     const frozen = world.workers[0]!
-    await world.eventually(async () => (await listWorkers(world.redis)).length === 1, 10_000)
+    await world.eventually(async () => (await listWorkers(world)).length === 1, 10_000)
 
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo begun; exec sleep 4321' }
@@ -59,7 +59,7 @@ describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
       frozen.signal('SIGCONT')
     }
     // What clients were told stays true when it comes back and finds its commands killed.
-    await world.eventually(async () => (await listWorkers(world.redis)).length === 2, 10_000)
+    await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
     await world.eventually(async () => {
       const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)
       return ids.every((id) => ended.includes(id))

@@ -128,9 +128,11 @@ test(
     )
     const found = (workers: Process[]) => sumUp(urlsOf(workers), 'sandlot_slots_total', 'outcome')
     expect(await found(world.workers)).toEqual({ warm: size })
-    const entries = await listWorkers(world.redis)
+    const entries = await listWorkers(world)
     for (const worker of world.workers) {
-      const held = ids.filter((id) => inOrderFor(id, entries)[0]!.url === worker.internalUrl)
+      const held = ids.filter(
+        (id) => inOrderFor(id, entries)[0]!.url === worker.internalUrl.replace('http:', 'https:'),
+      )
       expect((await found([worker])).warm ?? 0).toBe(held.length)
     }
   },

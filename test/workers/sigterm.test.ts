@@ -47,15 +47,12 @@ test('what runs in a worker that ends is there to the last, for lists, readers a
   const get = async () => (await alice.call('getExec', { params: one })).body
   await world.eventually(async () => (await get()).stdout === 'begun\n', 10_000)
   const second = await world.startWorker()
-  await world.eventually(async () => (await listWorkers(world.redis)).length === 2, 10_000)
+  await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
 
   const stopped = world.workers[0]!.stop()
   // Longer than a worker may be missing before its commands are ended, and shorter than it may take to end.
   const end = performance.now() + 9_000
-  await world.eventually(
-    async () => (await listWorkers(world.redis)).some((worker) => worker.isDraining),
-    10_000,
-  )
+  await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
   const follower = readEvents(await alice.open('streamExec', { params: one }))
   while (performance.now() < end) {
     const { data } = (await alice.call('listExecs', { params })).body
@@ -70,7 +67,9 @@ test('what runs in a worker that ends is there to the last, for lists, readers a
   expect(events.at(-1)).toMatchObject({ event: 'exit', data: finished })
   expect(bytesOf(events, 'stdout').toString()).toBe('begun\nfinished\n')
   await stopped
-  expect((await listWorkers(world.redis)).map(({ url }) => url)).toEqual([second.internalUrl])
+  expect((await listWorkers(world)).map(({ url }) => url)).toEqual([
+    second.internalUrl.replace('http:', 'https:'),
+  ])
 }, 60_000)
 
 test('creates go on while workers come and go', async () => {

@@ -5,12 +5,10 @@ import {
   attachPath,
   type CallName,
   callPath,
-  makeCallTokenCheck,
   problemHeader,
   type StreamName,
   streamPath,
 } from '../../shared/calls.ts'
-import type { Context } from '../../shared/context.ts'
 import { unavailable } from '../../shared/problem.ts'
 import { boundRest, endSoon } from '../../shared/sockets.ts'
 import type { WorkerContext } from '../context.ts'
@@ -31,8 +29,8 @@ export interface CallServer {
 
 type Handler = (worker: WorkerContext, request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-export function serveCalls(server: Server, context: Context): CallServer {
-  const isFromApi = makeCallTokenCheck(context.settings.secretsKeys)
+/** @param server whose connections are the API's alone */
+export function serveCalls(server: Server): CallServer {
   const running = new Set<Promise<void>>()
   const handlers = makeHandlers()
   let worker: WorkerContext | undefined
@@ -43,7 +41,6 @@ export function serveCalls(server: Server, context: Context): CallServer {
     boundRest(request, response)
     const path = request.url ?? ''
     const handle = isDraining && !aboutCommands.has(path) ? undefined : handlers.get(path)
-    if (!isFromApi(request.headers.authorization)) return void response.writeHead(401).end()
     if (!handle || !worker) return refuse(response, unavailable('This worker takes no calls.'))
     response.writeContinue()
     const work = handle(worker, request, response)
@@ -51,10 +48,9 @@ export function serveCalls(server: Server, context: Context): CallServer {
     void work.finally(() => running.delete(work))
   })
   server.on('upgrade', (request, socket, head) => {
-    const isKnown = request.url === attachPath && isFromApi(request.headers.authorization)
     // Nobody else listens to it: an error of one connection must not be the end of the process.
     socket.on('error', () => socket.destroy())
-    if (!isKnown || !worker) {
+    if (request.url !== attachPath || !worker) {
       socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
       return endSoon(socket)
     }

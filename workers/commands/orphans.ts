@@ -32,7 +32,7 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
 
   return async () => {
-    const live = await listWorkers(worker.redis).catch(() => undefined)
+    const live = await listWorkers(worker).catch(() => undefined)
     // Who does not find itself there cannot tell who is missing.
     if (!live?.some(({ id }) => id === worker.id)) return
     const there = live.map(({ id }) => id)

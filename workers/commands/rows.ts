@@ -14,24 +14,27 @@ export interface KnownCommand {
   isSameRequest: boolean
 }
 
-/** A lost row of the last moments before a crash of Postgres costs nothing but its history. */
-const quick = `with quick as (select set_config('synchronous_commit', 'off', true))`
+/** Does not wait for Postgres' disk: a crash of it may take along what was written in the last moments. */
+const quick = `with way as (select set_config('synchronous_commit', 'off', true))`
 
-const insertStart = prepare(
-  'command starts',
-  `${quick}
+const insert = (way: string) => `${way}
    insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
-   select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from quick
+   select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from way
    on conflict (sandbox_id, idempotency_key) do nothing
-   returning id`,
-)
+   returning id`
 
+/** What a crash takes along of a command without a key is its line in the list. */
+const insertStart = prepare('command starts', insert(quick))
+/** A key outlives a crash: its command runs once. */
+const insertStartWithKey = prepare('command with a key starts', insert('with way as (select 1)'))
+
+/** What a crash takes along is written again (ends.ts). */
 const updateEnd = prepare(
   'command ends',
   `${quick}
    update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
           truncated = ?, duration_ms = ?
-     from quick
+     from way
     where id = ? and status = 'running'
    returning id`,
 )
@@ -47,7 +50,7 @@ export async function recordStart(
 ): Promise<KnownCommand | undefined> {
   const hash = idempotencyKey ? hashOfRequest(request) : null
   const isBackground = (request.background || request.tty) ?? false
-  const inserted = await db.run(insertStart, [
+  const inserted = await db.run(idempotencyKey ? insertStartWithKey : insertStart, [
     execId,
     sandboxId,
     workerId,
@@ -82,7 +85,10 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
 }
 
 /** @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it */
-export async function recordEnd(db: Queries, result: ExecResult): Promise<Ending | undefined> {
+export async function recordEnd(
+  db: Queries,
+  result: Omit<ExecResult, 'stdout' | 'stderr'>,
+): Promise<Ending | undefined> {
   const written = await db.run(updateEnd, [
     result.status,
     result.exit_code,

@@ -243,8 +243,16 @@ async function tellEnd(
     },
     'a command ended',
   )
-  const recorded = recordEnd(worker.db, result).catch((error) => {
-    worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command could not be written down')
-  })
+  const end = command.summary()
+  const recorded = recordEnd(worker.db, end).then(
+    (told) => {
+      worker.ends.keep(end, true)
+      return told
+    },
+    (error) => {
+      worker.ends.keep(end, false)
+      worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command waits for the database')
+    },
+  )
   return (await within(recordMs, recorded)) ?? undefined
 }

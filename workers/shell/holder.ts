@@ -28,13 +28,14 @@ export interface Holder {
 
 /** Follows who is there until the signal aborts. */
 export function followWorkers(
-  { id, redis }: Pick<WorkerContext, 'id' | 'redis'>,
+  worker: Pick<WorkerContext, 'id' | 'redis' | 'settings' | 'log'>,
   signal: AbortSignal,
 ): Holder {
+  const { id } = worker
   let workers: WorkerEntry[] = []
   const look = async () => {
     // Redis may be away: what was known is the best guess.
-    workers = await listWorkers(redis).catch(() => workers)
+    workers = await listWorkers(worker).catch(() => workers)
     if (!signal.aborted) timer = setTimeout(look, announceEveryMs)
   }
   let timer: NodeJS.Timeout | undefined
@@ -43,9 +44,9 @@ export function followWorkers(
   return {
     holds: (held) => inOrderFor(held, workers.filter(takesCalls))[0]?.id === id,
     async isNewest() {
-      const known = await listWorkers(redis).catch(() => [])
-      const reached = known.filter((worker) => worker.driverProblem === null && takesCalls(worker))
-      return reached.every((worker) => worker.id <= id) && reached.some((worker) => worker.id === id)
+      const known = await listWorkers(worker).catch(() => [])
+      const reached = known.filter((each) => each.driverProblem === null && takesCalls(each))
+      return reached.every((each) => each.id <= id) && reached.some((each) => each.id === id)
     },
   }
 }

@@ -1,0 +1,194 @@
+/** What whoever owns Redis, or stands on the way from the API to a worker, can do: nothing but be in the way. */
+import { request } from 'node:http'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import { beforeAll, expect, test } from 'vitest'
+import { acceptCallsTo } from '../../shared/call-channel.ts'
+import { announceWorker, inOrderFor, listWorkers } from '../../shared/directory.ts'
+import { newWorkerId } from '../../shared/ids.ts'
+import { shareSandbox } from '../world/shared.ts'
+
+const { world, params, exec } = shareSandbox()
+const soonMs = 15_000
+const canary = 'canary-7f3a'
+
+/** Names another worker every 20 ms, as the owner of Redis can. @returns what ends it */
+async function keepWriting(write: () => Promise<unknown>) {
+  await write()
+  const timer = setInterval(() => void write(), 20)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+/** A server that keeps all that it is sent. */
+async function eavesdrop(answer: (socket: Socket, bytes: Buffer) => void = (socket) => socket.destroy()) {
+  const heard: Buffer[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => {
+      heard.push(bytes)
+      answer(socket, bytes)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    port,
+    heard: () => Buffer.concat(heard),
+    [Symbol.dispose]() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+const redisMs = async () => {
+  const [seconds, micros] = await world.redis.time()
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}
+
+const trueEntry = async () => {
+  const [entry] = Object.values(await world.redis.hgetall('sandlot:workers'))
+  return entry!.slice(entry!.indexOf(' ') + 1)
+}
+
+/** An id whose worker gets the commands of the sandbox before all others. */
+const favouriteId = async (): Promise<string> => {
+  const url = ''
+  const others = await listWorkers(world)
+  const isFirst = (id: string) =>
+    inOrderFor(params.id, [...others, { id, url, driverProblem: null }])[0]!.id === id
+  return Array.from({ length: 100 }, newWorkerId).find(isFirst)!
+}
+
+const secretCommand = (line = 'echo $CANARY') => ({ command: line, env: { CANARY: canary }, stdin: canary })
+
+let workerPort: number
+beforeAll(() => {
+  workerPort = Number(new URL(world.workers[0]!.internalUrl).port)
+})
+
+test('a worker that nobody signed gets nothing, whatever its entry says', async () => {
+  using spy = await eavesdrop()
+  const url = `http://127.0.0.1:${spy.port}`
+  const [id, forged] = [newWorkerId(), newWorkerId()]
+  const plain = JSON.stringify({ id, url, driverProblem: null, at: Date.now() })
+  // The signature of the worker that is there, over another's words.
+  const [signature] = (await trueEntry()).split(' ')
+  using _ = await keepWriting(async () => {
+    const now = await redisMs()
+    await world.redis.hset('sandlot:workers', id, `${now} ${plain}`)
+    await world.redis.hset('sandlot:workers', forged, `${now} ${signature} ${plain.replace(id, forged)}`)
+  })
+  await expect(listWorkers(world)).resolves.toHaveLength(1)
+  const results = await Promise.all(Array.from({ length: 10 }, () => exec(secretCommand())))
+  for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
+  expect(spy.heard().toString('latin1')).toBe('')
+  const told = () =>
+    world.apis[0]!.lines.filter(({ msg }) => msg.startsWith('Redis lists a worker whose entry'))
+  await world.eventually(async () => {
+    await exec({ command: 'true' })
+    return told().length > 0
+  }, soonMs)
+  expect(told()).toHaveLength(1)
+  await world.redis.hdel('sandlot:workers', id, forged)
+})
+
+test('an entry of before is of no use: one is too old, and at the address of another nobody has the key', async () => {
+  using spy = await eavesdrop()
+  const { callsKeys } = world.settings
+  // Whoever took over an address that was announced a moment ago has a true entry, and no key.
+  const id = await favouriteId()
+  const tls = createTlsServer(acceptCallsTo(id, ['another key']), (socket) =>
+    socket.on('data', () => expect.unreachable()),
+  )
+  let refused = 0
+  tls.on('tlsClientError', () => refused++)
+  await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve))
+  const ports = [spy.port, (tls.address() as AddressInfo).port]
+  let turn = 0
+  {
+    using _ = await keepWriting(async () => {
+      const port = ports[Math.floor(turn++ / 50) % 2]
+      const entry = { id, url: `https://127.0.0.1:${port}`, driverProblem: null }
+      await announceWorker(world.redis, callsKeys, entry)
+    })
+    await world.eventually(async () => {
+      await exec({ command: 'true' })
+      return spy.heard().length > 0 && refused > 0
+    }, soonMs)
+    const results = await Promise.all(Array.from({ length: 10 }, () => exec(secretCommand())))
+    for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
+    expect(spy.heard().includes(canary)).toBe(false)
+  }
+  tls.close()
+  await world.redis.hdel('sandlot:workers', id)
+
+  const old = await trueEntry()
+  const inTwoMinutes = Date.now() + 120_000
+  const { now } = Date
+  try {
+    Date.now = () => inTwoMinutes
+    await world.redis.hset('sandlot:workers', 'old', `${await redisMs()} ${old}`)
+    await expect(listWorkers(world)).resolves.toEqual([])
+  } finally {
+    Date.now = now
+    await world.redis.hdel('sandlot:workers', 'old')
+  }
+})
+
+test('a call on its way is neither read, changed nor made again', async () => {
+  let mode: 'pass' | 'alter' = 'pass'
+  const ways = new Map<Socket, Socket>()
+  using wire = await eavesdrop((socket, bytes) => {
+    const worker = ways.get(socket) ?? connect(workerPort, '127.0.0.1')
+    if (!ways.has(socket)) worker.on('error', () => socket.destroy()).pipe(socket)
+    ways.set(socket, worker)
+    // Records of a call, not of the handshake: their first byte is 23.
+    if (mode === 'alter' && bytes[0] === 23) bytes[bytes.length - 1]! ^= 1
+    worker.write(bytes)
+  })
+  const [worker] = await listWorkers(world)
+  const url = `https://127.0.0.1:${wire.port}`
+  {
+    using _ = await keepWriting(() =>
+      announceWorker(world.redis, world.settings.callsKeys, { id: worker!.id, url, driverProblem: null }),
+    )
+    await world.eventually(async () => {
+      await exec({ command: 'true' })
+      return wire.heard().length > 0
+    }, soonMs)
+    const before = wire.heard().length
+    // A connection of its own, to have all of it: kept ones end after 5 s.
+    await exec(secretCommand('echo $CANARY >> ran'))
+    await world.eventually(() => wire.heard().length > before, soonMs)
+    expect(wire.heard().includes(canary)).toBe(false)
+
+    mode = 'alter'
+    await exec(secretCommand('echo altered >> ran')).catch(() => {})
+  }
+  for (const socket of ways.values()) socket.destroy()
+  const again = connect(workerPort, '127.0.0.1')
+  again.on('error', () => {})
+  again.write(wire.heard())
+  await new Promise((resolve) => again.on('close', resolve).resume())
+  await world.eventually(async () => (await listWorkers(world))[0]?.url === worker!.url, soonMs)
+  const ran = await world.eventually(async () => await exec({ command: 'cat ran' }), soonMs)
+  expect(ran.stdout).toBe(`${canary}\n`)
+})
+
+test('nobody gets through with a call that does not prove itself', async () => {
+  const status = await new Promise((resolve, reject) => {
+    const call = request({
+      port: workerPort,
+      path: '/calls/exec',
+      method: 'POST',
+      headers: { authorization: 'Bearer x', expect: '100-continue' },
+    })
+    call.on('response', (response) => resolve(response.resume().statusCode))
+    call.on('error', reject)
+    call.end('{}')
+  })
+  expect(status).toBe(404)
+})
