@@ -118,10 +118,15 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-const runnersWhenBare = namesOf(
-  'git tar zip sed vi vim nvim ex ed emacs nano less more man npm pnpm yarn pip pipx uv cargo go gcc cc ' +
-    'docker podman kubectl sqlite3 psql mysql openssl tcpdump sort split crontab at',
+/** By options, which may follow any entry. */
+const runnersByOptions = namesOf(
+  'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )
+const gitByOptions = namesOf(
+  'log diff show grep fetch pull push clone ls-remote archive rebase bisect submodule filter-branch difftool ' +
+    'mergetool format-patch send-email config',
+)
+const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
 /**
  * What an operator of a list should know of an entry: through some commands any other can run.
@@ -139,11 +144,14 @@ export function warningOf(entry: string): string | undefined {
   if (isOf(runners) || /^ld-linux|^ld-musl/.test(name)) {
     return `${quoted(name)} starts other commands, whichever its arguments or files name.`
   }
+  if (isOf(runnersByOptions) || (name === 'git' && gitByOptions.has(rest[0] ?? ''))) {
+    const shown = quoted(name === 'git' ? `git ${rest[0]}` : name)
+    return `${shown} has options that start other commands or write files, and any may follow the entry.`
+  }
   if (rest.length === 0 && isOf(runnersWhenBare)) {
     return `${quoted(name)} can start other commands. Name the arguments too, as in "${name} ${exampleOf(name)}".`
   }
   return undefined
 }
 
-const exampleOf = (name: string): string =>
-  ({ git: 'status', npm: 'run test', tar: '-tf' })[name] ?? '--version'
+const exampleOf = (name: string): string => ({ git: 'status', npm: 'run test' })[name] ?? '--version'

@@ -160,6 +160,11 @@ test.each([
   'make',
   'git',
   'tar',
+  'tar -x',
+  'sed -n',
+  'sort -u',
+  'git log',
+  '/usr/bin/git grep -n',
   'vim',
 ])('%j is warned of', (entry) => {
   expect(warningOf(entry)).toMatch(/runs any|other commands/)

@@ -1,7 +1,7 @@
 /**
  * A filter of system calls, as the program that the kernel runs before each of them (classic BPF). It refuses
  * what container runtimes refuse by default and a sandbox has no use for: kernel code that strangers should not
- * reach. All else passes. Pure.
+ * reach. All else passes. Programs of another word size, such as 32-bit ones, do not run. Pure.
  */
 
 /** Numbers of a system call: on x86-64, on arm64. Both count alike from 424 on. */
