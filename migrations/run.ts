@@ -8,6 +8,7 @@ import { Policies } from './20261121_policies.ts'
 import { Pool } from './20261122_pool.ts'
 import { Lost } from './20261123_lost.ts'
 import { Credentials } from './20261124_credentials.ts'
+import { Past } from './20261125_past.ts'
 
 const migrationsList = [
   { name: '20261121_first', class: First },
@@ -17,6 +18,7 @@ const migrationsList = [
   { name: '20261122_pool', class: Pool },
   { name: '20261123_lost', class: Lost },
   { name: '20261124_credentials', class: Credentials },
+  { name: '20261125_past', class: Past },
 ]
 
 /** A system's error of the network, or PostgreSQL's: no such user, password or database, or it is starting. */

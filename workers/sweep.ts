@@ -4,12 +4,12 @@
  */
 import { addAbortListener } from 'node:events'
 import pLimit from 'p-limit'
-import { limits } from '../shared/contract/limits.ts'
 import { findSandbox, podOf, type SandboxRow } from '../shared/sandboxes.ts'
 import { makeOrphanSweep } from './commands/orphans.ts'
 import type { WorkerContext } from './context.ts'
 import type { PodState } from './drivers/driver.ts'
 import { endAndDelete } from './end-and-delete.ts'
+import { forgetThePast } from './forget.ts'
 import { assignPod } from './jobs/assign-pod.ts'
 import { createPod } from './jobs/create-pod.ts'
 import { deletePod } from './jobs/delete-pod.ts'
@@ -75,8 +75,7 @@ async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Pr
     const now = await readClock(worker.db)
     await mender.mend(decide(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
     await endOrphans()
-    await forgetIdempotencyKeys(worker)
-    await forgetRefusals(worker)
+    await forgetThePast(worker)
     await removeDeletedAccounts(worker)
   })
 }
@@ -215,21 +214,6 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   await endAndDelete(worker, sandboxId, reason, detail, () =>
     worker.reach('sweep or watch: the row is ended, the pod lives'),
   )
-}
-
-/** A clock that is read for every row cannot be looked up in an index. */
-const readOnce = '(select sandlot_now())'
-
-async function forgetIdempotencyKeys({ db }: WorkerContext) {
-  // Twice as long as they are honoured: no request that races this one sees a difference.
-  await db.query(`delete from idempotency_key where created_at < ${readOnce} - interval '48 hours'`)
-}
-
-/** Counts of refused commands are kept for a month. */
-async function forgetRefusals({ db }: WorkerContext) {
-  await db.query(`delete from command_refusal where day <= (${readOnce} at time zone 'UTC')::date - ?::int`, [
-    limits.refusalDays,
-  ])
 }
 
 /** An account that an operator deleted goes when the last of its pods is gone, with all that is its own. */

@@ -36,6 +36,8 @@ export const limits = {
   overlapSeconds: { default: 60 * 60, most: 7 * 24 * 60 * 60 },
   /** Entries of a command allowlist, and characters of one; of one as it is sent, with spaces that do not count. */
   allowlist: { entries: 200, characters: 200, sentCharacters: 1024 },
+  /** How long commands are listed, and the metadata of a sandbox kept, in days since it was made. */
+  pastDays: 31,
   /** How long refused commands are counted, in days. */
   refusalDays: 31,
   /** JSON-RPC messages in one request to /v1/mcp; one that lists the tools is answered with 20 KB. */

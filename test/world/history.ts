@@ -1,4 +1,5 @@
 /** A past: rows of an installation that has been running for two years, without a pod left of them. */
+import { encodeTime } from 'ulid'
 import type { Queries } from '../../shared/database/index.ts'
 
 export interface History {
@@ -79,9 +80,10 @@ async function fillSandboxes(
   )
   await db.query(
     `insert into exec (id, sandbox_id, worker_id, idempotency_key, sealed_command, background, tty, status, started_at)
-     select 'exec_' || lpad(n::text, 26, '0'), 'sbx_' || lpad(n::text, 26, '0'), 'wrk_past', n, '\\x00', false, false,
+     select 'exec_' || ? || lpad(n::text, 16, '0'), 'sbx_' || lpad(n::text, 26, '0'), 'wrk_past', n, '\\x00', false, false,
             'exited', sandlot_now() ${numbers}`,
-    [first, last],
+    // Of yesterday: those of a month ago are forgotten.
+    [encodeTime(Date.now() - 24 * 60 * 60 * 1000).toLowerCase(), first, last],
   )
   // As old as they get before the sweep forgets them.
   await db.query(

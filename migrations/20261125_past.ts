@@ -1,0 +1,20 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/** What an account stores is gone when it is of use no more: see workers/forget.ts for the rest. */
+export class Past extends Migration {
+  override up(): void {
+    // No command runs in a sandbox that has ended: its environment, up to 2 MB, goes in the transaction that ends it.
+    this.addSql(`
+      create function forget_env_of_sandbox() returns trigger language plpgsql
+      as $$ begin new.sealed_env := null; return new; end $$`)
+    this.addSql(`
+      create trigger sandbox_forgets before update of destroyed_at on sandbox for each row
+        when (new.destroyed_at is not null and new.sealed_env is not null)
+        execute function forget_env_of_sandbox()`)
+    this.addSql(
+      `update sandbox set sealed_env = null where destroyed_at is not null and sealed_env is not null`,
+    )
+    // Those whose metadata is yet to be forgotten.
+    this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
+  }
+}

@@ -1,0 +1,74 @@
+/** What is of no use any more is gone, and what is of use stays. */
+import { encodeTime } from 'ulid'
+import { expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import { shareWorld } from '../world/shared.ts'
+
+const world = shareWorld()
+const dayMs = 24 * 60 * 60 * 1000
+const now = Date.now()
+
+/** An id as it was made so many days ago. */
+const idOf = (prefix: string, daysAgo: number, end: string) =>
+  `${prefix}_${encodeTime(now - daysAgo * dayMs).toLowerCase()}${end.padStart(16, '0')}`
+
+test('commands and metadata of more than a month ago are forgotten, what usage is made of is not', async () => {
+  const alice = await world.account()
+  const ages = { old: limits.pastDays + 1, young: limits.pastDays - 1 }
+  const rows = Object.values(ages).flatMap((age) => [age, age + 0.01])
+  for (const [n, age] of rows.entries()) {
+    const at = new Date(now - age * dayMs)
+    await world.db.query(
+      `insert into sandbox (id, account_id, image, metadata, created_at, ready_at, expires_at, destroyed_at,
+                            destroy_reason, reaped_at)
+       select ?, ?, 'past', '{"a": "b"}', at, at, at + interval '1 hour', at + interval '1 hour', 'expired',
+              at + interval '1 hour'
+         from (select ?::timestamptz as at) as past`,
+      [idOf('sbx', age, String(n)), alice.id, at],
+    )
+    await world.db.query(
+      `insert into exec (id, sandbox_id, worker_id, sealed_command, background, tty, status, started_at)
+       values (?, ?, 'wrk_past', '\\x00', false, false, 'exited', ?)`,
+      [idOf('exec', age, String(n)), idOf('sbx', age, String(n)), at],
+    )
+  }
+  const left = async (sql: string) => {
+    const found = await world.db.query<{ id: string }>(`${sql} order by id desc`, [alice.id])
+    return found.map(({ id }) => Number(id.slice(-16)))
+  }
+  const commands = () =>
+    left('select exec.id from exec join sandbox on sandbox.id = sandbox_id where account_id = ?')
+  const described = () => left(`select id from sandbox where account_id = ? and metadata <> '{}'`)
+  await world.eventually(
+    async () => (await commands()).length === 2 && (await described()).length === 2,
+    10_000,
+  )
+  expect([await commands(), await described()]).toEqual([
+    [2, 3],
+    [2, 3],
+  ])
+  expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toHaveLength(4)
+})
+
+test('the environment of a sandbox ends with it, whoever ends it', async () => {
+  const alice = await world.account()
+  const create = async () => {
+    const { body } = await alice.call('createSandbox', { body: { env: { BIG: 'x'.repeat(100_000) } } })
+    return body.id
+  }
+  const sealed = async (id: string) => {
+    const [row] = await world.db.query<{ bytes: number | null }>(
+      'select length(sealed_env) as bytes from sandbox where id = ?',
+      [id],
+    )
+    return row!.bytes
+  }
+  const [destroyed, expired] = [await create(), await create()]
+  expect(await sealed(destroyed)).toBeGreaterThan(100_000)
+  await alice.call('destroySandbox', { params: { id: destroyed } })
+  expect(await sealed(destroyed)).toBeNull()
+  await world.db.query(`update sandbox set expires_at = sandlot_now() + interval '1 second' where id = ?`, [
+    expired,
+  ])
+  await world.eventually(async () => (await sealed(expired)) === null, 10_000)
+})
