@@ -1,6 +1,7 @@
 /** What the routes of one API process share: the context and the parts made of it. */
 import type { Context } from '../shared/context.ts'
 import { type ApiKeys, openApiKeys } from './api-keys.ts'
+import { countRequests, type RunningRequests } from './at-once.ts'
 import { type BodyBudget, openBodyBudget } from './body-budget.ts'
 import { type Buckets, openBuckets } from './buckets.ts'
 import { type ClientAddress, makeClientAddress } from './client-address.ts'
@@ -15,6 +16,7 @@ export interface App {
   passwords: Passwords
   buckets: Buckets
   bodies: BodyBudget
+  running: RunningRequests
   clientAddress: ClientAddress
   workers: Workers
 }
@@ -29,6 +31,7 @@ export function openApp(context: Context): App {
     passwords: makePasswords(settings.password),
     buckets: openBuckets(context),
     bodies: openBodyBudget(),
+    running: countRequests(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: connectWorkers(context),
   }

@@ -135,6 +135,7 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   if (endpoint.credential === 'none') return undefined
   const account = await authenticate(app, endpoint.credential, koa.headers.authorization)
   mustHaveScope(account, endpoint)
+  app.running.enter(account.id, koa.res)
   const state = koa.state as RequestState
   state.log = state.log.child({ account_id: account.id })
   return account

@@ -5,6 +5,7 @@ import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import type { Account } from '../world/account.ts'
 import { send } from '../world/http.ts'
 import { memoryOf } from '../world/memory.ts'
 import { headOf, openRaw } from '../world/raw.ts'
@@ -87,12 +88,7 @@ describe.concurrent('one API process', () => {
     })
     await sleep(5_000)
     expect((await bob.call('getAccount')).status).toBe(200)
-    await expect(
-      bob.call('createFile', {
-        params: { id: `sbx_${'0'.repeat(26)}` },
-        body: { path: 'a', content: 'x'.repeat(9 * mebibyte) },
-      }),
-    ).rejects.toMatchObject({ status: 404 })
+    await expect(nineMebibytes(bob)).rejects.toMatchObject({ status: 404 })
     await world.eventually(() => stalled.every(({ text }) => text().includes('\r\n\r\n')), 40_000)
     const statuses = stalled.map(({ text }) => text().slice(9, 12))
     expect(statuses.filter((status) => status === '408').length).toBeGreaterThan(0)
@@ -100,6 +96,8 @@ describe.concurrent('one API process', () => {
     expect(statuses.every((status) => status === '408' || status === '429')).toBe(true)
     expect((memoryOf(world.apis[0]!) - before) / mebibyte).toBeLessThan(300)
     await Promise.all(stalled.map(({ closed }) => closed))
+    // Nothing of it is held against her any more.
+    await expect(nineMebibytes(alice)).rejects.toMatchObject({ status: 404 })
   }, 90_000)
 
   test('gives strangers some seconds for their few bytes', async () => {
@@ -131,3 +129,31 @@ describe.concurrent('one API process', () => {
     socket.destroy()
   }, 60_000)
 })
+
+test('so many requests of an account are served at once, and others beside them', async () => {
+  const [alice, bob] = [await world.account(), await world.account()]
+  const head = headOf('POST', '/v1/api-keys', {
+    authorization: `Bearer ${alice.token}`,
+    'content-type': 'application/json',
+    'content-length': 2,
+  })
+  const waiting = Array.from({ length: 1_200 }, () => openRaw(world.url(), head))
+  const refused = () => waiting.filter(({ text }) => text().includes('"rate_limited"')).length
+  await world.eventually(() => refused() > 0, 20_000)
+  expect((await bob.call('getAccount')).status).toBe(200)
+  for (const { socket } of waiting) socket.destroy()
+  await world.eventually(
+    () =>
+      alice.call('listApiKeys').then(
+        () => true,
+        () => false,
+      ),
+    10_000,
+  )
+}, 60_000)
+
+const nineMebibytes = (account: Account) =>
+  account.call('createFile', {
+    params: { id: `sbx_${'0'.repeat(26)}` },
+    body: { path: 'a', content: 'x'.repeat(9 * mebibyte) },
+  })
