@@ -1,11 +1,20 @@
 /** What a secret in output becomes, and that no cut of the stream changes it. */
+import { randomBytes } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { makeHeld } from '../../workers/secrets/held.ts'
 import { makeRedactor } from '../../workers/secrets/redactor.ts'
+import { seek } from '../../workers/secrets/sought.ts'
 
 /** In chunks of these lengths, over and over. */
-function redact(secrets: Record<string, string>, text: string | Buffer, lengths = [Infinity]): string {
-  const redactor = makeRedactor(secrets)
+async function redact(
+  secrets: Record<string, string>,
+  text: string | Buffer,
+  lengths = [Infinity],
+): Promise<string> {
+  const redactor = makeRedactor(await seek(secrets))
   const bytes = Buffer.from(text)
   const shown: Buffer[] = []
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
@@ -53,10 +62,10 @@ test.each([
     '[secret A]|[secret A].',
   ],
   ['no word of the marker', { A: '[secret ', B: 'secret A]' }, '[secret A]', '[secret A][secret B]'],
-])('replaces %s', (_, secrets, text, expected) => {
+])('replaces %s', async (_, secrets, text, expected) => {
   const defined = secrets as Record<string, string>
-  expect(redact(defined, text)).toBe(Buffer.from(expected).toString('latin1'))
-  for (const length of [1, 2, 3, 5, 7, 8, 9]) expect(redact(defined, text, [length])).toBe(expected)
+  expect(await redact(defined, text)).toBe(Buffer.from(expected).toString('latin1'))
+  for (const length of [1, 2, 3, 5, 7, 8, 9]) expect(await redact(defined, text, [length])).toBe(expected)
 })
 
 /** The same by other means: every occurrence of every value covers its bytes. */
@@ -81,32 +90,37 @@ describe('for random values and text of few letters, where all of them overlap',
   // Some are written out, so that most texts hold one.
   const texts = fc.array(fc.oneof(letters, fc.constantFrom('c', 'ab', 'bbbb')), { maxLength: 30 })
 
-  test('every byte of a value is covered, and no other', () => {
-    fc.assert(
-      fc.property(secrets, texts, fc.array(fc.nat(5), { maxLength: 8 }), (secrets, parts, picks) => {
-        const all = Object.values(secrets)
-        const text = [...parts, ...picks.map((pick) => all[pick % all.length])].join('')
-        const shown = withoutMarkers(redact(secrets, text))
-        expect(shown).toBe(plain(secrets, text).replaceAll(/\0+/g, '\0'))
-      }),
+  test('every byte of a value is covered, and no other', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        secrets,
+        texts,
+        fc.array(fc.nat(5), { maxLength: 8 }),
+        async (secrets, parts, picks) => {
+          const all = Object.values(secrets)
+          const text = [...parts, ...picks.map((pick) => all[pick % all.length])].join('')
+          const shown = withoutMarkers(await redact(secrets, text))
+          expect(shown).toBe(plain(secrets, text).replaceAll(/\0+/g, '\0'))
+        },
+      ),
       { numRuns: 2000 },
     )
   })
 
-  test('no cut of the stream changes the result', () => {
+  test('no cut of the stream changes the result', async () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 10 })
-    fc.assert(
-      fc.property(secrets, texts, cuts, (secrets, parts, cuts) => {
+    await fc.assert(
+      fc.asyncProperty(secrets, texts, cuts, async (secrets, parts, cuts) => {
         const text = parts.join('') + Object.values(secrets).join('c')
-        expect(redact(secrets, text, cuts)).toBe(redact(secrets, text))
+        expect(await redact(secrets, text, cuts)).toBe(await redact(secrets, text))
       }),
       { numRuns: 2000 },
     )
   })
 })
 
-test('nothing is held back but what may begin a value', () => {
-  const redactor = makeRedactor({ A: 'xyzxyzxyz', B: 'longer than the other one' })
+test('nothing is held back but what may begin a value', async () => {
+  const redactor = makeRedactor(await seek({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
   for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
     expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
     expect(redactor.held).toBe(0)
@@ -118,18 +132,18 @@ test('nothing is held back but what may begin a value', () => {
   expect(redactor.push(Buffer.from('xyzxyz')).toString()).toBe('')
 })
 
-test('output without a secret is passed on as it is, without a copy', () => {
-  const redactor = makeRedactor({ A: 'p4ssw0rd!' })
+test('output without a secret is passed on as it is, without a copy', async () => {
+  const redactor = makeRedactor(await seek({ A: 'p4ssw0rd!' }))
   const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
   expect(redactor.push(chunk)).toBe(chunk)
 })
 
-test('values made to be slow to look for are not', () => {
+test('values made to be slow to look for are not', async () => {
   // Without an automaton each byte of it would be compared with 32 KiB.
   const secrets = Object.fromEntries(
     Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
   )
-  const redactor = makeRedactor(secrets)
+  const redactor = makeRedactor(await seek(secrets))
   const chunk = Buffer.alloc(1024 * 1024, 'a')
   redactor.push(Buffer.from('a'))
   const started = performance.now()
@@ -137,3 +151,83 @@ test('values made to be slow to look for are not', () => {
   // 8 MiB take about 0.1 s; quadratic they would take minutes.
   expect(performance.now() - started).toBeLessThan(5_000)
 })
+
+test('values made to be slow to hold back are not: a byte at a time costs as much as all at once', async () => {
+  // All of it may yet be the long one, and in it the short ones are found again and again, by turns.
+  const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
+  const redactor = makeRedactor(await seek(secrets))
+  const byte = { a: Buffer.from('a'), b: Buffer.from('b') }
+  const started = performance.now()
+  for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
+  // About 0.1 s; 13 s where what is held is copied for each.
+  expect(performance.now() - started).toBeLessThan(4_000)
+})
+
+const kinds: [string, (at: number) => string][] = [
+  ['of one byte', () => 'a'.repeat(32 * 1024)],
+  ['that begin alike', (at) => `${'a'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
+  [
+    'that look like each other throughout',
+    (at) => `${'ab'.repeat(at + 1)}c`.repeat(32 * 1024).slice(0, 32 * 1024),
+  ],
+  ['of line ends', (at) => `${'\n'.repeat(32 * 1024 - 1)}${String.fromCharCode(65 + at)}`],
+  ['of short lines', (at) => `${String.fromCharCode(65 + at)}2345678\n`.repeat((32 * 1024) / 9)],
+  ['at random', () => randomBytes(24 * 1024).toString('base64')],
+]
+test.each(kinds)(
+  '500 KiB of secrets %s are looked for without a long stop, in little memory',
+  async (_, makeValue) => {
+    const secrets = Object.fromEntries(Array.from({ length: 16 }, (_, at) => [`S${at}`, makeValue(at)]))
+    await seek(secrets, { byLine: true })
+    collectGarbage()
+    const before = process.memoryUsage().arrayBuffers
+    const stops = followStops()
+    const sought = await seek(secrets, { byLine: true })
+    expect(stops.end()).toBeLessThan(1_000)
+    collectGarbage()
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(24 * 1024 * 1024)
+    const shown = makeRedactor(sought)
+      .push(Buffer.from(`x${secrets.S3}\0`))
+      .toString('latin1')
+    expect(shown).not.toContain(secrets.S3!.slice(0, 20))
+  },
+)
+
+test('everybody with the same secrets shares what is made of them, until the last has let go', async () => {
+  const held = makeHeld<object>()
+  const [one, two] = await Promise.all([held.hold('v1', async () => ({})), held.hold('v1', async () => ({}))])
+  expect(one.value).toBe(two.value)
+  one.release()
+  one.release()
+  const three = await held.hold('v1', async () => ({}))
+  expect(three.value).toBe(one.value)
+  two.release()
+  three.release()
+  expect(held.size).toBe(0)
+  await expect(held.hold('v2', async () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(held.size).toBe(0)
+})
+
+/** @returns how long nobody else had a turn at most, in milliseconds of processor time */
+function followStops() {
+  let most = 0
+  let last = process.cpuUsage()
+  const look = () => {
+    const { user, system } = process.cpuUsage(last)
+    most = Math.max(most, (user + system) / 1000)
+    last = process.cpuUsage()
+    timer = setImmediate(look)
+  }
+  let timer = setImmediate(look)
+  return {
+    end() {
+      clearImmediate(timer)
+      return most
+    },
+  }
+}
+
+function collectGarbage() {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}

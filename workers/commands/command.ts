@@ -5,7 +5,8 @@
 import type { Writable } from 'node:stream'
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Redactor } from '../secrets/index.ts'
+import { makeRedactor, type Redactor } from '../secrets/redactor.ts'
+import type { Sought } from '../secrets/sought.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import { OutputLog, type Place, type Reader, type StreamName } from './output-log.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
@@ -95,9 +96,9 @@ export class Command {
     if (this.cause) void body.end()
   }
 
-  /** @param make one redactor for each stream */
-  redactWith(make: () => Redactor): void {
-    this.redactors = { stdout: make(), stderr: make() }
+  /** Blanks this out of both streams. */
+  redactWith(sought: Sought | undefined): void {
+    this.redactors = { stdout: makeRedactor(sought), stderr: makeRedactor(sought) }
   }
 
   async take(stream: StreamName, chunk: Buffer): Promise<void> {
@@ -121,6 +122,10 @@ export class Command {
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
+    // It is remembered as long as its sandbox lives, and what ran it is not.
+    this.redactors = undefined
+    this.body = undefined
+    this.stdin.close()
     void this.record(this).then((told) => {
       this.ending = told ?? this.ending
       this.settle.resolve()

@@ -6,9 +6,9 @@ import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/problem.ts'
 import { findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
-import { enter, environmentOf, openSlotIn, podOf } from '../calls/inside.ts'
+import { enter, environmentOf, type Inside, openSlotIn, podOf } from '../calls/inside.ts'
 import type { WorkerContext } from '../context.ts'
-import { makeRedactor, type Secrets, secretsFor } from '../secrets/index.ts'
+import { type Secrets, secretsFor } from '../secrets/index.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
 import type { Command as ShellCommand } from '../shell/script.ts'
 import { type CommandEnd, type Slot, within } from '../shell/slot.ts'
@@ -33,10 +33,30 @@ export class ExecElsewhere extends Error {
  * @throws {Problem} when it was not started, {@link ExecElsewhere} when another worker has it
  */
 export async function startCommand(worker: WorkerContext, args: StartExec): Promise<Command> {
-  const { sandbox, leftMs } = await enter(worker, args)
-  const opening = secretsFor(worker, sandbox)
+  const inside = await enter(worker, args)
+  const opening = secretsFor(worker, inside.sandbox)
+  const letGo = () => {
+    opening.then(({ release }) => release()).catch(() => {})
+  }
+  try {
+    const command = await startInside(worker, args, inside, opening)
+    void command.ended.then(letGo)
+    return command
+  } catch (error) {
+    letGo()
+    throw error
+  }
+}
+
+/** @param opening asked for already, as it takes its time */
+async function startInside(
+  worker: WorkerContext,
+  args: StartExec,
+  { sandbox, leftMs }: Inside,
+  opening: ReturnType<typeof secretsFor>,
+): Promise<Command> {
   opening.catch(() => {})
-  if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), await opening)
+  if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), (await opening).value.values)
   let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
   const known = await recordStart(worker, args, slot?.pid ?? null).catch((error) => {
     slot?.close()
@@ -61,9 +81,9 @@ export async function startCommand(worker: WorkerContext, args: StartExec): Prom
   )
   worker.commands.add(command)
   try {
-    const secrets = await opening
-    if (!request.reveal) command.redactWith(() => makeRedactor(secrets))
-    const shellCommand = shellCommandOf(worker, sandbox, args, secrets)
+    const { values, sought } = (await opening).value
+    if (!request.reveal) command.redactWith(await sought())
+    const shellCommand = shellCommandOf(worker, sandbox, args, values)
     // One that ended since it was taken was given nothing, so this command runs in another one.
     if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, execId)
     const { pid, ended } = slot

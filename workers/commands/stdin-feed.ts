@@ -21,6 +21,12 @@ export class StdinFeed {
     this.opened.resolve()
   }
 
+  /** It has ended: nothing is taken any more. */
+  close(): void {
+    this.target = undefined
+    this.opened.resolve()
+  }
+
   /** @param bytes begin at `at`, where the feed stands unless told */
   async take(bytes: AsyncIterable<Buffer>, at: number | undefined, eof: boolean): Promise<void> {
     const mine = this.turn.then(() => this.takeNow(bytes, at ?? this.offset, eof))

@@ -3,6 +3,7 @@
  * is under way it leaps (Wu and Manber: a table tells how far no value can begin); from a place where
  * one might begin it goes byte by byte (Aho and Corasick).
  */
+import { setImmediate } from 'node:timers/promises'
 
 export interface Automaton {
   /** The state behind one more byte; 0 when nothing is under way. */
@@ -11,62 +12,27 @@ export interface Automaton {
   leap(bytes: Uint8Array, at: number): number
   /** Whether what is under way in this state, with `at` next, can be given up: no value begins before `at`. */
   isFutile(state: number, bytes: Uint8Array, at: number): boolean
-  /** By state: the longest value that ends here, as its index, or -1. */
-  ends: Int32Array
-  /** By state: how many of the last bytes a longer text could yet make a value of. */
-  open: Int32Array
+  /** The longest value that ends in this state, as its index, or -1. */
+  endIn(state: number): number
+  /** How many of the last bytes a longer text could yet make a value of. */
+  openIn(state: number): number
 }
 
 /** The longest leap is one less. */
 const mostPrefix = 64
+/** States that are made without letting others have their turn: a millisecond or two. */
+const statesAtOnce = 32 * 1024
 
-/** @param values of two bytes or more each */
-export function buildAutomaton(values: readonly Uint8Array[]): Automaton {
-  const most = values.reduce((sum, value) => sum + value.length, 1)
-  // A trie whose children are lists: most states have one, and hundreds of thousands must fit.
-  const firstChild = new Int32Array(most)
-  const nextSibling = new Int32Array(most)
-  const label = new Uint8Array(most)
-  const depth = new Int32Array(most)
-  const ends = new Int32Array(most).fill(-1)
-  const roots = new Int32Array(256)
-  let states = 1
-
-  const childOf = (state: number, byte: number): number => {
-    if (state === 0) return roots[byte]!
-    let child = firstChild[state]!
-    while (child !== 0 && label[child] !== byte) child = nextSibling[child]!
-    return child
-  }
-  const addChild = (state: number, byte: number): number => {
-    const child = states++
-    label[child] = byte
-    depth[child] = depth[state]! + 1
-    if (state === 0) roots[byte] = child
-    nextSibling[child] = firstChild[state]!
-    firstChild[state] = child
-    return child
-  }
-  values.forEach((value, index) => {
-    let state = 0
-    for (const byte of value) state = childOf(state, byte) || addChild(state, byte)
-    if (ends[state] === -1) ends[state] = index
-  })
-
-  // Breadth first, so that a shorter state is done before any that falls back to it.
-  const fallback = new Int32Array(states)
-  const open = new Int32Array(states)
-  const queue = new Int32Array(states)
-  let tail = 1
-  for (let head = 0; head < tail; head++) {
-    const state = queue[head]!
-    for (let child = firstChild[state]!; child !== 0; child = nextSibling[child]!) {
-      fallback[child] = state === 0 ? 0 : step(fallback[state]!, label[child]!)
-      if (ends[child] === -1) ends[child] = ends[fallback[child]!]!
-      open[child] = firstChild[child] === 0 ? open[fallback[child]!]! : depth[child]!
-      queue[tail++] = child
-    }
-  }
+/**
+ * Takes 9 bytes for each of the values together, and gives way to others while it works.
+ * @param values of two bytes or more each
+ */
+export async function buildAutomaton(values: readonly Uint8Array[]): Promise<Automaton> {
+  const trie = await plant(values)
+  const { depthOf, childOf, isLeaf, ends } = trie
+  const fallback = new Int32Array(trie.states)
+  /** By branch: what is open where it ends, if nothing goes on there. */
+  const openAtEnd = new Int32Array(trie.branches.length)
 
   function step(from: number, byte: number): number {
     let state = from
@@ -76,6 +42,31 @@ export function buildAutomaton(values: readonly Uint8Array[]): Automaton {
       state = fallback[state]!
     }
   }
+  const openIn = (state: number): number =>
+    isLeaf(state) ? openAtEnd[trie.branchOf(state)]! : depthOf(state)
+
+  function fallBack(state: number, parent: number): void {
+    const to = parent === 0 ? 0 : step(fallback[parent]!, trie.label[state]!)
+    fallback[state] = to
+    if (ends[state] === 0) ends[state] = ends[to]!
+    if (isLeaf(state)) openAtEnd[trie.branchOf(state)] = openIn(to)
+  }
+  // Breadth first, so that a shorter state is done before any that falls back to it.
+  const waiting = trie.branches.slice(1).sort((a, b) => a.depth - b.depth)
+  let growing: Branch[] = []
+  let left = statesAtOnce
+  for (let depth = 1, next = 0; growing.length > 0 || next < waiting.length; depth++) {
+    while (waiting[next]?.depth === depth) growing.push(waiting[next++]!)
+    for (const { start, parent, depth: from } of growing) {
+      const state = start + depth - from
+      fallBack(state, state === start ? parent : state - 1)
+    }
+    left -= growing.length
+    growing = growing.filter((branch) => branch.depth + branch.length - 1 > depth)
+    if (left > 0) continue
+    left = statesAtOnce
+    await setImmediate()
+  }
 
   const { leap, shiftAt, window } = makeLeap(values)
   return {
@@ -83,13 +74,98 @@ export function buildAutomaton(values: readonly Uint8Array[]): Automaton {
     leap,
     // Else a run of the byte that a value begins with would be taken byte by byte.
     isFutile: (state, bytes, at) => {
-      const last = at - depth[state]! + window - 1
-      return (
-        depth[state]! < window && last >= 1 && last < bytes.length && shiftAt(bytes, last) >= depth[state]!
-      )
+      const depth = depthOf(state)
+      const last = at - depth + window - 1
+      return depth < window && last >= 1 && last < bytes.length && shiftAt(bytes, last) >= depth
     },
+    endIn: (state) => ends[state]! - 1,
+    openIn,
+  }
+}
+
+/** What a value adds to the trie: the states from where it leaves those before it, one behind the other. */
+interface Branch {
+  start: number
+  length: number
+  /** The state that it leaves. */
+  parent: number
+  /** Of its first state: how many bytes lead there. */
+  depth: number
+}
+
+/**
+ * A trie in which each value is one branch: hundreds of thousands of states must fit, and nearly all of them have
+ * one child, which is the next state.
+ */
+async function plant(values: readonly Uint8Array[]) {
+  const most = values.reduce((sum, value) => sum + value.length, 1)
+  const Index = values.length < 65_535 ? Uint16Array : Uint32Array
+  let label = new Uint8Array(most)
+  let branchOf = new Index(most)
+  /** The longest value that ends there, counted from 1. */
+  let ends = new Index(most)
+  const branches: Branch[] = [{ start: 0, length: 1, parent: 0, depth: 0 }]
+  const roots = new Int32Array(256)
+  /** The children that are not the next state, by state and byte, and a bit for each state that has some. */
+  const others = new Map<number, number>()
+  const hasOthers = new Uint8Array((most >>> 3) + 1)
+  let states = 1
+
+  const goesOn = (state: number) => state + 1 < states && branchOf[state + 1] === branchOf[state]
+  const isForked = (state: number) => (hasOthers[state >>> 3]! & (1 << (state & 7))) !== 0
+  const childOf = (state: number, byte: number): number => {
+    if (state === 0) return roots[byte]!
+    if (label[state + 1] === byte && goesOn(state)) return state + 1
+    return isForked(state) ? (others.get(state * 256 + byte) ?? 0) : 0
+  }
+  const add = (value: Uint8Array): number => {
+    let [state, at] = [0, 0]
+    for (let child = -1; at < value.length && child !== 0; ) {
+      child = childOf(state, value[at]!)
+      if (child === 0) break
+      state = child
+      at++
+    }
+    if (at === value.length) return state
+    const [start, length] = [states, value.length - at]
+    if (state === 0) roots[value[at]!] = start
+    else {
+      others.set(state * 256 + value[at]!, start)
+      hasOthers[state >>> 3]! |= 1 << (state & 7)
+    }
+    label.set(value.subarray(at), start)
+    branchOf.fill(branches.length, start, start + length)
+    branches.push({ start, length, parent: state, depth: at + 1 })
+    states += length
+    return states - 1
+  }
+
+  let left = statesAtOnce
+  for (const [index, value] of values.entries()) {
+    const state = add(value)
+    if (ends[state] === 0) ends[state] = index + 1
+    left -= value.length
+    if (left > 0) continue
+    left = statesAtOnce
+    await setImmediate()
+  }
+  if (states < most) {
+    label = label.slice(0, states)
+    branchOf = branchOf.slice(0, states)
+    ends = ends.slice(0, states)
+  }
+  return {
+    states,
+    label,
     ends,
-    open,
+    branches,
+    childOf,
+    branchOf: (state: number) => branchOf[state]!,
+    isLeaf: (state: number) => state !== 0 && !goesOn(state) && !isForked(state),
+    depthOf: (state: number) => {
+      const { start, depth } = branches[branchOf[state]!]!
+      return depth + state - start
+    },
   }
 }
 

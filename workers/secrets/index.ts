@@ -1,15 +1,30 @@
 /** Secrets where they are used: opened for one command, and blanked out of what it prints. */
+import { createHash } from 'node:crypto'
 import { prepare } from '../../shared/database/index.ts'
 import { Problem } from '../../shared/problem.ts'
 import type { SandboxRow } from '../../shared/sandboxes.ts'
 import { secretPlace } from '../../shared/secrets.ts'
 import type { WorkerContext } from '../context.ts'
+import { type Held, makeHeld } from './held.ts'
 import { makeRedactor } from './redactor.ts'
-
-export { makeRedactor, type Redactor } from './redactor.ts'
+import { type Sought, seek } from './sought.ts'
 
 /** By name: the value, as text. */
 export type Secrets = Record<string, string>
+
+export interface OpenSecrets {
+  values: Secrets
+  /** What blanks them out, made when it is first asked for. */
+  sought(byLine?: boolean): Promise<Sought | undefined>
+}
+
+interface SecretRow extends Record<string, unknown> {
+  id: string
+  name: string
+  sealed_value: Uint8Array
+}
+
+type Opener = Pick<WorkerContext, 'db' | 'sealer' | 'log'>
 
 const ofSandbox = prepare(
   'secrets of a sandbox',
@@ -19,29 +34,53 @@ const ofSandbox = prepare(
 )
 
 /**
+ * All that have the same secrets use the same: what finds 500 KiB of them takes megabytes, and some time to make.
+ * By a hash of the rows, as sealed; no two of those are alike.
+ */
+const opened = makeHeld<OpenSecrets>()
+
+/**
  * What a command that starts now gets: the account's secrets, overridden by the sandbox's own.
  * In an environment they come first: the sandbox's `env` and the request's win over them.
+ * @returns to be released by whoever has no more use for them
  * @throws {Problem} when one was sealed under a key that is gone
  */
 export async function secretsFor(
-  { db, sealer, log }: Pick<WorkerContext, 'db' | 'sealer' | 'log'>,
+  worker: Opener,
   { id, account_id }: Pick<SandboxRow, 'id' | 'account_id'>,
-): Promise<Secrets> {
-  const rows = await db.run<{ id: string; name: string; sealed_value: Uint8Array }>(ofSandbox, [
-    account_id,
-    id,
-  ])
-  const open = ({ id: secretId, name, sealed_value }: (typeof rows)[number]) => {
+): Promise<Held<OpenSecrets>> {
+  const rows = await worker.db.run<SecretRow>(ofSandbox, [account_id, id])
+  return await opened.hold(versionOf(rows), async () => {
+    const values = openAll(worker, account_id, rows)
+    const known = new Map<boolean, Promise<Sought | undefined>>()
+    return {
+      values,
+      sought(byLine = false) {
+        const sought = known.get(byLine) ?? seek(values, { byLine })
+        known.set(byLine, sought)
+        return sought
+      },
+    }
+  })
+}
+
+function versionOf(rows: readonly SecretRow[]): string {
+  const hash = createHash('sha256')
+  for (const { id, name, sealed_value } of rows) hash.update(`${id} ${name} `).update(sealed_value)
+  return hash.digest('base64')
+}
+
+function openAll({ sealer, log }: Opener, accountId: string, rows: readonly SecretRow[]): Secrets {
+  // No prototype: `__proto__` is a name like any other.
+  const secrets: Secrets = Object.create(null)
+  for (const { id, name, sealed_value } of rows) {
     try {
-      return sealer.open(sealed_value, secretPlace(secretId))
+      secrets[name] = sealer.open(sealed_value, secretPlace(id))
     } catch (error) {
-      log.error({ err: error, secret_id: secretId, account_id }, 'a secret cannot be opened')
+      log.error({ err: error, secret_id: id, account_id: accountId }, 'a secret cannot be opened')
       throw new Problem('internal_error', `The secret ${name} cannot be opened any more. Create it again.`)
     }
   }
-  // No prototype: `__proto__` is a name like any other.
-  const secrets: Secrets = Object.create(null)
-  for (const row of rows) secrets[row.name] = open(row)
   return secrets
 }
 
@@ -51,12 +90,17 @@ export async function secretsFor(
  * @param byLine the bytes are some lines of more, which may begin or end within a secret
  */
 export async function redactBytes(
-  worker: Pick<WorkerContext, 'db' | 'sealer' | 'log'>,
+  worker: Opener,
   sandbox: Pick<SandboxRow, 'id' | 'account_id'>,
   bytes: Buffer,
   { cut = false, byLine = false } = {},
 ): Promise<Buffer> {
-  const redactor = makeRedactor(await secretsFor(worker, sandbox), { byLine })
-  const shown = redactor.push(bytes)
-  return cut ? shown : Buffer.concat([shown, redactor.flush()])
+  const { value, release } = await secretsFor(worker, sandbox)
+  try {
+    const redactor = makeRedactor(await value.sought(byLine))
+    const shown = redactor.push(bytes)
+    return cut ? shown : Buffer.concat([shown, redactor.flush()])
+  } finally {
+    release()
+  }
 }

@@ -1,5 +1,5 @@
 /** Replaces secrets in a stream of output, wherever its chunks split them. */
-import { type Automaton, buildAutomaton } from './automaton.ts'
+import type { Sought } from './sought.ts'
 
 export interface Redactor {
   /** @returns what can be shown by now; what may yet become a secret is held back */
@@ -10,34 +10,30 @@ export interface Redactor {
   readonly held: number
 }
 
-/** Shorter values would be found by chance. Bytes. */
-export const leastBytes = 8
-
 interface Occurrence {
   start: number
   end: number
   name: string
 }
 
+const nothing = Buffer.alloc(0)
+
 /**
  * Puts `[secret NAME]` in the place of each value of 8 bytes or more, also where values overlap or
  * hold each other: every byte that belongs to one is covered. The result does not depend on where the
  * chunks are cut. One redactor is for one stream.
- * @param secrets by name
- * @param byLine also for the lines of a value, of what is itself only some lines
  */
-export function makeRedactor(secrets: Readonly<Record<string, string>>, { byLine = false } = {}): Redactor {
-  const sought = byLine ? seek(secrets, linesOf) : seekOnce(secrets)
+export function makeRedactor(sought: Sought | undefined): Redactor {
   if (!sought) return { push: (chunk) => chunk, flush: () => nothing, held: 0 }
   const { automaton, names, lengths } = sought
-  const { step, leap, isFutile, ends, open } = automaton
+  const { step, leap, isFutile, endIn, openIn } = automaton
 
   // Positions count from the first byte of the stream.
   let state = 0
-  let held: Buffer = nothing
-  let heldAt = 0
-  /** Found, not yet shown; by start, none inside another. */
+  const held = new HeldBytes()
+  /** Found, not yet shown; by start, none inside another. Those before `shown` are done with. */
   let found: Occurrence[] = []
+  let shown = 0
   /** Everything before is shown or covered; the end of the last value, if that reaches further. */
   let doneTo = 0
   let lastName = ''
@@ -48,7 +44,7 @@ export function makeRedactor(secrets: Readonly<Record<string, string>>, { byLine
       if (state === 0) at = leap(chunk, at)
       while (at < chunk.length) {
         state = step(state, chunk[at++]!)
-        const index = ends[state]!
+        const index = endIn(state)
         if (index !== -1) note(chunkAt + at - lengths[index]!, chunkAt + at, names[index]!)
         if (state !== 0 && isFutile(state, chunk, at)) state = 0
         if (state === 0) break
@@ -57,50 +53,51 @@ export function makeRedactor(secrets: Readonly<Record<string, string>>, { byLine
   }
 
   function note(start: number, end: number, name: string) {
-    while (found.length > 0 && found.at(-1)!.start >= start) found.pop()
-    const last = found.at(-1)
+    while (found.length > shown && found.at(-1)!.start >= start) found.pop()
+    const last = found.length > shown ? found.at(-1) : undefined
     if (last && last.name === name && last.end > start) last.end = end
     else found.push({ start, end, name })
   }
 
   /** @param to nothing that comes later can change what is before it */
-  function show(bytes: Buffer, to: number): Buffer {
+  function show(chunk: Buffer, to: number): Buffer {
     const pieces: Buffer[] = []
-    const late = found.findIndex(({ start }) => start >= to)
-    for (const { start, end, name } of late === -1 ? found : found.slice(0, late)) {
-      if (start > doneTo) pieces.push(bytes.subarray(doneTo - heldAt, start - heldAt))
+    for (; shown < found.length && found[shown]!.start < to; shown++) {
+      const { start, end, name } = found[shown]!
+      if (start > doneTo) held.copyOut(chunk, doneTo, start, pieces)
       if (start >= doneTo || name !== lastName) pieces.push(Buffer.from(`[secret ${name}]`))
       doneTo = Math.max(doneTo, end)
       lastName = name
     }
-    found = late === -1 ? [] : found.slice(late)
+    // Seldom, so that each is moved once: there may be as many as bytes are held.
+    if (shown > 0 && shown * 2 >= found.length) {
+      found = found.slice(shown)
+      shown = 0
+    }
     if (doneTo < to) {
-      pieces.push(bytes.subarray(doneTo - heldAt, to - heldAt))
+      held.copyOut(chunk, doneTo, to, pieces)
       doneTo = to
     }
-    // A copy: the chunk is its sender's.
-    held = Buffer.from(bytes.subarray(to - heldAt))
-    heldAt = to
+    held.keep(chunk, to)
     return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
   }
 
   return {
     push(chunk) {
-      const chunkAt = heldAt + held.length
+      const chunkAt = held.end
       scan(chunk, chunkAt)
       const end = chunkAt + chunk.length
-      const to = end - open[state]!
-      if (to === end && held.length === 0 && found.length === 0 && doneTo <= heldAt) {
-        heldAt = doneTo = end
+      const to = end - openIn(state)
+      if (to === end && held.length === 0 && found.length === shown && doneTo <= chunkAt) {
+        held.pass(chunk.length)
+        doneTo = end
         return chunk
       }
-      return show(held.length === 0 ? chunk : Buffer.concat([held, chunk]), to)
+      return show(chunk, to)
     },
     flush() {
       state = 0
-      const rest = show(held, heldAt + held.length)
-      held = nothing
-      return rest
+      return show(nothing, held.end)
     },
     get held() {
       return held.length
@@ -108,44 +105,56 @@ export function makeRedactor(secrets: Readonly<Record<string, string>>, { byLine
   }
 }
 
-const nothing = Buffer.alloc(0)
+/** The bytes of a stream that are held back, by their positions in it. Each is copied in and out once. */
+class HeldBytes {
+  /** The position behind them. */
+  end = 0
+  length = 0
+  private buffer = nothing
+  /** Where they begin in the buffer. */
+  private from = 0
 
-interface Sought {
-  automaton: Automaton
-  /** By index of the value. */
-  names: string[]
-  lengths: number[]
-}
+  /** Of these and the chunk that follows them. */
+  copyOut(chunk: Buffer, start: number, end: number, pieces: Buffer[]): void {
+    const heldAt = this.end - this.length
+    if (start < this.end) {
+      const from = this.from + start - heldAt
+      const to = this.from + Math.min(end, this.end) - heldAt
+      pieces.push(Buffer.from(this.buffer.subarray(from, to)))
+    }
+    if (end > this.end) pieces.push(chunk.subarray(Math.max(0, start - this.end), end - this.end))
+  }
 
-/** The streams of one command share it. */
-const known = new WeakMap<object, Sought | undefined>()
+  /** Forgets what is before `to`, and holds what is behind it, the chunk included. */
+  keep(chunk: Buffer, to: number): void {
+    const dropped = Math.min(this.length, to - (this.end - this.length))
+    this.from += dropped
+    this.length -= dropped
+    const rest = chunk.subarray(Math.min(chunk.length, Math.max(0, to - this.end)))
+    this.end += chunk.length
+    this.append(rest)
+  }
 
-function seekOnce(secrets: Readonly<Record<string, string>>): Sought | undefined {
-  if (!known.has(secrets)) known.set(secrets, seek(secrets, wholeOf))
-  return known.get(secrets)
-}
+  /** So many bytes went by without being held. */
+  pass(bytes: number): void {
+    this.end += bytes
+  }
 
-function seek(
-  secrets: Readonly<Record<string, string>>,
-  shapesOf: (text: string) => string[],
-): Sought | undefined {
-  const values = Object.entries(secrets)
-    .flatMap(([name, text]) =>
-      [...new Set(shapesOf(text))].map((text) => ({ name, bytes: Buffer.from(text) })),
-    )
-    .filter(({ bytes }) => bytes.length >= leastBytes)
-  if (values.length === 0) return undefined
-  return {
-    automaton: buildAutomaton(values.map(({ bytes }) => bytes)),
-    names: values.map(({ name }) => name),
-    lengths: values.map(({ bytes }) => bytes.length),
+  private append(rest: Buffer): void {
+    const needed = this.length + rest.length
+    if (needed === 0) {
+      this.buffer = nothing
+      this.from = 0
+      return
+    }
+    if (this.from + needed > this.buffer.length) {
+      // Twice as much as is needed, so that it is moved only after as many bytes have come.
+      const larger = Buffer.allocUnsafe(2 * needed)
+      this.buffer.copy(larger, 0, this.from, this.from + this.length)
+      this.buffer = larger
+      this.from = 0
+    }
+    rest.copy(this.buffer, this.from + this.length)
+    this.length = needed
   }
 }
-
-/** A shell's `$(…)` drops the ends of lines at the end; a terminal turns those within into CR LF. */
-function wholeOf(text: string): string[] {
-  const bare = text.replace(/[\r\n]+$/, '')
-  return [text, bare].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
-}
-
-const linesOf = (text: string): string[] => [...wholeOf(text), ...text.split(/\r?\n/)]

@@ -1,0 +1,34 @@
+/** What a command prints, and the secrets that are looked for in it. */
+import { expect, test } from 'vitest'
+import { shareWorld } from '../world/shared.ts'
+import { withNeighbour } from './neighbour.ts'
+
+const world = shareWorld()
+
+test('30 commands with 500 KiB of secrets that are slow to look for leave no memory taken, and stop nobody', async () => {
+  await withNeighbour(world, async ({ account, sh }) => {
+    for (let index = 0; index < 15; index++) {
+      const end = String.fromCharCode(97 + index)
+      const value = index % 2 ? `${'\n'.repeat(32_700)}${end}` : 'ab'.repeat(16_000) + end
+      await account.call('createSecret', { body: { name: `SECRET_${index}`, value } })
+    }
+    for (let index = 0; index < 30; index++) {
+      expect(await sh('true', { timeout_ms: 30_000 })).toMatchObject({ status: 'exited', exit_code: 0 })
+    }
+  })
+}, 120_000)
+
+test('a command that prints its own mark, and much behind it, has merely printed it', async () => {
+  await withNeighbour(world, async ({ sh }) => {
+    // Its shell's memory holds the mark; where that cannot be read, a guess is all that there is.
+    const command = `
+      heap=$(sed -n 's/^\\([0-9a-f]*\\)-\\([0-9a-f]*\\) .*\\[heap\\]$/\\1 \\2/p' /proc/$PPID/maps)
+      from=$((0x\${heap% *} / 4096)) to=$((0x\${heap#* } / 4096))
+      mark=$(dd if=/proc/$PPID/mem bs=4096 skip=$from count=$((to - from)) 2>/dev/null |
+        tr -c '0-9a-f' '\\n' | grep -x '.\\{32\\}' | head -n 1)
+      printf '\\036%s' "$mark"; head -c 24000000 /dev/zero; printf '%s' "$mark" | tail -c 40; exit 7`
+    const ended = await sh(command, { timeout_ms: 60_000 })
+    console.info(`the mark was ${ended.stdout_bytes === 24_000_065 ? '' : 'not '}found`)
+    expect(ended).toMatchObject({ status: 'exited', exit_code: 7 })
+  })
+}, 120_000)

@@ -1,0 +1,34 @@
+/** What is made once for all who need it at the same time, and gone with the last of them. */
+export interface Held<T> {
+  value: T
+  /** May be called again. */
+  release(): void
+}
+
+export function makeHeld<T>() {
+  const entries = new Map<string, { value: Promise<T>; holders: number }>()
+  return {
+    get size() {
+      return entries.size
+    },
+    /** @param make for who comes first; where it fails, nothing is kept */
+    async hold(key: string, make: () => Promise<T>): Promise<Held<T>> {
+      const entry = entries.get(key) ?? { value: make(), holders: 0 }
+      entries.set(key, entry)
+      entry.holders++
+      let isHeld = true
+      const release = () => {
+        if (!isHeld) return
+        isHeld = false
+        entry.holders--
+        if (entry.holders === 0) entries.delete(key)
+      }
+      try {
+        return { value: await entry.value, release }
+      } catch (error) {
+        release()
+        throw error
+      }
+    },
+  }
+}
