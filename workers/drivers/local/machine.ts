@@ -72,7 +72,8 @@ export function examineMachine(settings: Settings): Machine {
     for (const view of views) {
       const words = tryIsolation(isolation, directory, { ...machine, view })
       if (words === undefined) return { ...machine, isolation, view }
-      refusal ||= words
+      // bubblewrap's own words: those of a try with a filter may be a shell's.
+      if (!view.filters) refusal ||= words
     }
   }
   return { ...machine, refusal }
