@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { sentEvent } from '../shared/event-lines.ts'
+import { whenSilentFor } from '../shared/standstill.ts'
 import type { Ended, Printed } from './exec-rows.ts'
 
 export interface Passing {
@@ -58,8 +59,8 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
 async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {
-    const timer = setTimeout(() => source.destroy(new Error('the worker is silent')), silenceMs)
-    const { done, value } = await chunks.next().finally(() => clearTimeout(timer))
+    const heard = whenSilentFor(silenceMs, () => source.destroy(new Error('the worker is silent')))
+    const { done, value } = await chunks.next().finally(heard)
     if (done) return
     yield value
   }

@@ -1,6 +1,6 @@
 /** A command that was started before: found for its owner, and asked for where it runs. */
 import type { OneExec } from '../shared/calls.ts'
-import type { ExecResult } from '../shared/contract/exec.ts'
+import type { ExecRequest, ExecResult } from '../shared/contract/exec.ts'
 import { meansAway, Problem, unavailable } from '../shared/problem.ts'
 import type { SandboxRow } from '../shared/sandboxes.ts'
 import type { App } from './app.ts'
@@ -13,6 +13,7 @@ import {
   lastWordOf,
   neverSeen,
   type Printed,
+  takePlace,
 } from './exec-rows.ts'
 import { findOwn } from './own-sandbox.ts'
 import { running } from './running-sandbox.ts'
@@ -77,6 +78,8 @@ export interface Started {
   /** The Idempotency-Key that it may run under, with another id. */
   key?: string | undefined
   startedAt: Date
+  /** Of one that was handed over just now: it may not have begun, and then never does. */
+  request?: ExecRequest
 }
 
 /**
@@ -85,14 +88,16 @@ export interface Started {
  * @param printed how many bytes a client got of it
  * @throws {Problem} `unavailable`
  */
-export async function lastWord(
-  { context: { db } }: App,
-  started: Started,
-  printed?: Printed,
-): Promise<Ended> {
+export async function lastWord({ context }: App, started: Started, printed?: Printed): Promise<Ended> {
+  const { db } = context
   try {
     const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
-    const row = await findStarted(db, { ...started, key: started.key })
+    const find = () => findStarted(db, { ...started, key: started.key })
+    let row = await find()
+    if (!row && started.request && !sandbox.destroyed_at) {
+      await takePlace(context, { ...started, request: started.request })
+      row = await find()
+    }
     return row
       ? await lastWordOf(db, row, sandbox, printed)
       : neverSeen(started.execId, started.startedAt, sandbox)

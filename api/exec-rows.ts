@@ -1,8 +1,8 @@
 /** Commands as their rows tell of them: what they were and how they ended, without their output. */
 import type { Context } from '../shared/context.ts'
-import type { ExecResult, ExecSummary } from '../shared/contract/exec.ts'
+import type { ExecRequest, ExecResult, ExecSummary } from '../shared/contract/exec.ts'
 import type { Queries, Row } from '../shared/database/index.ts'
-import { commandPlace, execDurationMs, workerLost } from '../shared/execs.ts'
+import { commandPlace, execDurationMs, noWorker, oneLine, workerLost } from '../shared/execs.ts'
 import type { SandboxRow } from '../shared/sandboxes.ts'
 import type { App } from './app.ts'
 
@@ -96,6 +96,33 @@ export async function lastWordOf(
   )
   const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
   return ended ? fromRow(ended, sandbox) : neverSeen(row.id, new Date(row.started_at), sandbox)
+}
+
+/**
+ * Writes down as lost what was handed over and has no row. The worker's own, which comes before the command, has no
+ * place then: so what a client is told is lost runs no more. Does nothing where that was quicker.
+ */
+export async function takePlace(
+  { db, sealer }: Context,
+  of: { execId: string; sandboxId: string; startedAt: Date; request: ExecRequest },
+): Promise<void> {
+  const { command, background, tty } = of.request
+  await db.query(
+    `insert into exec (id, sandbox_id, worker_id, sealed_command, background, tty, status, reason, truncated,
+                       started_at, duration_ms)
+     values (?, ?, ?, ?, ?, ?, 'lost', ?, true, ?, ?) on conflict do nothing`,
+    [
+      of.execId,
+      of.sandboxId,
+      noWorker,
+      sealer.seal(oneLine(command), commandPlace(of.execId)),
+      (background || tty) ?? false,
+      tty ?? false,
+      workerLost,
+      of.startedAt,
+      since(of.startedAt),
+    ],
+  )
 }
 
 /** A worker that was taken for lost and is back may tell otherwise: how it ended stands in the row. */

@@ -103,6 +103,6 @@ function prepare({ accountId, sandboxId, requestId, request, isListed, key }: St
   const execId = newExecId()
   return {
     args: { accountId, sandboxId, requestId, execId, request, isListed, idempotencyKey: key },
-    started: { accountId, sandboxId, execId, key, startedAt: new Date() } satisfies Started,
+    started: { accountId, sandboxId, execId, key, startedAt: new Date(), request } satisfies Started,
   }
 }

@@ -6,6 +6,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
 import type { Readable } from 'node:stream'
 import { type Callee, provenTo } from '../shared/call-channel.ts'
+import { whenSilentFor } from '../shared/standstill.ts'
 import { bytesOver } from './pulse.ts'
 
 export interface HandOver {
@@ -53,22 +54,22 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     signal,
   })
   const giveUpAfter = (ms: number) =>
-    setTimeout(() => {
+    whenSilentFor(ms, () => {
       silent = true
       request.destroy(new Error(`no word from the worker within ${ms} ms`))
-    }, ms)
-  let timer = giveUpAfter(handOverMs)
+    })
+  let stopWaiting = giveUpAfter(handOverMs)
   request.on('continue', () => {
-    clearTimeout(timer)
+    stopWaiting()
     handedOver = true
     const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
     unwatch = target.watch(giveUp, () => bytesOver(request.socket))
-    timer = giveUpAfter(timeoutMs)
+    stopWaiting = giveUpAfter(timeoutMs)
     if (Buffer.isBuffer(body)) request.end(body)
     else body.pipe(request)
   })
   request.on('response', (response: IncomingMessage) => {
-    clearTimeout(timer)
+    stopWaiting()
     // An answer before the body was asked for: it is ending, or does not know us.
     if (!handedOver) {
       return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
@@ -80,7 +81,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
   request.on('error', reject)
   request.on('close', () => {
-    clearTimeout(timer)
+    stopWaiting()
     unwatch()
     // What was not handed over is the next worker's: not a byte of it may be read away.
     if (handedOver) letGo(body, request)

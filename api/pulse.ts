@@ -5,10 +5,11 @@
  */
 import { type Agent, get } from 'node:https'
 import type { Socket } from 'node:net'
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openCallAgent, provenTo } from '../shared/call-channel.ts'
 import type { ListedWorker } from '../shared/directory.ts'
 import type { Logger } from '../shared/log.ts'
+import { readWhatCame, stoodStill } from '../shared/standstill.ts'
 
 export interface Pulse {
   /**
@@ -91,9 +92,13 @@ class Watch {
   private async ask(): Promise<void> {
     const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
     if (!isWanted) return this.stop()
+    const askedAt = performance.now()
     const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
-    this.isSilent = !(await answers(this.worker, this.agent)) && !this.hasMovedSince(await before)
-    if (this.isSilent) this.tellAll()
+    const isSilent = !(await answers(this.worker, this.agent)) && !this.hasMovedSince(await before)
+    // A wait in which this process stood still was none: it asks anew.
+    if (isSilent && stoodStill(askedAt)) return this.askLater()
+    this.isSilent = isSilent
+    if (isSilent) this.tellAll()
     else this.questionsLeft = lastQuestions
     this.askLater()
   }
@@ -127,8 +132,7 @@ function answers(worker: ListedWorker, agent: Agent): Promise<boolean> {
     }
     const timer = setTimeout(async () => {
       // When this process itself was busy for so long, the answer may lie there unread.
-      await setImmediate()
-      await setImmediate()
+      await readWhatCame()
       done(false)
       request.destroy()
     }, answerMs)

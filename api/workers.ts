@@ -25,7 +25,9 @@ import {
 import type { Context } from '../shared/context.ts'
 import { errors } from '../shared/contract/errors.ts'
 import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../shared/directory.ts'
+import { noWorker } from '../shared/execs.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
+import { stoodStill, whenSilentFor } from '../shared/standstill.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
 import { bytesOver, feelPulse } from './pulse.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
@@ -122,7 +124,7 @@ export function connectWorkers(context: Context): Workers {
 
   /** Takes its time for one that is not listed: an emptied Redis knows nobody for a second. */
   async function listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
-    if (workerId === undefined || pulse.isSilent(workerId)) return []
+    if (workerId === undefined || workerId === noWorker || pulse.isSilent(workerId)) return []
     const known = missing.get(workerId)
     if (known) return await known
     const waiting = waitFor(workerId)
@@ -132,7 +134,10 @@ export function connectWorkers(context: Context): Workers {
   }
 
   async function waitFor(workerId: string): Promise<ListedWorker[]> {
-    for (const end = performance.now() + goneMs; performance.now() < end; await sleep(lookEveryMs)) {
+    const from = performance.now()
+    // A wait in which this process stood still was none.
+    const isOver = () => performance.now() - from > goneMs && !stoodStill(performance.now() - goneMs)
+    for (; !isOver(); await sleep(lookEveryMs)) {
       const list = await freshList().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
@@ -249,14 +254,14 @@ export function connectWorkers(context: Context): Workers {
 }
 
 async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
-  const timer = setTimeout(() => response.destroy(new Error('the answer stopped in its middle')), bodyMs)
+  const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
   try {
     return JSON.parse(await text(response))
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })
   } finally {
-    clearTimeout(timer)
+    heard()
   }
 }
 

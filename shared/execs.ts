@@ -6,6 +6,9 @@ export const commandPlace = (execId: string) => `exec-command ${execId}`
 /** Why a command is lost whose worker is gone, or silent. */
 export const workerLost = 'the worker that ran it was lost'
 
+/** In place of a worker's id, of a command that none has begun. */
+export const noWorker = ''
+
 /** In SQL: how long a command has run until now, or until its sandbox ended, in milliseconds. */
 export const execDurationMs = `greatest(0, round(1000 * extract(epoch from
   least(sandlot_now(), (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`

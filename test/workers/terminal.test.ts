@@ -134,7 +134,9 @@ describeInSandboxes('terminals', (open) => {
 
   test('a slot that is at hand carries the command', async () => {
     const slot = await openSlot(driver, pod)
-    const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, async () => slot)
+    const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, {
+      takeSlot: async () => slot,
+    })
     terminal.stdout.setEncoding('utf8')
     expect(await readScreen(terminal.stdout).all).toBe('24 80\r\n')
     await slot.closed

@@ -3,6 +3,12 @@ import { argsHeader, type CallName, type Calls, type StreamName, type Streams } 
 import type { WorkerContext } from '../context.ts'
 
 /**
+ * Whether the API still waits, as of this moment: an end of its connection that lies there unread counts. Nor does
+ * it once this process stood still for so long that it may have been taken for lost.
+ */
+export type IsAwaited = () => Promise<boolean>
+
+/**
  * Answers one call of the API.
  * @param signal aborts when the API has hung up
  * @throws {Problem} what the client is to see
@@ -11,6 +17,7 @@ export type Call<N extends CallName> = (
   args: Calls[N]['args'],
   worker: WorkerContext,
   signal: AbortSignal,
+  isAwaited: IsAwaited,
 ) => Promise<Calls[N]['result']>
 
 /** The two bodies of a stream: the client's on its way in, the answer on its way out. */
@@ -19,6 +26,7 @@ export interface Wire {
   response: ServerResponse
   /** Aborts when the API has hung up. */
   signal: AbortSignal
+  isAwaited: IsAwaited
 }
 
 /**

@@ -14,8 +14,8 @@ const eventHeaders = {
 }
 
 /** Starts a command and answers its events. */
-export const execEvents: StreamCall<'execEvents'> = async (args, worker, { response }) => {
-  const command = await startCommand(worker, args)
+export const execEvents: StreamCall<'execEvents'> = async (args, worker, { response, isAwaited }) => {
+  const command = await startCommand(worker, args, isAwaited)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }

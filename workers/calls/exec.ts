@@ -7,8 +7,8 @@ import type { WorkerContext } from '../context.ts'
 import type { Call } from './call.ts'
 
 /** Runs a client's command and answers when it has ended; at once when it is in the background. */
-export const exec: Call<'exec'> = async (args, worker, signal) => {
-  const command = await startCommand(worker, args)
+export const exec: Call<'exec'> = async (args, worker, signal, isAwaited) => {
+  const command = await startCommand(worker, args, isAwaited)
   if (args.mode === 'background') lookIn(command)
   else await waitFor(command, signal)
   return command.result()

@@ -4,6 +4,7 @@ import { sandboxColumns } from '../../shared/database/entities.ts'
 import { prepare, type Row } from '../../shared/database/index.ts'
 import { Problem, unavailable } from '../../shared/problem.ts'
 import { envPlace, findSandbox, podOf, type SandboxRow, toSandbox } from '../../shared/sandboxes.ts'
+import { readWhatCame } from '../../shared/standstill.ts'
 import type { WorkerContext } from '../context.ts'
 import { DriverUnavailable, PodGone } from '../drivers/driver.ts'
 import { awaitReplacement, renewPod, useWarmPod } from '../pool/replace.ts'
@@ -71,6 +72,8 @@ export async function runInside(
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<RunEnd> {
   const slot = await openSlotIn(worker, sandbox)
+  // Who was told meanwhile that this call is lost has hung up: then nothing is run.
+  await readWhatCame()
   return await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
 }
 

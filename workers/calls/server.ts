@@ -11,9 +11,10 @@ import {
 } from '../../shared/calls.ts'
 import { unavailable } from '../../shared/problem.ts'
 import { boundRest, endSoon } from '../../shared/sockets.ts'
+import { readWhatCame, stoodStill } from '../../shared/standstill.ts'
 import type { WorkerContext } from '../context.ts'
 import { takeAttachments } from './attach.ts'
-import { argsOf, type Call, type StreamCall } from './call.ts'
+import { argsOf, type Call, type IsAwaited, type StreamCall } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { calls, streams } from './table.ts'
 
@@ -81,8 +82,9 @@ function makeHandlers(): Map<string, Handler> {
   const handlers = new Map<string, Handler>()
   for (const [name, call] of Object.entries(calls)) {
     handlers.set(callPath(name as CallName), (worker, request, response) =>
-      guard(worker, name, request, response, async (signal) => {
-        const result = await (call as Call<CallName>)((await json(request)) as never, worker, signal)
+      guard(worker, name, request, response, async (signal, isAwaited) => {
+        const args = (await json(request)) as never
+        const result = await (call as Call<CallName>)(args, worker, signal, isAwaited)
         response.setHeader('content-type', 'application/json')
         response.end(JSON.stringify(result))
       }),
@@ -90,9 +92,9 @@ function makeHandlers(): Map<string, Handler> {
   }
   for (const [name, { upload, answer }] of Object.entries(streams)) {
     handlers.set(streamPath(name as StreamName), (worker, request, response) =>
-      guard(worker, name, request, response, async (signal) => {
+      guard(worker, name, request, response, async (signal, isAwaited) => {
         const args = upload ? argsOf(request) : await json(request)
-        const wire = { request, response, signal }
+        const wire = { request, response, signal, isAwaited }
         await (answer as StreamCall<StreamName>)(args as never, worker, wire)
         if (!response.writableEnded) response.end()
       }),
@@ -101,18 +103,26 @@ function makeHandlers(): Map<string, Handler> {
   return handlers
 }
 
+/** The API takes a worker for lost that has not answered for 3 s (api/pulse.ts). */
+const silentMs = 2_900
+
 /** Whatever goes wrong becomes an answer, or ends the connection when one has begun. */
 async function guard(
   worker: WorkerContext,
   name: string,
   request: IncomingMessage,
   response: ServerResponse,
-  work: (signal: AbortSignal) => Promise<void>,
+  work: (signal: AbortSignal, isAwaited: IsAwaited) => Promise<void>,
 ): Promise<void> {
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
+  const since = performance.now()
+  const isAwaited = async () => {
+    await readWhatCame()
+    return !hungUp.signal.aborted && !stoodStill(since, silentMs)
+  }
   try {
-    await work(hungUp.signal)
+    await work(hungUp.signal, isAwaited)
   } catch (error) {
     if (hungUp.signal.aborted) return
     if (isFault(error)) worker.log.error({ err: error, call: name }, 'a call failed')

@@ -18,11 +18,11 @@ const inSandbox = makeTurns(4)
 
 const oneOfFew =
   <N extends CallName>(call: Call<N>): Call<N> =>
-  (args, worker, signal) =>
+  (args, worker, signal, isAwaited) =>
     inSandbox(args.sandboxId, async () => {
       // Whoever hung up while it waited is not worked for.
       signal.throwIfAborted()
-      return await call(args, worker, signal)
+      return await call(args, worker, signal, isAwaited)
     })
 
 export const calls: { [N in CallName]: Call<N> } = {

@@ -4,6 +4,7 @@ import type { StartExec } from '../../shared/calls.ts'
 import type { ExecResult } from '../../shared/contract/exec.ts'
 import { prepare, type Queries } from '../../shared/database/index.ts'
 import { commandPlace, oneLine } from '../../shared/execs.ts'
+import { unavailable } from '../../shared/problem.ts'
 import { hashOfRequest } from '../../shared/request-hash.ts'
 import type { Sealer } from '../../shared/seal.ts'
 import type { Ending } from './command.ts'
@@ -20,7 +21,7 @@ const quick = `with way as (select set_config('synchronous_commit', 'off', true)
 const insert = (way: string) => `${way}
    insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
    select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from way
-   on conflict (sandbox_id, idempotency_key) do nothing
+   on conflict do nothing
    returning id`
 
 /** What a crash takes along of a command without a key is its line in the list. */
@@ -42,6 +43,7 @@ const updateEnd = prepare(
 /**
  * Writes down that a command is about to run, before it does.
  * @returns undefined, or the command that this Idempotency-Key stands for already
+ * @throws {Problem} `unavailable`: whoever asked for it was told that it is lost, which stands in its place
  */
 export async function recordStart(
   { db, sealer, id: workerId }: { db: Queries; sealer: Sealer; id: string },
@@ -64,9 +66,9 @@ export async function recordStart(
   if (inserted.length === 1) return undefined
   const [known] = await db.query<{ id: string; worker_id: string; request_hash: Buffer }>(
     'select id, worker_id, request_hash from exec where sandbox_id = ? and idempotency_key = ?',
-    [sandboxId, idempotencyKey],
+    [sandboxId, idempotencyKey ?? null],
   )
-  if (!known) throw new Error('a command is known and has no row')
+  if (!known) throw unavailable('This command was taken for lost. It was not run.')
   return {
     id: known.id,
     workerId: known.worker_id,
@@ -79,9 +81,16 @@ export async function recordPid(db: Queries, execId: string, pid: number): Promi
   await db.query('update exec set pid = ? where id = ?', [pid, execId])
 }
 
-/** It did not run after all: its Idempotency-Key stands for nothing. */
+/**
+ * It did not run after all: its Idempotency-Key stands for nothing. One of which clients were told that it is lost
+ * stays so, and nothing is left to end.
+ */
 export async function forgetStart(db: Queries, execId: string): Promise<void> {
-  await db.query('delete from exec where id = ?', [execId])
+  await db.query(
+    `with forgotten as (delete from exec where id = ? and status = 'running')
+     update exec set is_left = false where id = ? and is_left`,
+    [execId, execId],
+  )
 }
 
 /** @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it */

@@ -4,8 +4,9 @@ import { refuseVariables } from '../../shared/allowlist.ts'
 import { execElsewhere, type StartExec } from '../../shared/calls.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { Problem } from '../../shared/problem.ts'
+import { Problem, unavailable } from '../../shared/problem.ts'
 import { findSandbox, type SandboxRow } from '../../shared/sandboxes.ts'
+import type { IsAwaited } from '../calls/call.ts'
 import { enter, environmentOf, type Inside, openSlotIn, podOf } from '../calls/inside.ts'
 import type { WorkerContext } from '../context.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
@@ -29,17 +30,22 @@ export class ExecElsewhere extends Error {
 }
 
 /**
- * Starts it, or finds the one that runs under the same Idempotency-Key.
+ * Starts it, or finds the one that runs under the same Idempotency-Key. Once somebody was told that it is lost it is
+ * not started: whoever tells that hangs up first, and writes it into the row, or in its place.
  * @throws {Problem} when it was not started, {@link ExecElsewhere} when another worker has it
  */
-export async function startCommand(worker: WorkerContext, args: StartExec): Promise<Command> {
+export async function startCommand(
+  worker: WorkerContext,
+  args: StartExec,
+  isAwaited: IsAwaited,
+): Promise<Command> {
   const inside = await enter(worker, args)
   const opening = secretsFor(worker, inside.sandbox)
   const letGo = () => {
     opening.then(({ release }) => release()).catch(() => {})
   }
   try {
-    const command = await startInside(worker, args, inside, opening)
+    const command = await startInside(worker, args, inside, opening, isAwaited)
     void command.ended.then(letGo)
     return command
   } catch (error) {
@@ -54,11 +60,18 @@ async function startInside(
   args: StartExec,
   { sandbox, leftMs }: Inside,
   opening: ReturnType<typeof secretsFor>,
+  isAwaited: IsAwaited,
 ): Promise<Command> {
   opening.catch(() => {})
   if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), (await opening).value.values)
   let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
-  const known = await recordStart(worker, args, slot?.pid ?? null).catch((error) => {
+  // The row is the last that is waited for: between it and the command there is no time in which that could be lost.
+  const prepare = async () => {
+    const { values, sought } = (await opening).value
+    const blanked = args.request.reveal ? undefined : await sought()
+    return { values, blanked, known: await recordStart(worker, args, slot?.pid ?? null) }
+  }
+  const { values, blanked, known } = await prepare().catch((error) => {
     slot?.close()
     throw error
   })
@@ -81,14 +94,17 @@ async function startInside(
   )
   worker.commands.add(command)
   try {
-    const { values, sought } = (await opening).value
-    if (!request.reveal) command.redactWith(await sought())
+    if (!request.reveal) command.redactWith(blanked)
     const shellCommand = shellCommandOf(worker, sandbox, args, values)
     // One that ended since it was taken was given nothing, so this command runs in another one.
     if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, execId)
+    const mustBeAwaited = async () => {
+      if (!(await isAwaited())) throw unavailable('Nobody waits for this command any more. It was not run.')
+    }
+    await mustBeAwaited()
     const { pid, ended } = slot
       ? runInSlot(worker, sandbox, command, slot, shellCommand)
-      : await runInTerminal(worker, sandbox, command, shellCommand)
+      : await runInTerminal(worker, sandbox, command, shellCommand, mustBeAwaited)
     void ended.then(async (end) => {
       command.finish(await describeEnd(worker, command, end))
       if (end.kind === 'lost') await endLeftovers(worker, podOf(sandbox), pid)
@@ -96,9 +112,10 @@ async function startInside(
   } catch (error) {
     // Nothing has run; whoever attached meanwhile is told that it never did, and may try again.
     slot?.close()
-    command.finish(unknownEnd('lost', 'it could not be started'))
     worker.commands.remove(command)
-    await forgetStart(worker.db, execId)
+    await forgetStart(worker.db, execId).finally(() =>
+      command.finish(unknownEnd('lost', 'it could not be started')),
+    )
     throw error
   }
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)

@@ -12,17 +12,28 @@ import { bodyOf, takeOutput } from './start.ts'
 
 const defaultSize = { rows: 24, columns: 80 }
 
-/** Resolves when the terminal is open; what it resolves with settles when the command has ended. */
+/**
+ * Resolves when the terminal is open; what it resolves with settles when the command has ended.
+ * @param mustBeAwaited throws when nobody waits any more
+ */
 export async function runInTerminal(
   worker: WorkerContext,
   sandbox: SandboxRow,
   command: Command,
   shellCommand: ShellCommand,
+  mustBeAwaited: () => Promise<void>,
 ): Promise<{ pid: number; ended: Promise<CommandEnd> }> {
   const { rows = defaultSize.rows, columns = defaultSize.columns, stdin } = command.facts.request
   const terminal = await reaching(worker, sandbox, () =>
-    openTerminal(worker.driver, podOf(sandbox), shellCommand, { rows, columns }, () =>
-      openSlotIn(worker, sandbox),
+    openTerminal(
+      worker.driver,
+      podOf(sandbox),
+      shellCommand,
+      { rows, columns },
+      {
+        takeSlot: () => openSlotIn(worker, sandbox),
+        beforeStart: mustBeAwaited,
+      },
     ),
   )
   await recordPid(worker.db, command.id, terminal.pid).catch((error) => {

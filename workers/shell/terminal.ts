@@ -29,7 +29,8 @@ export interface Terminal {
 
 /**
  * Resolves when the command has its terminal; nothing was typed until then.
- * @param takeSlot where the slot comes from that carries the command; one is opened unless told
+ * @param ways.takeSlot where the slot comes from that carries the command; one is opened unless told
+ * @param ways.beforeStart calls the command off in the last moment, by throwing
  * @throws {PodGone} the pod does not run
  * @throws {DriverUnavailable} it could not be reached, or has no terminals: nothing has run
  */
@@ -38,12 +39,14 @@ export async function openTerminal(
   pod: PodName,
   command: Command,
   size: TerminalSize,
-  takeSlot: () => Promise<Slot> = () => openSlot(driver, pod),
+  ways: { takeSlot?: () => Promise<Slot>; beforeStart?: () => Promise<void> } = {},
 ): Promise<Terminal> {
+  const { takeSlot = () => openSlot(driver, pod), beforeStart = async () => {} } = ways
   const file = `/tmp/.sandlot-${randomBytes(16).toString('hex')}`
   await writeScript(await takeSlot(), file, terminalScriptFor(command))
   let process: Process | undefined
   try {
+    await beforeStart()
     process = await driver.start(pod, ['/bin/sh', file], { tty: size })
     for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
     return await connect(process)

@@ -1,0 +1,53 @@
+/**
+ * Whether this process stood still: it was frozen, or its machine was, or one piece of work held it up. What it
+ * then finds late says nothing of anybody else, and others may have taken it for lost meanwhile.
+ */
+
+import { setImmediate } from 'node:timers/promises'
+
+const tickMs = 250
+/** Shorter ones are usual on a busy machine, and no patience of ours is that short. */
+const leastMs = 1_000
+/** How long after one what came meanwhile may take to be read. */
+const readMs = 3_000
+/** No call looks further back. */
+const rememberMs = 60_000
+
+let tickedAt = performance.now()
+let stops: { endedAt: number; ms: number }[] = []
+setInterval(look, tickMs).unref()
+
+function look(): void {
+  const now = performance.now()
+  const ms = now - tickedAt
+  tickedAt = now
+  if (ms < leastMs) return
+  stops = [...stops.filter(({ endedAt }) => now - endedAt < rememberMs), { endedAt: now, ms }]
+}
+
+/**
+ * Whether it stood still for so long at a time, or nearly, since then.
+ * @param since of performance.now(), at most a minute ago
+ */
+export function stoodStill(since: number, ms: number = leastMs): boolean {
+  look()
+  return stops.some((stop) => stop.endedAt > since && stop.ms >= ms)
+}
+
+/** A chunk, the end behind it and what follows from that take a turn of the event loop each. */
+const turns = 3
+
+/** Resolves when what lies at this process's connections has been read, their ends too. */
+export async function readWhatCame(): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await setImmediate()
+}
+
+/** As setTimeout, for patience with others: what came while this process stood still has time to be read. @returns what ends it */
+export function whenSilentFor(ms: number, act: () => void): () => void {
+  const fire = () => {
+    if (stoodStill(performance.now() - readMs)) timer = setTimeout(fire, readMs)
+    else act()
+  }
+  let timer = setTimeout(fire, ms)
+  return () => clearTimeout(timer)
+}

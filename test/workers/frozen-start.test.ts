@@ -1,0 +1,106 @@
+/** Commands that are told to be lost before they have begun, and an API process that stands still itself. */
+import { expect, test } from 'vitest'
+import { bytesOf, readEvents } from '../world/events.ts'
+import { shareSandbox } from '../world/shared.ts'
+
+const { world, alice, params, sh } = shareSandbox()
+
+/** Whoever wants such a lock waits until it is let go. */
+async function locked<T>(table: string, work: (release: () => void) => Promise<T>): Promise<T> {
+  const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const lock = world.db.transaction(async (db) => {
+    await db.query(`lock table ${table}`)
+    held.resolve()
+    await release.promise
+  })
+  try {
+    await Promise.race([held.promise, lock])
+    return await work(release.resolve)
+  } finally {
+    release.resolve()
+    await lock
+  }
+}
+
+const waiting = async () => {
+  const [row] = await world.db.query<{ count: string }>(
+    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+  )
+  return Number(row!.count)
+}
+
+/** One of each kind that the API may ask for. @returns what each was told of its end */
+function startAll(name: string): Promise<{ id: string; status: string }>[] {
+  const start = (kind: string, more: object = {}) =>
+    alice.call('execCommand', { params, body: { command: `touch ${name}-${kind}`, ...more } })
+  const events = async () => {
+    const body = { command: `touch ${name}-events` }
+    const headers = { accept: 'text/event-stream' }
+    const seen = await readEvents(await alice.open('execCommand', { params, headers, body })).rest()
+    return seen.at(-1)!.data
+  }
+  const answers = [start('json'), start('background', { background: true }), start('tty', { tty: true })]
+  return [...answers.map(async (answer) => (await answer).body), events()]
+}
+
+test.each([
+  ['before its row is written', 'secret', 'access exclusive'],
+  ['while its row is written', 'exec', 'exclusive'],
+])(
+  'a command whose worker freezes %s, and which is told to be lost, never runs',
+  async (_, table, mode) => {
+    const [worker] = world.workers
+    const told = await locked(`${table} in ${mode} mode`, async (release) => {
+      const answers = startAll(table)
+      await world.eventually(async () => (await waiting()) >= answers.length, 10_000)
+      worker!.signal('SIGSTOP')
+      try {
+        // Rows that were on their way to Postgres are written, whoever is frozen.
+        if (table === 'exec') release()
+        return await Promise.all(answers)
+      } finally {
+        release()
+        worker!.signal('SIGCONT')
+      }
+    })
+    expect(told.map(({ status }) => status)).toEqual(told.map(() => 'lost'))
+    // The API takes it for silent until it has answered again.
+    await world.eventually(() => sh('true').catch(() => undefined), 10_000)
+    expect(await sh('sleep 1; ls')).toMatchObject({ status: 'exited', stdout: '' })
+    const { data } = (await alice.call('listExecs', { params })).body
+    for (const { id } of told) expect(data.find((row) => row.id === id)).toMatchObject({ status: 'lost' })
+    await world.eventually(async () => {
+      const left = await world.db.query("select from exec where is_left or status = 'running'")
+      return left.length === 0
+    }, 10_000)
+  },
+  60_000,
+)
+
+test('an API process that was frozen takes no worker for silent that was so too, and what runs goes on', async () => {
+  const [worker] = world.workers
+  const [api] = world.apis
+  const command = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
+  const headers = { accept: 'text/event-stream' }
+  const streams = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const stream = readEvents(await alice.open('execCommand', { params, headers, body: { command } }))
+      await stream.until('stdout')
+      return stream
+    }),
+  )
+  // As a machine does that is suspended: a question to the worker is open when both freeze.
+  worker!.signal('SIGSTOP')
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  api!.signal('SIGSTOP')
+  await new Promise((resolve) => setTimeout(resolve, 3_000))
+  api!.signal('SIGCONT')
+  worker!.signal('SIGCONT')
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  await sh('touch go')
+  for (const stream of streams) {
+    const events = await stream.rest()
+    expect(events.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
+    expect(bytesOf(events, 'stdout').toString()).toBe('begun\nfinished\n')
+  }
+}, 60_000)
