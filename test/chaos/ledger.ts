@@ -55,6 +55,8 @@ export class Ledger {
   readonly sandboxes = new Map<string, SandboxEntry>()
   /** Sandboxes and pods that a fault was aimed at. */
   readonly harmed = new Set<string>()
+  /** When PostgreSQL was killed, in milliseconds since 1970. */
+  readonly crashes: number[] = []
   /** Requests under way, for a fault that takes a client away. */
   readonly flights = new Set<AbortController>()
   readonly wrongs: Wrong[] = []

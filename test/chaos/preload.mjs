@@ -14,9 +14,9 @@ const connect = Socket.prototype.connect
 Socket.prototype.connect = function (...args) {
   const normalized = Array.isArray(args[0]) ? args[0] : undefined
   const options = normalized?.[0] ?? args[0]
-  const wire = options?.port && join(wires, `${options.port}.sock`)
-  if (wire && !options.path && existsSync(wire)) {
-    const led = { ...options, path: wire }
+  const wire = options?.port && join(wires, String(options.port))
+  if (wire && existsSync(wire)) {
+    const led = { ...options, port: Number(readFileSync(wire, 'utf8')) }
     if (normalized) normalized[0] = led
     else args[0] = led
   }

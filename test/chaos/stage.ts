@@ -1,5 +1,5 @@
 /** The world of a run: 2 APIs and 3 workers, each with wires of its own to everything that it talks to. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -125,12 +125,20 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
 
   /** Between each API and a worker that is new. */
   async function lay(worker: Seat) {
+    const host = '127.0.0.1'
     const { port } = new URL(worker.process.internalUrl)
     for (const api of seats.filter(({ kind }) => kind === 'api')) {
       api.toWorkers.get(worker)?.close()
-      const at = join(envs.get(api)!.folder, 'w', `${port}.sock`)
-      api.toWorkers.set(worker, await wire({ host: '127.0.0.1', port: Number(port) }, { path: at }))
+      const relay = await wire({ host, port: Number(port) }, { host, port: 0 })
+      writeFileSync(join(envs.get(api)!.folder, 'w', port), String(relay.port))
+      api.toWorkers.set(worker, relay)
     }
+  }
+
+  /** Its port may soon be somebody else's. */
+  function forget({ process }: Seat) {
+    const { port } = new URL(process.internalUrl)
+    for (const { folder } of envs.values()) rmSync(join(folder, 'w', port), { force: true })
   }
 
   /** What a world knows of are those that are there, in the order of their seats. */
@@ -161,6 +169,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     processes,
     async replace(seat) {
       await seat.process.ended
+      forget(seat)
       seat.setClock(0)
       seat.process = await start(seat.kind, envs.get(seat)!.env)
       await settle(seat)

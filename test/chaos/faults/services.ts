@@ -25,9 +25,10 @@ export const serviceFaults = {
       await world.plugs.postgres!.start()
     },
   }),
-  'PostgreSQL is killed': ({ stage: { world } }, { lastsMs }) => ({
+  'PostgreSQL is killed': ({ stage: { world }, ledger }, { lastsMs }) => ({
     target: 'postgres',
     async act() {
+      ledger.crashes.push(Date.now())
       await world.plugs.postgres!.kill()
       await sleep(lastsMs)
       await world.plugs.postgres!.start()
