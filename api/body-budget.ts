@@ -1,6 +1,6 @@
 /**
- * What the JSON bodies that one API process holds take of its memory: bounded in all, and for each
- * account, so that nobody who sends much, slowly or for long leaves nothing for the others.
+ * What the JSON of requests and answers that one API process holds takes of its memory: bounded in all, and for
+ * each account, so that nobody who sends much or reads nothing, slowly or for long, leaves nothing for the others.
  */
 import { Problem, unavailable } from '../shared/problem.ts'
 
@@ -13,10 +13,10 @@ const mostOfStrangers = 16 * 1024 * 1024
 
 export interface BodyBudget {
   /** @param accountId undefined for a stranger */
-  open(accountId: string | undefined): HeldBody
+  open(accountId: string | undefined): HeldBytes
 }
 
-export interface HeldBody {
+export interface HeldBytes {
   /** @throws {Problem} `rate_limited` when these bytes are more than the account's share, `unavailable` when there are too many in all */
   add(bytes: number): void
   /** Gives all of it back; from then on nothing is added. */
@@ -30,6 +30,7 @@ export function openBodyBudget(): BodyBudget {
     open(accountId) {
       const most = accountId === undefined ? mostOfStrangers : mostOfAccount
       let held = 0
+      let isOver = false
       const count = (bytes: number) => {
         held += bytes
         ofAll += bytes
@@ -39,11 +40,15 @@ export function openBodyBudget(): BodyBudget {
       }
       return {
         add(bytes) {
+          if (isOver) return
           if ((ofOwner.get(accountId) ?? 0) + bytes > most) throw tooMuch(accountId)
           if (ofAll + bytes > mostOfAll) throw tooMuchOfAll()
           count(bytes)
         },
-        free: () => count(-held),
+        free() {
+          isOver = true
+          count(-held)
+        },
       }
     },
   }
@@ -57,6 +62,6 @@ const tooMuch = (accountId: string | undefined) =>
     ? tooMuchOfAll()
     : new Problem(
         'rate_limited',
-        `The requests of this account that run have bodies of ${mostOfAccount} bytes together. Wait for one of them, or send bytes raw.`,
+        `The requests of this account that run, and answers that it has yet to read, have ${mostOfAccount} bytes together. Wait for one of them, or send and read bytes raw.`,
         { retryAfterSeconds: 1 },
       )

@@ -9,7 +9,7 @@ import type { Context as KoaContext } from 'koa'
 import type { Endpoint } from '../shared/contract/endpoint.ts'
 import { limits } from '../shared/contract/limits.ts'
 import { Problem } from '../shared/problem.ts'
-import type { HeldBody } from './body-budget.ts'
+import type { HeldBytes } from './body-budget.ts'
 
 /** In each such time so many bytes must come, or the rest: slower than any line that carries megabytes. */
 const pace = { ms: 10_000, bytes: 64 * 1024 }
@@ -23,7 +23,7 @@ const mostValues = 100_000
  * @returns what the JSON says, undefined for no body
  * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`, or that there is no room for it
  */
-export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBody): Promise<unknown> {
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBytes): Promise<unknown> {
   if (koa.request.length === 0) return undefined
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
@@ -31,12 +31,10 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBo
   const most = endpoint.bodyBytes ?? limits.usualBodyBytes
   const unpack = unpackerOf(koa.req)
   if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(most)
-  koa.res.once('close', () => held.free())
   try {
     const bytes = await gather(koa.req, unpack, most, held)
     return bytes.length === 0 ? undefined : parse(new TextDecoder().decode(bytes))
   } catch (error) {
-    held.free()
     // Nobody waits for the rest of it.
     if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
     throw error
@@ -57,7 +55,7 @@ async function gather(
   request: IncomingMessage,
   unpack: Unpacker | undefined,
   most: number,
-  held: HeldBody,
+  held: HeldBytes,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []

@@ -3,14 +3,16 @@
  * way: authenticate, take a token from the bucket, validate, handle, reply.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
 import type { Endpoint, Input } from '../shared/contract/endpoint.ts'
 import type { Logger } from '../shared/log.ts'
+import { replyWithJson } from './answer.ts'
 import type { App } from './app.ts'
 import { authenticate, type Caller, mustHaveScope } from './authenticate.ts'
 import { readBody } from './body.ts'
+import type { HeldBytes } from './body-budget.ts'
 import { cutOffOnceRefused } from './cut-off.ts'
 import type { RequestState } from './errors.ts'
 import type { Upgrade } from './tunnel.ts'
@@ -97,7 +99,11 @@ export function route<E extends Endpoint>(
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
       await takeToken(app, endpoint, koa, caller)
-      const body = endpoint.body && (await readBody(koa, endpoint, app.bodies.open(caller?.id)))
+      // Who asks first whether to send its body need not send one that is refused.
+      if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
+      const held = app.bodies.open(caller?.id)
+      koa.res.once('close', () => held.free())
+      const body = endpoint.body && (await readBody(koa, endpoint, held))
       // A body takes its time: nothing is done with it for a key that was revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) cutOffOnceRefused(app, account, koa.res)
@@ -113,7 +119,7 @@ export function route<E extends Endpoint>(
       const answer = await handle(call as unknown as Call<E>)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof Streamed) return replyWith(koa, answer)
-      reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}))
+      reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}), held)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -156,11 +162,21 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
 }
 
-function reply(koa: KoaContext, endpoint: Endpoint, { reply, status, headers }: Answer<unknown>) {
+function reply(
+  koa: KoaContext,
+  endpoint: Endpoint,
+  { reply, status, headers }: Answer<unknown>,
+  held: HeldBytes,
+) {
   koa.status = status ?? endpoint.status
   koa.set(headers)
+  if (isPlain(reply)) return replyWithJson(koa, reply, endpoint.credential === 'none' ? undefined : held)
   koa.body = reply ?? null
 }
+
+/** Neither text, nor bytes, nor a stream of them. */
+const isPlain = (reply: unknown): reply is object =>
+  typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
 
 function replyWith(koa: KoaContext, { body, status, headers }: Streamed) {
   koa.status = status

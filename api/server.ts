@@ -60,6 +60,11 @@ export function openApi(context: Context): Api {
     serve,
   )
   server.on('request', boundRest)
+  // Told to go on by the route, once it is known who asks.
+  server.on('checkContinue', (request, response) => {
+    boundRest(request, response)
+    void serve(request, response)
+  })
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, serve)
   const closeUnused = trackUnused(server)

@@ -1,6 +1,7 @@
 /** Connections of strangers: what is refused leaves nothing behind, and what breaks is the end of nothing else. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { memoryOf } from '../world/memory.ts'
 import type { Process } from '../world/process.ts'
 import { descriptorsOf, headOf, openRaw } from '../world/raw.ts'
 import { shareWorld } from '../world/shared.ts'
@@ -102,6 +103,53 @@ describe.concurrent('strangers', () => {
     }
   }, 60_000)
 
+  test('who asks before it sends a body is told to go on only if it may', async () => {
+    const alice = await world.account()
+    const head = (token: string) =>
+      headOf('POST', '/v1/api-keys', {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'content-length': 2,
+        expect: '100-continue',
+      })
+    const refused = openRaw(world.url(), head('nonsense'))
+    await refused.closed
+    expect(refused.text()).toMatch(/^HTTP\/1\.1 401 /)
+    const asking = openRaw(world.url(), head(alice.token))
+    await world.eventually(() => asking.text() === 'HTTP/1.1 100 Continue\r\n\r\n', 40_000)
+    asking.socket.write('{}')
+    await world.eventually(() => asking.text().includes('HTTP/1.1 201 '), 40_000)
+    for (const { socket } of [refused, asking]) socket.destroy()
+  }, 90_000)
+
+  test('answers that nobody reads are held for a while, and so many of them', async () => {
+    const [alice, bob] = [await world.account(), await world.account()]
+    const { body: sandbox } = await alice.call('createSandbox')
+    const params = { id: sandbox.id }
+    const command = 'head -c 1000000 /dev/zero'
+    const { body: exec } = await alice.call('execCommand', { params, body: { command } })
+    // Each byte is six of JSON.
+    const ofExec = { ...params, exec_id: exec.id }
+    const get = () =>
+      alice.call('getExec', { params: ofExec }).then(
+        ({ status }) => status,
+        ({ code }) => code,
+      )
+    const api = world.apis[0]!
+    const before = memoryOf(api)
+    const path = `/v1/sandboxes/${params.id}/exec/${exec.id}`
+    const unread = Array.from({ length: 60 }, () => {
+      const connection = openRaw(world.url(), headOf('GET', path, { authorization: `Bearer ${alice.key}` }))
+      connection.socket.pause()
+      return connection
+    })
+    await world.eventually(async () => (await get()) === 'rate_limited', 19_000)
+    expect((memoryOf(api) - before) / 1024 / 1024).toBeLessThan(300)
+    expect((await bob.call('getAccount')).status).toBe(200)
+    await world.eventually(async () => (await get()) === 200, 60_000)
+    for (const { socket } of unread) socket.destroy()
+  }, 120_000)
+
   test('a client that sends all before it looks at the answer gets it', async () => {
     const body = 'x'.repeat(8 * 1024 * 1024)
     const head = headOf('PUT', '/v1/sandboxes/x/files/raw?path=x', { 'content-length': body.length })
@@ -109,7 +157,7 @@ describe.concurrent('strangers', () => {
     socket.pause()
     await new Promise((resolve) => socket.write(body, resolve))
     socket.resume()
-    await world.eventually(() => text().includes('missing_credentials'), 10_000)
+    await world.eventually(() => text().includes('missing_credentials'), 40_000)
     socket.destroy()
-  }, 30_000)
+  }, 90_000)
 })
