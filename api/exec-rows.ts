@@ -150,9 +150,9 @@ export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): En
 })
 
 /** As a list shows it. */
-export const describeCommand = ({ sealer }: Context, row: ExecRow) =>
+export const describeCommand = ({ lines }: Context, row: ExecRow) =>
   ({
-    command: opened(() => sealer.open(row.sealed_command, commandPlace(row.id))),
+    command: opened(() => lines.open(row.sealed_command, commandPlace(row.id))),
     background: row.background,
     tty: row.tty,
   }) satisfies Partial<ExecSummary>

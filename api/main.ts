@@ -6,7 +6,12 @@ import { endWhenStalled } from '../shared/stall.ts'
 import { openApi } from './server.ts'
 
 try {
-  const context = openContext('api', readSettings(process.env))
+  const context = openContext('api', readSettings(process.env, 'api'))
+  if (context.settings.secretsKeys.length > 0) {
+    context.log.warn(
+      'SECRETS_KEY is set here, and this process needs only to seal: give it what `npm run admin -- public-key` prints instead',
+    )
+  }
   const api = openApi(context)
   closeWithGrace({ delay: 20_000, logger: context.log }, async ({ err, signal }) => {
     if (err) context.log.fatal({ err }, 'ending after an error that nothing caught')

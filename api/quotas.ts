@@ -9,7 +9,7 @@ import type { createSandbox } from '../shared/contract/sandboxes.ts'
 import { prepare, type Queries } from '../shared/database/index.ts'
 import { newSandboxId, newSandboxIdAt, podName } from '../shared/ids.ts'
 import { Problem } from '../shared/problem.ts'
-import { hashOfRequest } from '../shared/request-hash.ts'
+import { hashOfRequest, isHashOf } from '../shared/request-hash.ts'
 import { envPlace, warmPodMs } from '../shared/sandboxes.ts'
 import type { Settings } from '../shared/settings.ts'
 import { suspended } from './authenticate.ts'
@@ -71,7 +71,7 @@ export async function admit(
 ): Promise<Admission> {
   return db.transaction(async (db) => {
     const account = await lockAccount(db, accountId, settings)
-    const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body))
+    const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body, settings))
     if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
 
     const active = await findActive(db, accountId)
@@ -99,7 +99,8 @@ export async function admit(
       warm?.uid ?? null,
       warm?.born_at ?? null,
     ])
-    if (idempotencyKey) await remember(db, accountId, idempotencyKey, body, id, now)
+    const hash = hashOfRequest(body, settings.callsKeys)
+    if (idempotencyKey) await remember(db, accountId, idempotencyKey, hash, id, now)
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
   })
@@ -171,14 +172,20 @@ async function lockAccount(db: Queries, accountId: string, { quotas }: Settings)
   return { concurrentLimit: Number(row.concurrent), hoursLimit: Number(row.hours) }
 }
 
-async function findReplay(db: Queries, accountId: string, key: string, body: CreateRequest) {
+async function findReplay(
+  db: Queries,
+  accountId: string,
+  key: string,
+  body: CreateRequest,
+  { callsKeys }: Settings,
+) {
   const [row] = await db.query<{ request_hash: Buffer; sandbox_id: string }>(
     `select request_hash, sandbox_id from idempotency_key
       where account_id = ? and key = ? and created_at > sandlot_now() - ? * interval '1 hour'`,
     [accountId, key, limits.idempotencyHours],
   )
   if (!row) return undefined
-  if (row.request_hash.equals(hashOfRequest(body))) return row.sandbox_id
+  if (isHashOf(row.request_hash, body, callsKeys)) return row.sandbox_id
   throw new Problem(
     'idempotency_conflict',
     'This Idempotency-Key was used with another body. Use a new key for a new sandbox.',
@@ -190,7 +197,7 @@ async function remember(
   db: Queries,
   accountId: string,
   key: string,
-  body: CreateRequest,
+  hash: Buffer,
   sandboxId: string,
   now: Date,
 ) {
@@ -200,7 +207,7 @@ async function remember(
      on conflict (account_id, key) do update
         set request_hash = excluded.request_hash, sandbox_id = excluded.sandbox_id,
             created_at = excluded.created_at`,
-    [accountId, key, hashOfRequest(body), sandboxId, now],
+    [accountId, key, hash, sandboxId, now],
   )
 }
 

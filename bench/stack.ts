@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { root } from '../scripts/root.mjs'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
+import { keysFor } from '../shared/keys.ts'
 import { sumUp } from '../test/world/metrics.ts'
 import { type Services, startServices } from './services.ts'
 
@@ -67,7 +68,7 @@ export async function startStack(
   undo.defer(async () => void (await Promise.all(children.map(endOf))))
   const start = async (entry: string, readyWords: string[]): Promise<Started> => {
     const child = spawn(process.execPath, [join(root, entry)], {
-      env: settings,
+      env: { ...settings, ...keysFor(entry.startsWith('api') ? 'api' : 'worker', settings) },
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,
     })

@@ -12,6 +12,7 @@ import {
   unsuspendAccount,
 } from './admin/accounts.ts'
 import { findDatabase } from './admin/database.ts'
+import { showPublicKey } from './admin/keys.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from './admin/limits.ts'
 
 const usage = `Usage: npm run admin -- COMMAND
@@ -27,7 +28,8 @@ const usage = `Usage: npm run admin -- COMMAND
   end-sessions EMAIL       ends its sessions: whoever has a session token logs in again
   suspend EMAIL            ends its sandboxes, refuses its keys and its logins
   unsuspend EMAIL          undoes that, but for the sandboxes
-  delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone`
+  delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
+  public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database`
 
 /** Words for the terminal, and the exit code 1; or 2 for a command line that is wrong. */
 class Refused extends Error {
@@ -42,13 +44,14 @@ class Refused extends Error {
 async function run(args: string[]): Promise<string> {
   const { positionals, values } = parse(args)
   const [command, email, ...more] = positionals
-  const needsEmail = command !== 'accounts'
+  const needsEmail = command !== 'accounts' && command !== 'public-key'
   if (!command || more.length > 0 || needsEmail !== (email !== undefined)) throw new Refused(usage, 2)
   const given = Object.keys(values)
   const takes = command === 'limits' ? [...limitNames, 'reset'] : command === 'delete' ? ['yes'] : []
   const wrong = given.find((name) => !takes.includes(name))
   if (wrong) throw new Refused(`--${wrong} does not go with ${command}.\n\n${usage}`, 2)
 
+  if (command === 'public-key') return showPublicKey()
   const db = openDatabase(findDatabase(), { connections: 2 })
   try {
     return await act(db, command, email ?? '', values)

@@ -6,7 +6,7 @@ import { type JobQueue, openQueue } from './jobs.ts'
 import { type Logger, openLog } from './log.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
 import { connectRedis, wrongEvictionPolicy } from './redis.ts'
-import { makeSealer, type Sealer } from './seal.ts'
+import { makeBox, makeSealer, type Opener, type Sealer } from './seal.ts'
 import type { Settings } from './settings.ts'
 
 export interface Context {
@@ -18,7 +18,10 @@ export interface Context {
   redis: Redis
   jobs: JobQueue
   changes: Changes
+  /** For what workers alone open. */
   sealer: Sealer
+  /** For the lines of commands. */
+  lines: Sealer & Opener
   close(): Promise<void>
 }
 
@@ -38,7 +41,8 @@ export function openContext(role: 'api' | 'worker', settings: Settings): Context
     redis,
     jobs,
     changes: listenForChanges(subscriber),
-    sealer: makeSealer(settings.secretsKeys),
+    sealer: makeSealer(settings.secretsPublicKey),
+    lines: makeBox(settings.callsKeys),
     async close() {
       await jobs.close().catch(() => {})
       redis.disconnect()

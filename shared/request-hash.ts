@@ -1,11 +1,30 @@
-/** Whether two requests ask for the same: an Idempotency-Key stands for one of them. */
-import { createHash } from 'node:crypto'
+/**
+ * Whether two requests ask for the same: an Idempotency-Key stands for one of them. A request may hold
+ * passwords and little else, so its hash is keyed: who reads the database cannot try them.
+ */
+import { createHash, createHmac } from 'node:crypto'
+import { deriveKey } from './seal.ts'
 
-/** SHA-256 of the request's JSON, the same for every order of its keys. */
-export const hashOfRequest = (request: unknown): Buffer =>
-  createHash('sha256')
-    .update(JSON.stringify(sorted(request)))
-    .digest()
+/**
+ * Of the request's JSON, the same for every order of its keys.
+ * @param secrets CALLS_KEY, newest first
+ */
+export const hashOfRequest = (request: unknown, [newest]: readonly string[]): Buffer =>
+  hashUnder(newest!, textOf(request))
+
+/** @param hash of a request, under any of the keys, or under none as before there were any */
+export function isHashOf(hash: Buffer, request: unknown, secrets: readonly string[]): boolean {
+  const text = textOf(request)
+  return (
+    secrets.some((secret) => hashUnder(secret, text).equals(hash)) ||
+    createHash('sha256').update(text).digest().equals(hash)
+  )
+}
+
+const hashUnder = (secret: string, text: string): Buffer =>
+  createHmac('sha256', deriveKey(secret, 'sandlot request hash')).update(text).digest()
+
+const textOf = (request: unknown): string => JSON.stringify(sorted(request))
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)

@@ -1,44 +1,94 @@
 /**
- * Sealing of what a client entrusts to us before it reaches Postgres or Redis: AES-256-GCM under
- * keys that neither of them sees. Each text is bound to the place it is for.
+ * Sealing of what a client entrusts to us before it reaches Postgres or Redis, under keys that neither of them
+ * sees. Each text is bound to the place it is for. Secrets and environments are sealed to a public key: the API
+ * seals them, and only workers, which hold SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM). Command lines, which the
+ * API shows again, are sealed and opened under CALLS_KEY, which both have.
  */
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 
-const version = 1
-const bytes = { keyId: 4, iv: 12, tag: 16 }
+/** The first byte of what is sealed. Until there was a public key all was sealed under SECRETS_KEY itself. */
+const versions = { underSecretsKey: 1, toPublicKey: 2, underCallsKey: 3 }
+const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
   /** @param place what the text belongs to, such as `sandbox-env sbx_…`; needed again to open it */
   seal(text: string, place: string): Buffer
+}
+
+export interface Opener {
   /** @throws when the key is gone, the place is another, or a bit was changed */
   open(sealed: Uint8Array, place: string): string
 }
 
-/** @param secrets newest first: the first seals, all of them open */
-export function makeSealer(secrets: readonly string[]): Sealer {
-  const keys = secrets.map((secret) => {
-    const key = deriveKey(secret, 'sandlot seal')
-    return { key, id: createHash('sha256').update(key).digest().subarray(0, bytes.keyId) }
-  })
-  const newest = keys[0]
-  if (!newest) throw new Error('SECRETS_KEY is empty')
+/** @param publicKey SECRETS_PUBLIC_KEY: see {@link publicKeyOf} */
+export function makeSealer(publicKey: string): Sealer {
+  const raw = Buffer.from(publicKey, 'base64url')
+  const theirs = publicKeyFrom(raw)
   return {
     seal(text, place) {
+      const once = generateKeyPairSync('x25519')
+      const onceRaw = rawOf(once.publicKey)
+      const { key, iv } = agree(once.privateKey, theirs, onceRaw, raw)
+      return Buffer.concat([
+        Buffer.of(versions.toPublicKey),
+        idOf(raw),
+        onceRaw,
+        encrypt(key, iv, text, place),
+      ])
+    },
+  }
+}
+
+/** @param secrets all of SECRETS_KEY, which open also what was sealed before there was a public key */
+export function makeOpener(secrets: readonly string[]): Opener {
+  const former = boxOf(versions.underSecretsKey, 'sandlot seal', secrets)
+  const pairs = secrets.map((secret) => {
+    const ours = privateKeyOf(secret)
+    const raw = rawOf(createPublicKey(ours))
+    return { ours, raw, id: idOf(raw) }
+  })
+  return {
+    open(sealed, place) {
+      if (sealed[0] === versions.underSecretsKey) return former.open(sealed, place)
+      const reader = readerOf(sealed, versions.toPublicKey)
+      const { ours, raw } = findKey(pairs, reader.take(bytes.keyId))
+      const onceRaw = reader.take(bytes.publicKey)
+      const { key, iv } = agree(ours, publicKeyFrom(onceRaw), onceRaw, raw)
+      return decrypt(key, iv, reader.rest(), place)
+    },
+  }
+}
+
+/** For the lines of commands. @param secrets CALLS_KEY, newest first: the first seals, all of them open */
+export const makeBox = (secrets: readonly string[]): Sealer & Opener =>
+  boxOf(versions.underCallsKey, 'sandlot command lines', secrets)
+
+function boxOf(version: number, purpose: string, secrets: readonly string[]): Sealer & Opener {
+  const keys = secrets.map((secret) => {
+    const key = deriveKey(secret, purpose)
+    return { key, id: idOf(key) }
+  })
+  return {
+    seal(text, place) {
+      const { key, id } = keys[0]!
       const iv = randomBytes(bytes.iv)
-      const cipher = createCipheriv('aes-256-gcm', newest.key, iv).setAAD(Buffer.from(place))
-      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return Buffer.concat([Buffer.of(version), newest.id, iv, cipher.getAuthTag(), body])
+      return Buffer.concat([Buffer.of(version), id, iv, encrypt(key, iv, text, place)])
     },
     open(sealed, place) {
-      const reader = readerOf(Buffer.from(sealed))
-      if (reader.take(1)[0] !== version) throw new Error('sealed in a form that this version does not know')
-      const id = reader.take(bytes.keyId)
-      const found = keys.find((candidate) => candidate.id.equals(id))
-      if (!found) throw new Error('sealed under a key that SECRETS_KEY no longer lists')
-      const iv = reader.take(bytes.iv)
-      const decipher = createDecipheriv('aes-256-gcm', found.key, iv).setAAD(Buffer.from(place))
-      decipher.setAuthTag(reader.take(bytes.tag))
-      return Buffer.concat([decipher.update(reader.rest()), decipher.final()]).toString('utf8')
+      const reader = readerOf(sealed, version)
+      const { key } = findKey(keys, reader.take(bytes.keyId))
+      return decrypt(key, reader.take(bytes.iv), reader.rest(), place)
     },
   }
 }
@@ -51,8 +101,62 @@ export const deriveKey = (secret: string, purpose: string): Buffer =>
 export const callsKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
-function readerOf(buffer: Buffer) {
-  let at = 0
+/** SECRETS_PUBLIC_KEY, for one of SECRETS_KEY: 32 bytes in base64url. What is sealed to it that one alone opens. */
+export const publicKeyOf = (secretsKey: string): string =>
+  rawOf(createPublicKey(privateKeyOf(secretsKey))).toString('base64url')
+
+/** The constant heads of X25519 keys in DER (RFC 8410). */
+const der = {
+  private: Buffer.from('302e020100300506032b656e04220420', 'hex'),
+  public: Buffer.from('302a300506032b656e032100', 'hex'),
+}
+
+const privateKeyOf = (secret: string): KeyObject =>
+  createPrivateKey({
+    key: Buffer.concat([der.private, deriveKey(secret, 'sandlot private key')]),
+    format: 'der',
+    type: 'pkcs8',
+  })
+
+const publicKeyFrom = (raw: Buffer): KeyObject =>
+  createPublicKey({ key: Buffer.concat([der.public, raw]), format: 'der', type: 'spki' })
+
+const rawOf = (key: KeyObject): Buffer =>
+  key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
+
+/** Key and IV for one text: the pair of one side is made for it alone, so neither comes twice. */
+function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
+  const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
+  const salt = Buffer.concat([onceRaw, raw])
+  const made = Buffer.from(hkdfSync('sha256', shared, salt, 'sandlot sealed', 32 + bytes.iv))
+  return { key: made.subarray(0, 32), iv: made.subarray(32) }
+}
+
+const idOf = (key: Buffer): Buffer => createHash('sha256').update(key).digest().subarray(0, bytes.keyId)
+
+function findKey<K extends { id: Buffer }>(keys: K[], id: Buffer): K {
+  const found = keys.find((candidate) => candidate.id.equals(id))
+  if (!found) throw new Error('sealed under a key that is no longer listed')
+  return found
+}
+
+/** @returns the tag and the text, sealed */
+function encrypt(key: Buffer, iv: Buffer, text: string, place: string): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(place))
+  const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+  return Buffer.concat([cipher.getAuthTag(), body])
+}
+
+function decrypt(key: Buffer, iv: Buffer, sealed: Buffer, place: string): string {
+  const decipher = createDecipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(place))
+  decipher.setAuthTag(sealed.subarray(0, bytes.tag))
+  return Buffer.concat([decipher.update(sealed.subarray(bytes.tag)), decipher.final()]).toString('utf8')
+}
+
+function readerOf(sealed: Uint8Array, version: number) {
+  const buffer = Buffer.from(sealed)
+  if (buffer[0] !== version) throw new Error('sealed in a form that is not known here')
+  let at = 1
   return {
     take: (length: number) => {
       at += length

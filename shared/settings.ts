@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import * as z from 'zod'
-import { callsKeyOf } from './seal.ts'
+import { callsKeyOf, publicKeyOf } from './seal.ts'
 import { poolEntry, poolsProblem, readPools } from './settings-pools.ts'
 
 export type Settings = ReturnType<typeof readSettings>
@@ -52,8 +52,12 @@ const Environment = z.object({
   INTERNAL_HOST: z.string().default('127.0.0.1'),
   DATABASE_URL: z.string().min(1, 'is needed: postgresql://user:password@host/database'),
   REDIS_URL: z.string().min(1, 'is needed: redis://host:6379, or unix:///path/of/redis.sock'),
-  JWT_SECRET: secrets,
-  SECRETS_KEY: secrets,
+  JWT_SECRET: secrets.optional(),
+  SECRETS_KEY: secrets.optional(),
+  SECRETS_PUBLIC_KEY: z
+    .string()
+    .regex(/^[\w-]{43}$/, 'expected what `npm run admin -- public-key` prints')
+    .optional(),
   CALLS_KEY: secrets.optional(),
   SANDBOX_DRIVER: z.enum(['kubernetes', 'local']).default('kubernetes'),
   KUBECONFIG: z.string().optional(),
@@ -111,13 +115,30 @@ export function readClusterSettings(environment: Record<string, string | undefin
   }
 }
 
+export type Role = 'api' | 'worker'
+
+type Given = z.output<typeof Environment>
+
+/** The API seals what a worker opens, and only the API signs sessions in. @returns the keys that are not set */
+function missingKeys(role: Role, env: Given): (keyof Given)[] {
+  const needed: (keyof Given)[] =
+    role === 'worker'
+      ? ['SECRETS_KEY']
+      : ['JWT_SECRET', ...(env.SECRETS_KEY ? [] : (['SECRETS_PUBLIC_KEY', 'CALLS_KEY'] as const))]
+  return needed.filter((name) => env[name] === undefined)
+}
+
 /**
  * Reads the settings of an API or worker process.
  * @param environment usually `process.env`
+ * @param role which keys it needs
  * @throws {SettingsError} names every setting that is missing or wrong, and never shows a value
  */
-export function readSettings(environment: Record<string, string | undefined>) {
+export function readSettings(environment: Record<string, string | undefined>, role: Role = 'api') {
   const env = check(Environment, environment)
+  const missing = missingKeys(role, env)
+  if (missing.length > 0) throw new SettingsError(describeProblems(missing.map(describeMissing)))
+  const secretsKeys = env.SECRETS_KEY ?? []
   /** What a client may ask for; the default image is always among them. */
   const images = [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])]
   const wrong = poolsProblem(env, { image: env.SANDBOX_IMAGE, images })
@@ -133,11 +154,13 @@ export function readSettings(environment: Record<string, string | undefined>) {
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
     /** Newest first: the first signs, all verify. */
-    jwtSecrets: env.JWT_SECRET,
-    /** Newest first: the first seals, all open. */
-    secretsKeys: env.SECRETS_KEY,
+    jwtSecrets: env.JWT_SECRET ?? [],
+    /** Newest first. They open what is sealed: an API needs none. */
+    secretsKeys,
+    /** What is sealed is sealed to it. */
+    secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
     /** Newest first: what API and workers know each other by. */
-    callsKeys: env.CALLS_KEY ?? env.SECRETS_KEY.map(callsKeyOf),
+    callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
     kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
     local: {
@@ -199,10 +222,12 @@ function check<Shape extends z.ZodType>(
   if (parsed.success) return parsed.data
   const lines = parsed.error.issues.map((issue) => {
     const name = String(issue.path[0])
-    return `  ${name}: ${given[name] === undefined ? 'is not set, and has no default' : issue.message}`
+    return given[name] === undefined ? describeMissing(name) : `  ${name}: ${issue.message}`
   })
   throw new SettingsError(describeProblems(lines))
 }
+
+const describeMissing = (name: string) => `  ${name}: is not set, and has no default`
 
 const describeProblems = (lines: string[]) =>
   `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\nREADME.md lists all of them.`

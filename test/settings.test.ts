@@ -1,5 +1,6 @@
 /** What a process does when its operator sets nothing but what has no default. */
 import { expect, test } from 'vitest'
+import { keysOfApi } from '../shared/keys.ts'
 import { readSettings } from '../shared/settings.ts'
 
 const needed = {
@@ -44,6 +45,26 @@ test('what is not set has the default that the README names', () => {
   })
 })
 
-test.each(Object.keys(needed))('%s has no default: without it there is no start', (name) => {
-  expect(() => readSettings({ ...needed, [name]: undefined })).toThrow(`  ${name}: `)
+test.each(Object.keys(needed).map((name) => [name, name === 'SECRETS_KEY' ? 'SECRETS_PUBLIC_KEY' : name]))(
+  '%s has no default: without it there is no start',
+  (name, told) => {
+    expect(() => readSettings({ ...needed, [name]: undefined })).toThrow(`  ${told}: `)
+  },
+)
+
+test('each kind of process needs its own keys, and no other', () => {
+  const { JWT_SECRET: _, ...forWorker } = needed
+  expect(readSettings(forWorker, 'worker')).toMatchObject({
+    secretsKeys: [needed.SECRETS_KEY],
+    jwtSecrets: [],
+  })
+  expect(() => readSettings({ ...forWorker, SECRETS_KEY: undefined }, 'worker')).toThrow('  SECRETS_KEY: ')
+  const { SECRETS_KEY, ...rest } = needed
+  const forApi = { ...rest, ...keysOfApi({ SECRETS_KEY }) }
+  expect(readSettings(forApi, 'api')).toMatchObject({
+    secretsKeys: [],
+    callsKeys: readSettings(needed, 'worker').callsKeys,
+    secretsPublicKey: readSettings(needed, 'worker').secretsPublicKey,
+  })
+  expect(() => readSettings({ ...forApi, CALLS_KEY: undefined }, 'api')).toThrow('  CALLS_KEY: ')
 })

@@ -1,5 +1,6 @@
 /** What a worker carries beside the context of every process. */
 import type { Context } from '../shared/context.ts'
+import type { Opener } from '../shared/seal.ts'
 import type { Ends } from './commands/ends.ts'
 import type { Commands } from './commands/registry.ts'
 import type { CrashPoint } from './crash-points.ts'
@@ -9,6 +10,8 @@ import type { SlotPool } from './shell/slot-pool.ts'
 
 export interface WorkerContext extends Context {
   id: string
+  /** For what was sealed for workers. */
+  opener: Opener
   driver: Driver
   commands: Commands
   ends: Ends

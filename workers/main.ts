@@ -7,7 +7,7 @@ try {
   let worker: RunningWorker | undefined
   // Before it is whole it holds nothing, and may go at once.
   closeWithGrace({ delay: 25_000 }, async () => worker?.stop())
-  worker = await startWorker(readSettings(process.env))
+  worker = await startWorker(readSettings(process.env, 'worker'))
 } catch (error) {
   console.error(error instanceof SettingsError ? error.message : error)
   process.exit(error instanceof SettingsError ? 2 : 1)

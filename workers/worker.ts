@@ -5,6 +5,7 @@ import { newWorkerId } from '../shared/ids.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/internal-server.ts'
 import type { Logger } from '../shared/log.ts'
 import { connectRedis } from '../shared/redis.ts'
+import { makeOpener } from '../shared/seal.ts'
 import type { Settings } from '../shared/settings.ts'
 import { endWhenStalled } from '../shared/stall.ts'
 import { announce } from './announce.ts'
@@ -64,6 +65,7 @@ export async function startWorker(
   worker = {
     ...context,
     id,
+    opener: makeOpener(settings.secretsKeys),
     driver,
     reach,
     commands: makeCommands(),

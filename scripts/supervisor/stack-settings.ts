@@ -4,6 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { loadEnvFile } from 'node:process'
 import { parseArgs } from 'node:util'
+import { keysFor } from '../../shared/keys.ts'
 import { root } from '../root.mjs'
 import type { Found } from './databases.ts'
 
@@ -60,11 +61,14 @@ function whole(name: string, text: string, most: number): number {
   throw new Error(`${name} must be a whole number from 0 to ${most}, and is "${text}".`)
 }
 
+export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
+  join(dataFolder, name.toLowerCase().replace('_', '-'))
+
 /** A secret of the environment, or our own: made once, kept in a file that only its owner reads. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
-  const file = join(dataFolder, name.toLowerCase().replace('_', '-'))
+  const file = secretFile(name, dataFolder)
   if (!existsSync(file)) {
     const fresh = `${file}.new`
     writeFileSync(fresh, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600 })
@@ -73,14 +77,19 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** What a kind of process gets besides: the cluster's credential is for the workers alone. */
-export function ownEnvironment(kind: string): Record<string, string | undefined> {
-  return kind === 'worker' ? { KUBECONFIG: process.env.KUBECONFIG } : {}
+/** What a kind of process gets besides: its keys; the cluster's credential is for the workers alone. */
+export function ownEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
+  if (kind !== 'api' && kind !== 'worker') return {}
+  const keys = keysFor(kind, {
+    JWT_SECRET: keepSecret('JWT_SECRET', dataFolder),
+    SECRETS_KEY: keepSecret('SECRETS_KEY', dataFolder),
+    CALLS_KEY: process.env.CALLS_KEY || undefined,
+  })
+  return kind === 'worker' ? { ...keys, KUBECONFIG: process.env.KUBECONFIG } : keys
 }
 
 /** The environment of every process; its own and its ports come on top. */
 export function childEnvironment(
-  dataFolder: string,
   settings: StackSettings,
   { databaseUrl, redisUrl, bwrap }: Found,
 ): Record<string, string | undefined> {
@@ -91,8 +100,11 @@ export function childEnvironment(
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
-    JWT_SECRET: keepSecret('JWT_SECRET', dataFolder),
-    SECRETS_KEY: keepSecret('SECRETS_KEY', dataFolder),
+    // Each kind of process has its own, and a migration has none.
+    JWT_SECRET: undefined,
+    SECRETS_KEY: undefined,
+    SECRETS_PUBLIC_KEY: undefined,
+    CALLS_KEY: undefined,
     SANDBOX_DRIVER: settings.driver,
     SANDBOX_LOCAL_DIR: settings.localDirectory,
     SANDBOX_LOCAL_BWRAP: bwrap,

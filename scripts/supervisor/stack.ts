@@ -52,7 +52,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     // The server does not need the client: what is wrong with it is said, and the rest goes on.
     const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))
     const urls = await startDatabases(data, settings, watchdog, databases, say)
-    const environment = childEnvironment(data, settings, urls)
+    const environment = childEnvironment(settings, urls)
     const output = openOutput(['release', ...plan.map(({ name }) => name)], settings.production)
     if (procfile.release !== undefined) {
       const release = { command: procfile.release, environment, print: output.printer('release') }
@@ -60,7 +60,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     }
     await guardDriver(data, settings, urls.databaseUrl)
     for (const { name, kind, command, ports } of plan) {
-      const own = { ...environment, ...ownEnvironment(kind), ...ports }
+      const own = { ...environment, ...ownEnvironment(kind, data), ...ports }
       const application = { command, environment: own, print: output.printer(name) }
       const run = () => startApplication(application, watchdog!)
       applications.push(await keepRunning(name, run, say, failed.reject))

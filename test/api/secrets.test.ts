@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/ids.ts'
 import { endSandbox } from '../../shared/sandboxes.ts'
-import { makeSealer } from '../../shared/seal.ts'
+import { makeOpener } from '../../shared/seal.ts'
 import { secretPlace } from '../../shared/secrets.ts'
 import type { Account } from '../world/account.ts'
 import { shareWorld } from '../world/shared.ts'
@@ -59,9 +59,9 @@ test('one name holds one value for the account and one for each sandbox', async 
   await alice.call('deleteSecret', { params: { name: 'TOKEN' }, query: { sandbox_id: first } })
   expect(await namesOf(alice)).toEqual([`TOKEN of ${second}`, 'TOKEN'])
   const rows = await world.db.query('select id, sealed_value from secret where account_id = ?', [alice.id])
-  const sealer = makeSealer(world.settings.secretsKeys)
+  const opener = makeOpener(world.settings.secretsKeys)
   for (const { id, sealed_value } of rows) {
-    expect(sealer.open(sealed_value as Buffer, secretPlace(id as string))).toBe('new')
+    expect(opener.open(sealed_value as Buffer, secretPlace(id as string))).toBe('new')
   }
 })
 
@@ -73,8 +73,8 @@ test('a value that was sealed for one secret does not open as another', async ()
     'select id, sealed_value from secret where account_id = ? order by name',
     [alice.id],
   )
-  const sealer = makeSealer(world.settings.secretsKeys)
-  expect(() => sealer.open(a!.sealed_value, secretPlace(b!.id))).toThrow()
+  const opener = makeOpener(world.settings.secretsKeys)
+  expect(() => opener.open(a!.sealed_value, secretPlace(b!.id))).toThrow()
 })
 
 test('secrets are of their account alone', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/ids.ts'
-import { makeSealer } from '../../shared/seal.ts'
+import { makeOpener } from '../../shared/seal.ts'
 import { secretPlace } from '../../shared/secrets.ts'
 import { shareWorld } from '../world/shared.ts'
 import { clientPath } from './client.ts'
@@ -102,7 +102,7 @@ describe('secrets', () => {
         where email = ? and name = ?`,
       [email, name],
     )
-    return makeSealer(world.settings.secretsKeys).open(row!.sealed_value, secretPlace(row!.id))
+    return makeOpener(world.settings.secretsKeys).open(row!.sealed_value, secretPlace(row!.id))
   }
 
   test('create takes a value from a pipe or a file, ls shows the name, rm deletes it', async () => {

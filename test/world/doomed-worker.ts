@@ -6,7 +6,7 @@ import { startWorker } from '../../workers/worker.ts'
 const { CRASH_AT, FREEZE_AT } = process.env
 let hasFrozen = false
 
-const worker = await startWorker(readSettings(process.env), {
+const worker = await startWorker(readSettings(process.env, 'worker'), {
   reach(point) {
     if (point === CRASH_AT) process.kill(process.pid, 'SIGKILL')
     if (point !== FREEZE_AT || hasFrozen) return

@@ -15,6 +15,7 @@ import { pino } from 'pino'
 import { inject } from 'vitest'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { type Database, openDatabase } from '../../shared/database/index.ts'
+import { type Keys, keysFor } from '../../shared/keys.ts'
 import { connectRedis } from '../../shared/redis.ts'
 import { readSettings, type Settings } from '../../shared/settings.ts'
 import type { CrashPoint } from '../../workers/crash-points.ts'
@@ -96,7 +97,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
 
   const database = await makeDatabase(postgresPlug?.url)
   undo.defer(() => dropDatabase(database))
-  const env: Record<string, string> = {
+  const env: Record<string, string> & Keys = {
     ...quick,
     DATABASE_URL: database.url,
     REDIS_URL: redisPlug.url,
@@ -149,7 +150,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     entry?: string,
   ) {
     const name = `${kind}-${processes.filter((process) => process.kind === kind).length}`
-    const itsEnv = { ...env, ...wire?.env, ...more }
+    const given = { ...env, ...wire?.env, ...more } as typeof env
+    const itsEnv = given.KEEP_SECRETS_KEY ? given : { ...given, ...keysFor(kind, given) }
     const process = startProcess({ kind, name, folder, env: itsEnv, watchdog, entry })
     processes.push(process)
     into.push(process)

@@ -38,7 +38,7 @@ export interface ProcessOptions {
   kind: 'api' | 'worker'
   name: string
   folder: string
-  env: Record<string, string>
+  env: Record<string, string | undefined>
   watchdog: Watchdog
   /** A file that starts it in place of the Procfile's. */
   entry?: string | undefined

@@ -58,9 +58,9 @@ function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): Inside
 }
 
 /** The environment that the sandbox was created with. */
-export function environmentOf({ sealer }: WorkerContext, sandbox: SandboxRow): Record<string, string> {
+export function environmentOf({ opener }: WorkerContext, sandbox: SandboxRow): Record<string, string> {
   if (!sandbox.sealed_env) return {}
-  return JSON.parse(sealer.open(sandbox.sealed_env, envPlace(sandbox.id))) as Record<string, string>
+  return JSON.parse(opener.open(sandbox.sealed_env, envPlace(sandbox.id))) as Record<string, string>
 }
 
 /** Runs a command of ours in the sandbox's own pod. @throws {Problem} when nothing has run */

@@ -5,8 +5,8 @@ import type { ExecResult } from '../../shared/contract/exec.ts'
 import { prepare, type Queries } from '../../shared/database/index.ts'
 import { commandPlace, oneLine } from '../../shared/execs.ts'
 import { unavailable } from '../../shared/problem.ts'
-import { hashOfRequest } from '../../shared/request-hash.ts'
-import type { Sealer } from '../../shared/seal.ts'
+import { hashOfRequest, isHashOf } from '../../shared/request-hash.ts'
+import type { WorkerContext } from '../context.ts'
 import type { Ending } from './command.ts'
 
 export interface KnownCommand {
@@ -46,11 +46,11 @@ const updateEnd = prepare(
  * @throws {Problem} `unavailable`: whoever asked for it was told that it is lost, which stands in its place
  */
 export async function recordStart(
-  { db, sealer, id: workerId }: { db: Queries; sealer: Sealer; id: string },
+  { db, lines, settings, id: workerId }: Pick<WorkerContext, 'db' | 'lines' | 'settings' | 'id'>,
   { execId, sandboxId, idempotencyKey, request }: StartExec,
   pid: number | null,
 ): Promise<KnownCommand | undefined> {
-  const hash = idempotencyKey ? hashOfRequest(request) : null
+  const hash = idempotencyKey ? hashOfRequest(request, settings.callsKeys) : null
   const isBackground = (request.background || request.tty) ?? false
   const inserted = await db.run(idempotencyKey ? insertStartWithKey : insertStart, [
     execId,
@@ -59,7 +59,7 @@ export async function recordStart(
     pid,
     idempotencyKey ?? null,
     hash,
-    sealer.seal(oneLine(request.command), commandPlace(execId)),
+    lines.seal(oneLine(request.command), commandPlace(execId)),
     isBackground,
     request.tty ?? false,
   ])
@@ -72,7 +72,7 @@ export async function recordStart(
   return {
     id: known.id,
     workerId: known.worker_id,
-    isSameRequest: hash !== null && known.request_hash.equals(hash),
+    isSameRequest: isHashOf(known.request_hash, request, settings.callsKeys),
   }
 }
 

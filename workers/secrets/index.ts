@@ -24,7 +24,7 @@ interface SecretRow extends Record<string, unknown> {
   sealed_value: Uint8Array
 }
 
-type Opener = Pick<WorkerContext, 'db' | 'sealer' | 'log'>
+type Opener = Pick<WorkerContext, 'db' | 'opener' | 'log'>
 
 const ofSandbox = prepare(
   'secrets of a sandbox',
@@ -70,12 +70,12 @@ function versionOf(rows: readonly SecretRow[]): string {
   return hash.digest('base64')
 }
 
-function openAll({ sealer, log }: Opener, accountId: string, rows: readonly SecretRow[]): Secrets {
+function openAll({ opener, log }: Opener, accountId: string, rows: readonly SecretRow[]): Secrets {
   // No prototype: `__proto__` is a name like any other.
   const secrets: Secrets = Object.create(null)
   for (const { id, name, sealed_value } of rows) {
     try {
-      secrets[name] = sealer.open(sealed_value, secretPlace(id))
+      secrets[name] = opener.open(sealed_value, secretPlace(id))
     } catch (error) {
       log.error({ err: error, secret_id: id, account_id: accountId }, 'a secret cannot be opened')
       throw new Problem('internal_error', `The secret ${name} cannot be opened any more. Create it again.`)

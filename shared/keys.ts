@@ -1,0 +1,29 @@
+/** Which keys a kind of process is given, and no more: who gets into one of them has what it needs, and not all. */
+import { callsKeyOf, publicKeyOf } from './seal.ts'
+
+/** As in the environment: SECRETS_KEY and CALLS_KEY may be comma-separated lists, newest first. */
+export interface Keys {
+  JWT_SECRET: string
+  SECRETS_KEY: string
+  CALLS_KEY?: string | undefined
+}
+
+/** What the API is given in place of SECRETS_KEY. */
+export function keysOfApi({ SECRETS_KEY, CALLS_KEY }: Pick<Keys, 'SECRETS_KEY' | 'CALLS_KEY'>) {
+  const secrets = SECRETS_KEY.split(',')
+    .map((text) => text.trim())
+    .filter((text) => text !== '')
+  if (secrets.length === 0) throw new Error('SECRETS_KEY is empty')
+  return {
+    SECRETS_PUBLIC_KEY: publicKeyOf(secrets[0]!),
+    CALLS_KEY: CALLS_KEY ?? secrets.map(callsKeyOf).join(','),
+  }
+}
+
+/** By the names of the settings; undefined for what it must not have. */
+export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
+  const { CALLS_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
+  return kind === 'api'
+    ? { JWT_SECRET: keys.JWT_SECRET, CALLS_KEY, SECRETS_PUBLIC_KEY, SECRETS_KEY: undefined }
+    : { JWT_SECRET: undefined, CALLS_KEY, SECRETS_PUBLIC_KEY: undefined, SECRETS_KEY: keys.SECRETS_KEY }
+}

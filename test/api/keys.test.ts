@@ -1,0 +1,102 @@
+/** Which process has which key, and what of a request and of what is sealed can be read without it. */
+import { createCipheriv, createHash, randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { keysOfApi } from '../../shared/keys.ts'
+import { hashOfRequest, isHashOf } from '../../shared/request-hash.ts'
+import { envPlace } from '../../shared/sandboxes.ts'
+import { deriveKey, makeBox, makeOpener, makeSealer, publicKeyOf } from '../../shared/seal.ts'
+import type { Process } from '../world/process.ts'
+import { shareSandbox } from '../world/shared.ts'
+
+const { world, alice, params, sh } = shareSandbox({}, { env: { GREETING: 'hello' } })
+
+const [old, fresh] = ['old-'.repeat(8), 'new-'.repeat(8)]
+
+const keysIn = ({ pid }: Process) => {
+  const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
+    .split('\0')
+    .map((entry) => entry.split('=')[0]!)
+  return names.filter((name) => /KEY|SECRET/.test(name)).sort()
+}
+
+test('the API can open nothing that is sealed, and a worker can sign no session in', async () => {
+  expect(keysIn(world.apis[0]!)).toEqual(['CALLS_KEY', 'JWT_SECRET', 'SECRETS_PUBLIC_KEY'])
+  expect(keysIn(world.workers[0]!)).toEqual(['CALLS_KEY', 'SECRETS_KEY'])
+  // All of it works with these alone.
+  await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a secret value' } })
+  expect((await sh('echo $GREETING $TOKEN', { reveal: true })).stdout).toBe('hello a secret value\n')
+  const { body } = await alice.call('listExecs', { params })
+  expect(body.data[0]).toMatchObject({ command: 'echo $GREETING $TOKEN' })
+
+  const [row] = await world.db.query<{ sealed_env: Uint8Array }>(
+    'select sealed_env from sandbox where id = ?',
+    [params.id],
+  )
+  const place = envPlace(params.id)
+  expect(() => makeBox(world.settings.callsKeys).open(row!.sealed_env, place)).toThrow()
+  expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
+})
+
+test('an API that is given SECRETS_KEY as before starts, and says what to give it instead', async () => {
+  const api = await world.startApi({ KEEP_SECRETS_KEY: 'yes' })
+  expect(keysIn(api)).toContain('SECRETS_KEY')
+  await world.eventually(
+    () => api.lines.some(({ msg }) => msg.includes('npm run admin -- public-key')),
+    5_000,
+  )
+  const index = world.apis.indexOf(api)
+  await alice.call('createSecret', { body: { name: 'SECOND', value: 'of the second' }, api: index })
+  const command = { command: 'echo $SECOND', reveal: true }
+  const { body } = await alice.call('execCommand', { params, body: command, api: index })
+  expect(body.stdout).toBe('of the second\n')
+})
+
+test('the hash of a request tells nobody what was in it', async () => {
+  const body = { command: 'cat', stdin: '1234' }
+  await alice.call('execCommand', { params, headers: { 'idempotency-key': 'pin' }, body })
+  const [row] = await world.db.query<{ request_hash: Uint8Array }>(
+    `select request_hash from exec where idempotency_key = 'pin'`,
+  )
+  const hash = Buffer.from(row!.request_hash)
+  const { callsKeys } = world.settings
+  expect(isHashOf(hash, body, callsKeys)).toBe(true)
+  expect(isHashOf(hash, { ...body, stdin: '1235' }, callsKeys)).toBe(false)
+  const text = JSON.stringify([
+    ['command', 'cat'],
+    ['stdin', '1234'],
+  ])
+  const plain = createHash('sha256').update(text).digest()
+  expect(hash).not.toEqual(plain)
+  // One of before is known for what it is, and so is one under the key before this one.
+  expect(isHashOf(plain, body, callsKeys)).toBe(true)
+  expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
+})
+
+test('what is sealed opens for its place, under any key that is listed, and as it was sealed before', () => {
+  const sealed = makeSealer(publicKeyOf(old)).seal('text', 'here')
+  expect(makeOpener([fresh, old]).open(sealed, 'here')).toBe('text')
+  expect(() => makeOpener([fresh, old]).open(sealed, 'there')).toThrow()
+  expect(() => makeOpener([fresh]).open(sealed, 'here')).toThrow('a key that is no longer listed')
+  for (const at of sealed.keys()) {
+    const changed = Buffer.from(sealed)
+    changed[at]! ^= 1
+    expect(() => makeOpener([old]).open(changed, 'here'), `byte ${at}`).toThrow()
+  }
+
+  const key = deriveKey(old, 'sandlot seal')
+  const id = createHash('sha256').update(key).digest().subarray(0, 4)
+  const iv = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from('here'))
+  const bytes = Buffer.concat([cipher.update('of before'), cipher.final()])
+  const former = Buffer.concat([Buffer.of(1), id, iv, cipher.getAuthTag(), bytes])
+  expect(makeOpener([fresh, old]).open(former, 'here')).toBe('of before')
+})
+
+test('what an API is given follows from the keys of the workers, in their order', () => {
+  const given = keysOfApi({ SECRETS_KEY: ` ${fresh}, ${old}` })
+  expect(given.SECRETS_PUBLIC_KEY).toBe(publicKeyOf(fresh))
+  const box = makeBox(given.CALLS_KEY.split(','))
+  const before = makeBox(keysOfApi({ SECRETS_KEY: old }).CALLS_KEY.split(','))
+  expect(box.open(before.seal('ls', 'here'), 'here')).toBe('ls')
+})
