@@ -6,6 +6,7 @@ import type { Commands } from './commands/registry.ts'
 import type { CrashPoint } from './crash-points.ts'
 import type { Driver } from './drivers/driver.ts'
 import type { Holder } from './shell/holder.ts'
+import type { Pace } from './shell/pace.ts'
 import type { SlotPool } from './shell/slot-pool.ts'
 
 export interface WorkerContext extends Context {
@@ -17,6 +18,8 @@ export interface WorkerContext extends Context {
   ends: Ends
   slots: SlotPool
   holder: Holder
+  /** Shares out how fast output is read. */
+  pace: Pace
   /** Called at each crash point; does nothing but in the tests that pull the plug there. */
   reach(point: CrashPoint): void
 }

@@ -20,6 +20,7 @@ import { openDriver } from './drivers/open.ts'
 import { keepPool } from './pool/index.ts'
 import { takeJobs } from './queue.ts'
 import { followWorkers, prepareSlots } from './shell/holder.ts'
+import { makePace } from './shell/pace.ts'
 import { makeSlotPool } from './shell/slot-pool.ts'
 import { sweepForEver } from './sweep.ts'
 
@@ -72,6 +73,7 @@ export async function startWorker(
     ends: keepEnds(context.db, log),
     slots,
     holder,
+    pace: makePace(),
   }
   const { commands, ends } = worker
   callServer.open(worker)

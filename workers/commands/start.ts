@@ -1,5 +1,6 @@
 /** Starts a client's command in its sandbox and follows it to its end. */
 import { constants } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { refuseVariables } from '../../shared/allowlist.ts'
 import { execElsewhere, type StartExec } from '../../shared/calls.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
@@ -93,6 +94,7 @@ async function startInside(
     (ended) => tellEnd(worker, requestId, ended),
   )
   worker.commands.add(command)
+  worker.pace.see(accountId)
   try {
     if (!request.reveal) command.redactWith(blanked)
     const shellCommand = shellCommandOf(worker, sandbox, args, values)
@@ -201,6 +203,9 @@ export async function takeOutput(
   const taken = command.take(stream, chunk)
   worker.commands.trim(command.facts.sandboxId)
   await taken
+  const { accountId } = command.facts
+  const waitMs = worker.pace.spend(accountId, chunk.length, command.log.isRead)
+  if (waitMs > 0) await sleep(waitMs)
 }
 
 /** How long a killed command has to tell its end, and its last output. */
