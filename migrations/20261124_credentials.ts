@@ -9,7 +9,7 @@ export class Credentials extends Migration {
       alter table account
         -- Counted up to end all session tokens: each carries the figure of its login.
         add column session_generation int not null default 0,
-        -- Addresses of the last logins that succeeded, newest first.
+        -- Addresses of its sign-up and of the last logins that succeeded, newest first.
         add column login_addresses jsonb not null default '[]'`)
   }
 }

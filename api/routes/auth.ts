@@ -27,12 +27,12 @@ const mostAddresses = 8
 
 export const auth = (app: App) => [
   route(signUp, async ({ body: { email, password }, request, signal }) => {
-    const waiter = waiterFrom(app.clientAddress(request), { isKnown: false, signal })
-    const hash = await app.passwords.hash(password, waiter)
+    const address = app.clientAddress(request)
+    const hash = await app.passwords.hash(password, waiterFrom(address, { isKnown: false, signal }))
     const [account] = await app.context.db.query<AccountRow>(
-      `insert into account (id, email, password_hash) values (?, ?, ?)
+      `insert into account (id, email, password_hash, login_addresses) values (?, ?, ?, ?::jsonb)
        on conflict (email) do nothing returning ${shown}`,
-      [newAccountId(), email, hash],
+      [newAccountId(), email, hash, JSON.stringify([address])],
     )
     if (!account) throw new Problem('email_taken', 'This email address has an account. Log in instead.')
     return sessionOf(account, app.tokens)

@@ -29,7 +29,8 @@ export const define: Define = (command) => {
       const rows = page.data.map((key) => [
         key.id,
         key.name ?? '',
-        key.scope,
+        // A service of before does not tell.
+        key.scope ?? 'full',
         `…${key.last_four}`,
         showTime(key.created_at),
         key.last_used_at === null ? 'never' : showTime(key.last_used_at),
