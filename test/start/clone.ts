@@ -45,7 +45,8 @@ export class Clone {
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
-    for (const name of ['scripts', 'package.json', 'package-lock.json', 'cli/sandlot.mjs']) {
+    const keys = ['shared/keys.ts', 'shared/seal.ts']
+    for (const name of ['scripts', 'package.json', 'package-lock.json', 'cli/sandlot.mjs', ...keys]) {
       cpSync(join(root, name), join(folder, name), { recursive: true })
     }
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))

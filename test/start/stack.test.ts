@@ -180,6 +180,17 @@ test('the credential of the cluster reaches the workers alone', async () => {
   await stack.says(/api has \[\]/)
 })
 
+test('each kind of process is given its own keys, and a migration none', async () => {
+  const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
+  const tell = (name: string) => `sh -c 'echo ${name} has "[$(${names})]"; exec node stand-in.mjs ${name}'`
+  const release = `sh -c 'echo release has "[$(${names})]"'`
+  await using clone = new Clone(`release: ${release}\napi: ${tell('api')}\nworker: ${tell('worker')}\n`)
+  const stack = clone.start()
+  await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
+  await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
+  await stack.says(/release has \[\]/)
+})
+
 test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
   await using clone = new Clone()
   cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
