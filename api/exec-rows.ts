@@ -103,7 +103,7 @@ export async function lastWordOf(
  * place then: so what a client is told is lost runs no more. Does nothing where that was quicker.
  */
 export async function takePlace(
-  { db, sealer }: Context,
+  { db, lines }: Context,
   of: { execId: string; sandboxId: string; startedAt: Date; request: ExecRequest },
 ): Promise<void> {
   const { command, background, tty } = of.request
@@ -115,7 +115,7 @@ export async function takePlace(
       of.execId,
       of.sandboxId,
       noWorker,
-      sealer.seal(oneLine(command), commandPlace(of.execId)),
+      lines.seal(oneLine(command), commandPlace(of.execId)),
       (background || tty) ?? false,
       tty ?? false,
       workerLost,
