@@ -2,13 +2,15 @@
 import { request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { Queue } from 'bullmq'
 import { beforeAll, expect, test } from 'vitest'
 import { acceptCallsTo } from '../../shared/call-channel.ts'
 import { announceWorker, inOrderFor, listWorkers } from '../../shared/directory.ts'
 import { newWorkerId } from '../../shared/ids.ts'
+import { queueName, queuePrefix } from '../../shared/jobs.ts'
 import { shareSandbox } from '../world/shared.ts'
 
-const { world, params, exec } = shareSandbox()
+const { world, params, exec, sh } = shareSandbox()
 const soonMs = 15_000
 const canary = 'canary-7f3a'
 
@@ -176,6 +178,33 @@ test('a call on its way is neither read, changed nor made again', async () => {
   await world.eventually(async () => (await listWorkers(world))[0]?.url === worker!.url, soonMs)
   const ran = await world.eventually(async () => await exec({ command: 'cat ran' }), soonMs)
   expect(ran.stdout).toBe(`${canary}\n`)
+})
+
+test('a job that anybody made does what its row says, and one that is none does nothing', async () => {
+  const jobs = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
+  const { id: sandboxId } = params
+  const forged = [
+    ...['createPod', 'assignPod', 'deletePod', 'expire', 'constructor'].map((name) => ({
+      name,
+      data: { sandboxId },
+    })),
+    ...[undefined, null, ['x', 'y'], { sql: 'select 1' }].map((id) => ({
+      name: 'deletePod',
+      data: { sandboxId: id },
+    })),
+    { name: 'expire', data: null },
+  ]
+  await sh('echo still here > kept')
+  await jobs.addBulk(forged)
+  await world.eventually(async () => {
+    const { wait, active } = await jobs.getJobCounts('wait', 'active')
+    return wait === 0 && active === 0
+  }, soonMs)
+  expect((await sh('cat kept')).stdout).toBe('still here\n')
+  const rows = await world.db.query('select 1 from sandbox where destroyed_at is null and id = ?', [
+    sandboxId,
+  ])
+  expect(rows).toHaveLength(1)
 })
 
 test('nobody gets through with a call that does not prove itself', async () => {
