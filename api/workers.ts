@@ -195,7 +195,9 @@ export function connectWorkers(context: Context): Workers {
       const workers = (await directory()).filter(takesCalls)
       if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
       if (workers.every(({ driverProblem }) => driverProblem !== null)) {
-        throw unavailable('No worker reaches what runs the sandboxes right now.')
+        throw unavailable(
+          'No worker reaches what runs the sandboxes right now, or it is not set up: their log says what to do.',
+        )
       }
     },
     async isThere(workerId) {

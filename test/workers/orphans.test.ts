@@ -1,4 +1,7 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { podName } from '../../shared/ids.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
 import { readEvents } from '../world/events.ts'
 import { startWorld } from '../world/index.ts'
@@ -54,3 +57,28 @@ describeOnBothDrivers('a worker that is lost under commands', (driver) => {
     expect(await get(alone.id)).toEqual(ofAlone)
   }, 120_000)
 })
+
+test('more lost commands than a pass looks at, in a pod out of reach, keep nobody else’s from being ended', async () => {
+  await using world = await startWorld()
+  const alice = await world.account()
+  const [far, near] = [(await alice.call('createSandbox')).body, (await alice.call('createSandbox')).body]
+  const { countOf } = inside(alice, near)
+  const file = join(world.folder, 'sandboxes', podName(far.id), 'pod.json')
+  const pod = readFileSync(file)
+  writeFileSync(file, 'nobody can read this')
+  try {
+    await world.db.query(
+      `insert into exec (id, sandbox_id, worker_id, pid, sealed_command, background, tty, started_at)
+       select 'exec_' || lpad(n::text, 26, '0'), ?, 'wrk_gone', 999999, '\\x00', true, false, sandlot_now()
+         from generate_series(1, 1500) as n`,
+      [far.id],
+    )
+    const body = { command: 'exec sleep 4324', background: true }
+    const { id } = (await alice.call('execCommand', { params: near, body })).body
+    await world.eventually(async () => (await countOf('sleep 432[4]')) === 1, 10_000)
+    await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
+    await world.eventually(async () => (await countOf('sleep 432[4]')) === 0, 40_000)
+  } finally {
+    writeFileSync(file, pod)
+  }
+}, 90_000)

@@ -102,6 +102,18 @@ describeOnBothDrivers('the warm pool', (driverName) => {
     expect(usage.milliseconds).toBe(ended.destroyed_at!.getTime() - ended.ready_at!.getTime())
   })
 
+  test('tells a pod when it has to end before the first command runs in it', async () => {
+    await full()
+    const { body } = await alice.call('createSandbox')
+    expect(body.timings.pod).toBe('claimed')
+    await exec(body.id, 'true')
+    // Long before the job for it comes. From here on the pod holds its cap alone.
+    const { pod_uid, timings } = await rowOf(body.id)
+    expect(timings.assigned_ms).toEqual(expect.any(Number))
+    expect((await driver.list()).find(({ uid }) => uid === pod_uid)).toMatchObject({ sandboxId: body.id })
+    await destroy(body.id)
+  })
+
   test('six creates at once share its pods, and those that go without get one of their own', async () => {
     const warm = await full()
     const { claimed, sandboxes, podNames } = await createAtOnce(world, 6)

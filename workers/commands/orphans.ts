@@ -8,16 +8,18 @@ import type { Queries } from '../../shared/database/index.ts'
 import { listWorkers } from '../../shared/directory.ts'
 import { execDurationMs, workerLost } from '../../shared/execs.ts'
 import { podOf } from '../../shared/sandboxes.ts'
+import { stoodStill } from '../../shared/standstill.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
 /** A worker is gone when it was not there for so long: an emptied Redis knows nobody for a second. */
 const goneMs = 5_000
+/** Ended in one pass. */
+const pageRows = 1_000
 
 interface Orphan {
   id: string
-  worker_id: string
   pid: number | null
   sandbox_id: string
   pod_name: string | null
@@ -30,35 +32,44 @@ interface Orphan {
 /** @returns what a pass of the sweep calls; it remembers from pass to pass who is missing since when */
 export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
+  let after = ''
 
   return async () => {
     const live = await listWorkers(worker).catch(() => undefined)
     // Who does not find itself there cannot tell who is missing.
     if (!live?.some(({ id }) => id === worker.id)) return
-    const there = live.map(({ id }) => id)
-    const orphans = await findOrphans(worker, there)
     const now = performance.now()
-    for (const id of missingSince.keys()) {
-      if (there.includes(id) || !orphans.some(({ worker_id }) => worker_id === id)) missingSince.delete(id)
-    }
-    const isDue = ({ worker_id }: Orphan) => {
-      if (there.includes(worker_id)) return true
-      if (!missingSince.has(worker_id)) missingSince.set(worker_id, now)
-      return now - missingSince.get(worker_id)! >= goneMs
-    }
-    const due = orphans.filter(isDue)
-    await Promise.all(due.map((orphan) => endOrphan(worker, orphan)))
+    const missing = await findMissing(worker, live)
+    // Nor can who stood still tell for how long.
+    if (stoodStill(now - goneMs)) missingSince.clear()
+    for (const id of missingSince.keys()) if (!missing.includes(id)) missingSince.delete(id)
+    for (const id of missing) if (!missingSince.has(id)) missingSince.set(id, now)
+    const gone = missing.filter((id) => now - missingSince.get(id)! >= goneMs)
+    // Page by page, so that those that cannot be ended yet keep nobody else from it.
+    const page = await findOrphans(worker, gone, after)
+    after = page.length < pageRows ? '' : page.at(-1)!.id
+    await Promise.all(page.map((orphan) => endOrphan(worker, orphan)))
   }
 }
 
-const findOrphans = ({ db }: WorkerContext, there: string[]): Promise<Orphan[]> =>
+const listed = '(select jsonb_array_elements_text(?::jsonb))'
+
+/** Workers of commands that run, which are not there. */
+async function findMissing({ db }: WorkerContext, live: { id: string }[]): Promise<string[]> {
+  const rows = await db.query<{ worker_id: string }>(
+    `select distinct worker_id from exec where status = 'running' and worker_id not in ${listed}`,
+    [JSON.stringify(live.map(({ id }) => id))],
+  )
+  return rows.map(({ worker_id }) => worker_id)
+}
+
+const findOrphans = ({ db }: WorkerContext, gone: string[], after: string): Promise<Orphan[]> =>
   db.query<Orphan & Record<string, unknown>>(
-    `select exec.id, worker_id, pid, sandbox_id, pod_name, pod_uid, destroy_reason, is_left
+    `select exec.id, pid, sandbox_id, pod_name, pod_uid, destroy_reason, is_left
        from exec join sandbox on sandbox.id = sandbox_id
-      where (status = 'running' and worker_id not in (${there.map(() => '?').join(', ')}))
-         or (is_left and pid is not null)
-      limit 1000`,
-    there,
+      where ((status = 'running' and worker_id in ${listed}) or (is_left and pid is not null)) and exec.id > ?
+      order by exec.id limit ${pageRows}`,
+    [JSON.stringify(gone), after],
   )
 
 async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {

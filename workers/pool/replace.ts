@@ -11,14 +11,21 @@ import { createPod } from '../jobs/create-pod.ts'
 import { removePod } from '../remove-pod.ts'
 import { dropWarmPod, markUsed } from '../sandbox-rows.ts'
 import { type Slot, within } from '../shell/slot.ts'
+import { tellPod } from './tell.ts'
 
 /**
- * Before the first command of a warm pod is written into the slot.
- * @throws {PodGone} the sandbox has another pod by now
+ * Before the first command of a warm pod is written into the slot. The pod is told when it has to end first: so nothing
+ * of a client's ever runs in one that would outlive its sandbox, were all workers to stand still from here on.
+ * @throws {PodGone} the sandbox has another pod by now, or the pod is dead
+ * @throws {DriverUnavailable} it could not be told
  */
 export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
   if (sandbox.claim !== 'unused') return slot
-  const isOwn = await markUsed(worker.db, sandbox.id, sandbox.pod_uid!).catch((error) => {
+  const use = async () => {
+    await tellPod(worker, sandbox)
+    return await markUsed(worker.db, sandbox.id, sandbox.pod_uid!)
+  }
+  const isOwn = await use().catch((error) => {
     slot.close()
     throw error
   })

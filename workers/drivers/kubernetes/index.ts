@@ -18,6 +18,7 @@ import { openExec, type PodProcess, wrap } from './exec.ts'
 import { assignPod, awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
+import { watchSetup } from './setup.ts'
 import { listPods, presentPod, watchPods } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
@@ -70,6 +71,8 @@ export function openKubernetesDriver(options: {
   const tried = new Set<string>()
   const cluster: Cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried }
 
+  const setup = watchSetup(cluster)
+
   return {
     kind: 'kubernetes',
     startsSlowly: true,
@@ -82,6 +85,7 @@ export function openKubernetesDriver(options: {
       await Promise.race([answer, late]).catch((error) => {
         throw reported(cluster, readFailure(error))
       })
+      await setup.check()
     },
 
     create: (request) => createPod(cluster, request),

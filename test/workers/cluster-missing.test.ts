@@ -1,0 +1,23 @@
+import { describe, expect, test } from 'vitest'
+import { hasCluster } from '../world/cluster.ts'
+import { startWorld } from '../world/index.ts'
+
+describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
+  test('refuses creates at once, and the start says what to run', async () => {
+    // An administrator may list the pods of a namespace that is not there.
+    const env = { SANDBOX_NAMESPACE: 'sandlot-nobody-made', KUBECONFIG: process.env.KUBECONFIG! }
+    await using world = await startWorld({ driver: 'kubernetes', env })
+    const saysWhat = (line: object) => JSON.stringify(line).includes('npm run cluster')
+    await world.eventually(() => world.workers[0]!.lines.some(saysWhat), 10_000)
+    const alice = await world.account()
+    const refused = { status: 503, code: 'unavailable' }
+    await world.eventually(async () => {
+      const readiness = await fetch(`${world.apis[0]!.internalUrl}/readyz`)
+      return (await readiness.text()).includes('npm run cluster')
+    }, 10_000)
+    const started = performance.now()
+    await expect(alice.call('createSandbox')).rejects.toMatchObject(refused)
+    expect(performance.now() - started).toBeLessThan(5_000)
+    expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
+  }, 60_000)
+})

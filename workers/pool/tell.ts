@@ -1,0 +1,17 @@
+import { podOf, type SandboxRow } from '../../shared/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import { markAssigned } from '../sandbox-rows.ts'
+
+/**
+ * Tells a claimed pod whose it is, and when it has to end. May be repeated.
+ * @throws {PodGone} it runs no more
+ * @throws {DriverUnavailable} it could not be told
+ */
+export async function tellPod({ db, driver, reach }: WorkerContext, sandbox: SandboxRow): Promise<void> {
+  reach('claim: the row has the pod, which does not know it')
+  // The pod is not older than what the row says, so its deadline is never before the sandbox's end.
+  const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
+  await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
+  reach('claim: the pod knows whose it is, its row does not say so')
+  await markAssigned(db, sandbox.id)
+}
