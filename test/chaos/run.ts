@@ -27,7 +27,8 @@ export interface Report {
   wrong: { total: number; byWhat: Record<string, number>; shown: Wrong[] }
 }
 
-const tenants = 4
+/** Pods of a cluster take a small node longer to start. */
+const tenants = { local: 4, kubernetes: 2 }
 /** Traffic is there before the first fault. */
 const warmUpMs = 2_000
 const sayEveryMs = 60_000
@@ -39,7 +40,9 @@ export async function runChaos(options: Options, say: (line: string) => void): P
   await using rest = new AsyncDisposableStack()
   const stage = rest.use(await openStage(options))
   const ledger = new Ledger(() => stage.processes)
-  const accounts = await Promise.all(Array.from({ length: tenants }, () => stage.world.account()))
+  const accounts = await Promise.all(
+    Array.from({ length: tenants[options.driver] }, () => stage.world.account()),
+  )
   let isOver = false
   const watching = watchProcesses(stage, ledger, () => isOver)
   const traffic = Promise.all(

@@ -48,7 +48,7 @@ export async function runTenant(options: TenantOptions): Promise<void> {
   const tidying = tenant.tidyForEver()
   await Promise.all(Array.from({ length: clients }, (_, index) => tenant.client(index)))
   await tidying
-  await options.stage.world.eventually(() => tenant.tidy(), lastTidyMs)
+  await options.stage.world.eventually(() => tenant.tidy({ everything: true }), lastTidyMs)
 }
 
 class Tenant {
@@ -177,13 +177,13 @@ class Tenant {
   async tidyForEver(): Promise<void> {
     while (!this.options.isOver()) {
       await sleep(tidyEveryMs)
-      await this.tidy()
+      await this.tidy({ everything: false })
     }
   }
 
   /** Destroys what was made and told nobody. @returns whether nothing is left */
-  async tidy(): Promise<boolean> {
-    const { account, ledger, isOver } = this.options
+  async tidy({ everything }: { everything: boolean }): Promise<boolean> {
+    const { account, ledger } = this.options
     const ask = { random: this.tidyRandom }
     const outcome = await attempt(ledger, 'listSandboxes', (signal) =>
       account.call('listSandboxes', { query: { state: 'active' }, api: anyApi(ask), signal }),
@@ -195,7 +195,7 @@ class Tenant {
     }
     for (const { id, metadata } of data) {
       const isUnknown = !ledger.sandboxes.has(id) && this.settledCreates.has(metadata.token ?? '')
-      if (!isUnknown && !isOver()) continue
+      if (!isUnknown && !everything) continue
       this.entryOf(id).isToGo = true
       await attempt(ledger, 'destroy what nobody knows', (signal) =>
         account.call('destroySandbox', { params: { id }, api: anyApi(ask), signal }),
