@@ -52,7 +52,8 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
   const printed = placeOf(lastId)
   // Without one the stream ends whole, and its client asks again: as when we stop.
   const known = await lastWord(printed).catch(() => undefined)
-  if (known) yield exitEvent(atLeast(known, printed), lastId)
+  // It may have ended, and printed more, since the connection to its worker broke: that is told as a gap.
+  if (known) yield lastEvents(known, lastId)
 }
 
 /** @throws when nothing comes for too long while somebody waits for it */
@@ -66,7 +67,7 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-export const exitEvent = (ended: Ended, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
+const exitEvent = (ended: Ended, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
 
 const placeOf = (id: string): Printed => {
   const [stdout = 0, stderr = 0] = id.split('-').map(Number)
