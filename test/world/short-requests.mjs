@@ -8,6 +8,8 @@ const short = { requestTimeout: 2_000, connectionsCheckingInterval: 200 }
 for (const module of [http, https]) {
   const { createServer } = module
   module.createServer = (options, listener) =>
-    typeof options === 'function' ? createServer(short, options) : createServer({ ...short, ...options }, listener)
+    typeof options === 'function'
+      ? createServer(short, options)
+      : createServer({ ...short, ...options }, listener)
 }
 syncBuiltinESMExports()
