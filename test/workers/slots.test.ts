@@ -71,6 +71,12 @@ describeInSandboxes('slots', (open) => {
     }
   })
 
+  test('of the slots of one sandbox no more than three are kept, however many come at last', async () => {
+    const { pool } = makePool()
+    for (let count = 0; count < 5; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
+    await eventually(async () => (await waiting()) === 3, 10_000)
+  })
+
   test('a command reaches its slot as it is, as a short line or as many bytes', async () => {
     const words = [
       'plain',

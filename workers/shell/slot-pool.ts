@@ -132,7 +132,9 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
   }
 
   function keep(shelf: Shelf, slot: Slot) {
-    if (isClosed || !isCurrent(shelf)) return slot.close()
+    // A slow sandbox's tries may all answer in the end: more than it may have would be processes that nobody uses.
+    const isFull = shelf.idle.size >= mostOfSandbox
+    if (isClosed || isFull || !isCurrent(shelf)) return slot.close()
     shelf.idle.add(slot)
     waiting.set(slot, shelf)
     // Its user may end it, a node may die, a connection may break: then nobody is to be given it.
