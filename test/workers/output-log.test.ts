@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
@@ -12,6 +10,7 @@ import {
   type Reader,
   type StreamName,
 } from '../../workers/commands/output-log.ts'
+import { memoryKept } from '../world/memory.ts'
 
 const names = ['stdout', 'stderr'] as const
 
@@ -226,18 +225,13 @@ test.each([
   ['from both streams by turns', (round: number) => names[round % 2]!],
   ['from one', () => 'stdout' as const],
 ])('bytes that come singly %s take no more memory than what is said to be kept', async (_, streamOf) => {
-  const held = () => {
-    collectGarbage()
-    const { heapUsed, arrayBuffers } = process.memoryUsage()
-    return heapUsed + arrayBuffers
-  }
   const command = makeCommand()
-  const before = held()
+  const before = memoryKept()
   // Each as it comes off a socket: a little piece of a large chunk.
   for (let round = 0; round < 100_000; round++) {
     await command.take(streamOf(round), Buffer.allocUnsafeSlow(1024).fill('x').subarray(0, 1))
   }
-  expect(held() - before).toBeLessThan(2 * command.keptBytes + 4 * 1024 * 1024)
+  expect(memoryKept() - before).toBeLessThan(2 * command.keptBytes + 4 * 1024 * 1024)
   expect(command.log.total.stdout + command.log.total.stderr).toBe(100_000)
 })
 
@@ -271,8 +265,3 @@ const makeCommand = () =>
     },
     async () => undefined,
   )
-
-function collectGarbage() {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
-}

@@ -1,10 +1,9 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MarkFinder } from '../../workers/shell/mark.ts'
 import { BoundedOutput } from '../../workers/shell/output.ts'
 import { markStart } from '../../workers/shell/script.ts'
+import { collectGarbage } from '../world/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)
 
@@ -119,9 +118,3 @@ test('a long stream is kept in bounded memory', () => {
   expect(Buffer.byteLength(output.toString())).toBeLessThan(1024 * 1024 + 100)
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1024 * 1024)
 })
-
-/** What is merely not collected yet says nothing of what is kept. */
-function collectGarbage() {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
-}

@@ -1,12 +1,11 @@
 /** What a secret in output becomes, and that no cut of the stream changes it. */
 import { randomBytes } from 'node:crypto'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { makeHeld } from '../../workers/secrets/held.ts'
 import { makeRedactor } from '../../workers/secrets/redactor.ts'
 import { seek } from '../../workers/secrets/sought.ts'
+import { collectGarbage } from '../world/memory.ts'
 
 /** In chunks of these lengths, over and over. */
 async function redact(
@@ -225,9 +224,4 @@ function followStops() {
       return most
     },
   }
-}
-
-function collectGarbage() {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
 }

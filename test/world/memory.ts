@@ -1,5 +1,7 @@
 /** What processes have in use, in bytes. */
 import { readFileSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { Process } from './process.ts'
 
 export const memoryOf = ({ pid }: Process): number => {
@@ -23,4 +25,17 @@ export async function peakMemory(
   } finally {
     clearInterval(timer)
   }
+}
+
+/** What is merely not collected yet says nothing of what is kept. */
+export function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}
+
+/** What this process keeps, in bytes. */
+export function memoryKept(): number {
+  collectGarbage()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
 }

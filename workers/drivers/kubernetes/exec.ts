@@ -5,7 +5,7 @@
  * The client library's own Exec buffers what a slow reader has not taken and never ends when the
  * connection breaks, so this speaks the protocol itself and takes only the credentials from it.
  */
-import { Readable, Writable } from 'node:stream'
+import { Writable } from 'node:stream'
 import WebSocket from 'ws'
 import {
   DriverUnavailable,
@@ -15,6 +15,7 @@ import {
   type StartOptions,
   type TerminalSize,
 } from '../driver.ts'
+import { outputsOf } from '../output.ts'
 import { type Connection, type Failure, REQUEST_MS, readStatus, unavailable } from './client.ts'
 import { CONTAINER } from './manifest.ts'
 
@@ -87,6 +88,8 @@ export async function openExec(
       // The types do not know it yet.
       ...{ closeTimeout: 2_000 },
       perMessageDeflate: false,
+      // The kubelet's are of 32 KiB.
+      maxPayload: 4 * 1024 * 1024,
     },
   )
   // Made before the socket opens, so that no byte is missed.
@@ -146,29 +149,7 @@ const refusal = (failure: Failure) =>
 function attach(socket: WebSocket): PodProcess {
   const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
   let isOver = false
-  /** Streams whose reader is behind. The socket carries both, so it stands still while one is. */
-  const full = new Set<Readable>()
-
-  const flow = (stream: Readable) => {
-    if (full.delete(stream) && full.size === 0) socket.resume()
-  }
-  const output = (): Readable => {
-    const stream: Readable = new Readable({
-      highWaterMark: BUFFER_BYTES,
-      read: () => flow(stream),
-      // Nobody will read it any more: what still comes is dropped.
-      destroy: (error, done) => {
-        flow(stream)
-        done(error)
-      },
-    })
-    return stream
-  }
-  const push = (stream: Readable, bytes: Buffer) => {
-    if (bytes.length === 0 || stream.destroyed || stream.push(bytes)) return
-    full.add(stream)
-    socket.pause()
-  }
+  const output = outputsOf(socket, BUFFER_BYTES)
   const stdout = output()
   const stderr = output()
   const liveness = keepAlive(socket, () => abandon('the connection went silent'))
@@ -178,8 +159,8 @@ function attach(socket: WebSocket): PodProcess {
     if (isOver) return
     isOver = true
     liveness.stop()
-    stdout.push(null)
-    stderr.push(null)
+    stdout.end()
+    stderr.end()
     stdin.destroy()
     if (socket.isPaused) socket.resume()
     if (result.kind === 'exited') socket.close()
@@ -192,15 +173,22 @@ function attach(socket: WebSocket): PodProcess {
   socket.on('message', (message: Buffer) => {
     if (isOver || message.length === 0) return
     const bytes = message.subarray(1)
-    if (message[0] === CHANNEL.stdout) push(stdout, bytes)
-    else if (message[0] === CHANNEL.stderr) push(stderr, bytes)
+    if (message[0] === CHANNEL.stdout) stdout.push(bytes)
+    else if (message[0] === CHANNEL.stderr) stderr.push(bytes)
     // Kubernetes sends it after the last byte of both.
     else if (message[0] === CHANNEL.status) end(readEnd(bytes))
   })
   socket.on('error', (error) => abandon(error.message))
   socket.on('close', (code) => abandon(`the connection closed (${code})`))
 
-  return { stdin, stdout, stderr, ended, abandon, close: () => abandon('closed on this side') }
+  return {
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    ended,
+    abandon,
+    close: () => abandon('closed on this side'),
+  }
 }
 
 /** A write is done when the bytes have left this process, so a slow reader slows the writer. */

@@ -4,11 +4,14 @@
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { Readable, Writable } from 'node:stream'
+import { Writable } from 'node:stream'
 import { DriverUnavailable, type Process, type ProcessEnd, type StartOptions } from '../driver.ts'
+import { outputsOf } from '../output.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
 
 const CHUNK = 64 * 1024
+/** What an agent has to say for itself is short: a status, or why something did not start. */
+const mostWords = 4 * 1024
 /** Linux's O_PATH, which Node does not name. */
 const O_PATH = 0o10000000
 
@@ -29,7 +32,7 @@ export async function greet(path: string, ms: number): Promise<void> {
       new Promise<void>((resolve, reject) => {
         const reader = new FrameReader((type) => {
           if (type === Frame.hello) resolve()
-        })
+        }, mostWords)
         socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket))
         socket.on('error', () => {})
         socket.on('close', () => reject(new NoAnswer('the agent closed the connection')))
@@ -60,7 +63,7 @@ export async function startProcess(
   const socket = openSocket(path)
   const opened = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<ProcessEnd>()
-  const full = new Set<Readable>()
+  const output = outputsOf(socket, CHUNK)
   const stdout = output()
   const stderr = output()
   const stdin = input()
@@ -70,12 +73,12 @@ export async function startProcess(
     if (type === Frame.hello) return send()
     if (type === Frame.started) return opened.resolve()
     if (type === Frame.failed) return fail(payload.subarray(0, 300).toString())
-    if (type === Frame.stdout) return push(stdout, payload)
-    if (type === Frame.stderr) return push(tty ? stdout : stderr, payload)
+    if (type === Frame.stdout) return stdout.push(payload)
+    if (type === Frame.stderr) return (tty ? stdout : stderr).push(payload)
     if (type === Frame.exit && payload.length === 4)
       return finish({ kind: 'exited', code: payload.readUInt32BE() })
     throw new Error('unexpected')
-  })
+  }, mostWords)
   let isSent = false
   let isFinished = false
 
@@ -89,9 +92,9 @@ export async function startProcess(
     throw error
   }
   const close = () => fail('the connection was closed')
-  const process = { stdin, stdout, stderr, ended: ended.promise, close }
+  const process = { stdin, stdout: stdout.stream, stderr: stderr.stream, ended: ended.promise, close }
   if (!tty) return process
-  stderr.push(null)
+  stderr.end()
   return {
     ...process,
     resize: (size) =>
@@ -105,28 +108,6 @@ export async function startProcess(
     if (isSent) throw new Error('unexpected')
     isSent = true
     sendFrame(socket, Frame.start, words)
-  }
-
-  function output(): Readable {
-    const stream: Readable = new Readable({
-      read() {
-        full.delete(stream)
-        if (full.size === 0) socket.resume()
-      },
-      destroy(error, done) {
-        // Nobody reads this one any more: what comes is dropped, and the other one goes on.
-        full.delete(stream)
-        if (full.size === 0) socket.resume()
-        done(error)
-      },
-    })
-    return stream
-  }
-
-  function push(stream: Readable, payload: Buffer): void {
-    if (isFinished || stream.destroyed || stream.push(payload)) return
-    full.add(stream)
-    socket.pause()
   }
 
   function input(): Writable {
@@ -158,7 +139,7 @@ export async function startProcess(
     isFinished = true
     const Failure = isSent ? (why.startsWith(NO_TERMINAL) ? DriverUnavailable : Error) : NoAnswer
     opened.reject(new Failure(why))
-    for (const stream of [stdout, stderr]) if (!stream.destroyed) stream.push(null)
+    for (const each of [stdout, stderr]) each.end()
     stdin.destroy()
     socket.destroy()
     ended.resolve(end)

@@ -20,6 +20,6 @@ export function sendFrame(
   done?: (error?: Error | null) => void,
 ): boolean
 export class FrameReader {
-  constructor(onFrame: (type: number, payload: Buffer) => void)
+  constructor(onFrame: (type: number, payload: Buffer) => void, most?: number)
   read(chunk: Buffer): void
 }

@@ -47,12 +47,13 @@ const IN_PIECES = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
 
 /** Cuts what arrives into frames. Holds one incomplete frame at most, and none of a stream. */
 export class FrameReader {
-  constructor(onFrame) {
+  /** @param most bytes of a payload that is no piece of a stream */
+  constructor(onFrame, most = MAX_PAYLOAD) {
     this.onFrame = onFrame
+    this.most = most
     this.header = Buffer.alloc(HEADER)
     this.inHeader = 0
     this.left = 0
-    this.pieces = []
   }
 
   /** @throws {Error} for a frame of unknown type or too large: nothing after it can be read */
@@ -70,22 +71,25 @@ export class FrameReader {
     if (this.inHeader < HEADER) return copied
     this.type = this.header.readUInt8(0)
     this.left = this.header.readUInt32BE(1)
-    if (!TYPES.has(this.type) || this.left > MAX_PAYLOAD) throw new Error('not a frame')
+    const most = IN_PIECES.has(this.type) ? MAX_PAYLOAD : this.most
+    if (!TYPES.has(this.type) || this.left > most) throw new Error('not a frame')
+    // One buffer, filled as it comes: pieces of a byte each must not cost an object each.
+    if (!IN_PIECES.has(this.type)) this.payload = Buffer.alloc(this.left)
     return copied
   }
 
   takePayload(chunk, at) {
     const piece = chunk.subarray(at, at + this.left)
-    this.left -= piece.length
     if (IN_PIECES.has(this.type)) this.onFrame(this.type, piece)
-    else this.pieces.push(piece)
+    else piece.copy(this.payload, this.payload.length - this.left)
+    this.left -= piece.length
     return piece.length
   }
 
   finish() {
-    const { type, pieces } = this
+    const { type, payload } = this
     this.inHeader = 0
-    this.pieces = []
-    if (!IN_PIECES.has(type)) this.onFrame(type, pieces.length === 1 ? pieces[0] : Buffer.concat(pieces))
+    this.payload = undefined
+    if (!IN_PIECES.has(type)) this.onFrame(type, payload)
   }
 }

@@ -1,0 +1,273 @@
+/**
+ * Whatever reads what a sandbox can print: cut anywhere, it reads the same, and the worst content takes no more
+ * than its bytes. Marks and output are in output.test.ts and output-log.test.ts, secrets in redactor.test.ts.
+ */
+import type { IncomingMessage } from 'node:http'
+import { PassThrough, type Readable, Writable } from 'node:stream'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { passEvents } from '../../api/exec-events.ts'
+import { newExecId } from '../../shared/ids.ts'
+import { Command } from '../../workers/commands/command.ts'
+import { writeEvents } from '../../workers/commands/events.ts'
+import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from '../../workers/drivers/local/frames.mjs'
+import { outputsOf } from '../../workers/drivers/output.ts'
+import { LineReader } from '../../workers/shell/slot.ts'
+import { memoryKept } from '../world/memory.ts'
+
+const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 })
+
+/** In pieces of these lengths, over and over. */
+function* cut(bytes: Buffer, lengths: number[]) {
+  for (let at = 0, turn = 0; at < bytes.length; turn++) {
+    const length = lengths[turn % lengths.length]!
+    yield bytes.subarray(at, at + length)
+    at += length
+  }
+}
+
+async function bytesOf(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
+
+/** As they are sent. */
+function encode(frames: (readonly [number, Uint8Array])[]): Buffer {
+  const chunks: Buffer[] = []
+  const socket = new Writable({ write: (chunk, _encoding, done) => done(void chunks.push(chunk) as never) })
+  for (const [type, payload] of frames) sendFrame(socket, type, payload)
+  return Buffer.concat(chunks)
+}
+
+/** What is told of them: pieces of a stream joined, as they may come in any pieces. */
+function decode(bytes: Buffer, lengths: number[], most?: number): [number, string][] {
+  const seen: [number, string][] = []
+  const inPieces: number[] = [Frame.stdin, Frame.stdout, Frame.stderr]
+  const reader = new FrameReader((type, payload) => {
+    const last = seen.at(-1)
+    const text = payload.toString('latin1')
+    if (last?.[0] === type && inPieces.includes(type)) last[1] += text
+    else seen.push([type, text])
+  }, most)
+  for (const chunk of cut(bytes, lengths)) reader.read(chunk)
+  return seen
+}
+
+const frames = fc.array(
+  fc.tuple(fc.constantFrom(...Object.values(Frame)), fc.uint8Array({ maxLength: 60 })),
+  { maxLength: 12 },
+)
+
+test('frames are the same wherever they are cut', () => {
+  fc.assert(
+    fc.property(frames, cuts, (frames, lengths) => {
+      const bytes = encode(frames)
+      expect(decode(bytes, lengths)).toEqual(decode(bytes, [bytes.length || 1]))
+    }),
+  )
+})
+
+test('of any bytes at all, frames are made or refused, in linear work', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 400 }), cuts, (bytes, lengths) => {
+      let told = 0
+      const reader = new FrameReader((_type, payload) => {
+        told += payload.length + 5
+      }, 64)
+      try {
+        for (const chunk of cut(Buffer.from(bytes), lengths)) reader.read(chunk)
+      } catch (error) {
+        expect((error as Error).message).toBe('not a frame')
+      }
+      // A frame cut into pieces of a stream is told of once for each.
+      expect(told).toBeLessThanOrEqual(6 * bytes.length)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('an agent that says more for itself than it has to say is refused before anything is held', () => {
+  const header = (type: number, length: number) => {
+    const bytes = Buffer.alloc(5)
+    bytes[0] = type
+    bytes.writeUInt32BE(length, 1)
+    return bytes
+  }
+  const read = (bytes: Buffer) => new FrameReader(() => {}, 4096).read(bytes)
+  expect(() => read(header(Frame.failed, 4097))).toThrow('not a frame')
+  expect(() => read(header(Frame.failed, 4096))).not.toThrow()
+  expect(() => read(header(Frame.stdout, MAX_PAYLOAD))).not.toThrow()
+  expect(() => read(header(Frame.stdout, MAX_PAYLOAD + 1))).toThrow('not a frame')
+})
+
+test('a line is read wherever it is cut, what follows is left, and what has no end is given up', async () => {
+  const text = fc.string({ unit: fc.constantFrom('1', '\n', '\x1e', 'x', '\0', ' '), maxLength: 600 })
+  await fc.assert(
+    fc.asyncProperty(text, cuts, async (text, lengths) => {
+      const stream = new PassThrough()
+      const lines = new LineReader(stream)
+      const reading = lines.next()
+      for (const chunk of cut(Buffer.from(text), lengths)) {
+        stream.write(chunk)
+        if (chunk.length % 3 === 0) await new Promise((resolve) => setImmediate(resolve))
+      }
+      stream.end()
+      const line = await reading
+      const [first, ...more] = text.split('\n')
+      if (line === undefined) {
+        expect(more.length === 0 || first!.length > 256).toBe(true)
+        expect(lines.rest().length).toBeLessThanOrEqual(text.length)
+        return
+      }
+      expect(line).toBe(first)
+      const rest = Buffer.concat([lines.rest(), await bytesOf(stream)])
+      expect(rest.toString()).toBe(more.join('\n'))
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('what waits for its reader comes whole and in order, whatever its pieces, and stops the connection', async () => {
+  const pieces = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 300 }), fc.boolean()), {
+    maxLength: 80,
+  })
+  await fc.assert(
+    fc.asyncProperty(pieces, async (pieces) => {
+      let isPaused = false
+      const connection = { pause: () => (isPaused = true), resume: () => (isPaused = false) }
+      const make = outputsOf(connection, 1024)
+      const outputs = [make(), make()] as const
+      const sent = ['', '']
+      const got = ['', '']
+      const readSome = (which: 0 | 1) => {
+        got[which] += (outputs[which].stream.read() as Buffer | null)?.toString('latin1') ?? ''
+      }
+      for (const [isFirst, length, reads] of pieces) {
+        const which = isFirst ? 0 : 1
+        const text = String.fromCharCode(97 + (length % 26)).repeat(length)
+        sent[which] += text
+        outputs[which].push(Buffer.from(text))
+        if (reads) readSome(which)
+        if (length % 5 === 0) await new Promise((resolve) => setImmediate(resolve))
+        const waiting = Math.max(sent[0]!.length - got[0]!.length, sent[1]!.length - got[1]!.length)
+        if (isPaused) expect(waiting).toBeGreaterThanOrEqual(1024)
+        else expect(waiting).toBeLessThan(1024 + 300)
+      }
+      for (const output of outputs) output.end()
+      const rest = await Promise.all(outputs.map(({ stream }) => bytesOf(stream)))
+      for (const which of [0, 1] as const) {
+        expect(got[which] + rest[which]!.toString('latin1')).toBe(sent[which])
+      }
+      expect(isPaused).toBe(false)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('bytes that wait singly for their reader take little more than themselves', () => {
+  const make = outputsOf({ pause() {}, resume() {} }, 256 * 1024)
+  const output = make()
+  const before = memoryKept()
+  for (let index = 0; index < 200_000; index++) output.push(Buffer.allocUnsafeSlow(64).subarray(0, 1))
+  expect(memoryKept() - before).toBeLessThan(2 * 1024 * 1024)
+  output.stream.destroy()
+})
+
+/** A stream of events as `EventSource` reads it. */
+function readEvents(text: string): { id?: string; event?: string; data?: string }[] {
+  return text
+    .split('\n\n')
+    .filter((block) => block !== '' && !block.startsWith(':'))
+    .map((block) =>
+      Object.fromEntries(
+        block.split('\n').map((line) => {
+          const colon = line.indexOf(': ')
+          return [line.slice(0, colon), line.slice(colon + 2)]
+        }),
+      ),
+    )
+}
+
+const hostile = fc.oneof(
+  fc.uint8Array({ minLength: 1, maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+  fc
+    .string({
+      unit: fc.constantFrom(
+        '\n',
+        '\r',
+        '\n\n',
+        'event: exit\n',
+        'data: {}',
+        'id: 9-9\n',
+        '\u2028',
+        '\u0085',
+        '"',
+        '\\',
+        '€',
+        '\0',
+      ),
+      minLength: 1,
+      maxLength: 40,
+    })
+    .map((text) => Buffer.from(text)),
+)
+
+test('whatever a command prints becomes events, and these come through the API as they were, wherever they are cut', async () => {
+  const writes = fc.array(fc.tuple(fc.constantFrom('stdout' as const, 'stderr' as const), hostile), {
+    maxLength: 20,
+  })
+  await fc.assert(
+    fc.asyncProperty(writes, cuts, async (writes, lengths) => {
+      const command = makeCommand()
+      for (const [stream, bytes] of writes) await command.take(stream, bytes)
+      command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null })
+      const out = new PassThrough({ highWaterMark: 1024 * 1024 })
+      await writeEvents(command, undefined, out)
+      const text = String(out.read())
+      const source = new PassThrough()
+      for (const chunk of cut(
+        Buffer.from(text),
+        lengths.map((length) => length * 9),
+      ))
+        source.write(chunk)
+      source.end()
+      const passed = await bytesOf(
+        passEvents(source as unknown as IncomingMessage, {
+          signal: new AbortController().signal,
+          lastWord: () => Promise.reject(new Error('it had its last word')),
+        }),
+      )
+      const events = readEvents(String(passed))
+      expect(events).toEqual(readEvents(text))
+      expect(events.map(({ event }) => event).filter((name) => name === 'exit' || name === 'start')).toEqual([
+        'start',
+        'exit',
+      ])
+      for (const name of ['stdout', 'stderr'] as const) {
+        const seen = events
+          .filter(({ event }) => event === name)
+          .map(({ data }) => {
+            const { text, base64 } = JSON.parse(data!) as { text?: string; base64?: string }
+            return text === undefined ? Buffer.from(base64!, 'base64') : Buffer.from(text)
+          })
+        const printed = writes.filter(([stream]) => stream === name).map(([, bytes]) => bytes)
+        expect(Buffer.concat(seen).equals(Buffer.concat(printed))).toBe(true)
+      }
+    }),
+    { numRuns: 60 },
+  )
+})
+
+const makeCommand = () =>
+  new Command(
+    {
+      id: newExecId(),
+      sandboxId: 'sbx_1',
+      accountId: 'acc_1',
+      request: { command: ['true'] },
+      needsClient: false,
+      startedAt: new Date(),
+    },
+    async () => undefined,
+  )
