@@ -6,6 +6,8 @@ import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../shared/problem.ts'
 
+/** Each layer that a request goes through waits for its end once, some for the way as well: Node warns from 11 on. */
+const mostListeners = 20
 /** Less than the grace of a command unless told: who asks again by then finds it running. */
 const retrySeconds = 1
 
@@ -39,6 +41,7 @@ export function trackRequests(): OpenRequests {
     follow(response) {
       const gone = new AbortController()
       open.set(response, gone)
+      response.setMaxListeners(mostListeners)
       response.once('close', () => {
         open.delete(response)
         if (!response.writableFinished) gone.abort()

@@ -113,25 +113,35 @@ test('logs counts what is no longer kept', async () => {
 
 test('logs -f follows through connections that break, and exits 0 whatever the command did', async () => {
   await using line = await openLine(world.url())
-  const id = await start('for turn in 1 2 3 4; do seq 100000; sleep 0.3; done; exit 7')
-  const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`)
+  // However late its reader comes, it goes on only after a connection to it was cut.
+  const waiting = 'until [ -e go$turn ]; do sleep 0.05; done'
+  const execId = await start(`for turn in 1 2 3 4; do seq 100000; ${waiting}; done; exit 7`)
+  const numbers = Array.from({ length: 100_000 }, (_, index) => `${index + 1}\n`).join('')
   let cuts = 0
   let shown = 0
-  const followed = await exec(['logs', '-f', id], {
+  const goOn: Promise<unknown>[] = []
+  const hasPassed = (chunk: Buffer, every: number) =>
+    Math.floor((shown + chunk.length) / every) > Math.floor(shown / every)
+  const followed = await exec(['logs', '-f', execId], {
     env: { SANDLOT_URL: line.url },
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
-        if (Math.floor((shown + chunk.length) / 5e5) > Math.floor(shown / 5e5)) cuts += line.cut()
+        // In the middle of what is printed, and where it waits.
+        if (hasPassed(chunk, 5e5) || hasPassed(chunk, numbers.length)) cuts += line.cut()
         shown += chunk.length
+        const turn = shown / numbers.length
+        if (!Number.isInteger(turn)) return
+        goOn.push(alice.call('createFile', { params: { id }, body: { path: `go${turn}`, content: '' } }))
       }),
   })
+  await Promise.all(goOn)
   expect(followed).toMatchObject({ code: 0, stderr: '' })
-  expect(cuts).toBeGreaterThan(1)
+  expect(cuts).toBeGreaterThanOrEqual(4)
   const sum = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
-  expect(sum(followed.bytes)).toBe(sum(numbers.join('').repeat(4)))
-  const result = await exec(['logs', '-f', '--json', id])
+  expect(sum(followed.bytes)).toBe(sum(numbers.repeat(4)))
+  const result = await exec(['logs', '-f', '--json', execId])
   expect(result.code).toBe(0)
-  expect(result.json()).toMatchObject({ id, status: 'exited', exit_code: 7 })
+  expect(result.json()).toMatchObject({ id: execId, status: 'exited', exit_code: 7 })
 })
 
 test('logs ends when its reader does, and the command goes on', async () => {
