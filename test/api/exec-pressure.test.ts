@@ -38,7 +38,7 @@ test('a command that prints 1 GiB to a client that does not read waits, and grow
   let last = 0
   const peaks = await peakMemory(processes(), async () => {
     socket.write(
-      `POST /v1/sandboxes/${params.id}/exec HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${alice.key}\r\n` +
+      `POST /v1/sandboxes/${params.id}/exec HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${alice.key}\r\n` +
         `accept: text/event-stream\r\ncontent-type: application/json\r\n` +
         `content-length: ${Buffer.byteLength(request)}\r\n\r\n${request}`,
     )

@@ -11,7 +11,7 @@ export function describeReport(report: Report): string {
       .sort()
       .map(([name, outcomes]) => `  ${name}: ${inOne(outcomes)}`),
     `sandboxes: ${sandboxes.sandboxes} (${inOne(sandboxes.ends)}), billed ${(sandboxes.billedMs / 1000).toFixed(3)} s`,
-    `commands: ${commands.commands}, of ${commands.lookedInto} was looked whether they ran, ${commands.ran} did; ${commands.forgotten} ends were told whose row a crash of PostgreSQL took along, ${commands.overtaken} that others had written otherwise`,
+    `commands: ${commands.commands}, of ${commands.lookedInto} was looked whether they ran, ${commands.ran} did; ${commands.forgotten} ends were told whose row a crash of PostgreSQL took along`,
     ...sizes.map(
       ({ name, memoryMiB, descriptors }) =>
         `${name}: ${memoryMiB.join(' → ')} MiB, ${descriptors.join(' → ')} open files`,

@@ -23,18 +23,32 @@ const ends = async () => {
 const start = (key: string, command: string, more = {}) =>
   alice.call('execCommand', { params, headers: { 'idempotency-key': key }, body: { command, ...more } })
 
-test('an end that PostgreSQL was away for is written when it is back', async () => {
-  const running = start('away', 'sleep 1; exit 7')
-  await world.eventually(
-    async () => (await world.db.query(`select 1 from exec where idempotency_key = 'away'`)).length,
+const hasBegun = (key: string) =>
+  world.eventually(
+    async () => (await world.db.query('select 1 from exec where idempotency_key = ?', [key])).length,
     soonMs,
   )
-  await world.plugs.postgres!.kill()
+
+test('an end that PostgreSQL is away for is told when it is back', async () => {
+  const running = start('away', 'sleep 1; exit 7')
+  await hasBegun('away')
+  await crash(world, 3_000)
   const { body } = await running
   expect(body).toMatchObject({ status: 'exited', exit_code: 7 })
+  expect((await ends()).get(body.id)).toEqual({ status: 'exited', exit_code: 7 })
+})
+
+test('nothing is told of an end that PostgreSQL is away for too long, and it is written when that is back', async () => {
+  const running = start('long-away', 'sleep 1; exit 8')
+  await hasBegun('long-away')
+  await world.plugs.postgres!.kill()
+  await expect(running).rejects.toMatchObject({ status: 503, code: 'unavailable' })
   await crash(world)
-  const told = { status: 'exited', exit_code: 7 }
-  await world.eventually(async () => expect((await ends()).get(body.id)).toEqual(told) ?? true, soonMs)
+  await world.eventually(
+    async () => [...(await ends()).values()].some(({ exit_code }) => exit_code === 8),
+    soonMs,
+  )
+  expect((await start('long-away', 'sleep 1; exit 8')).body).toMatchObject({ status: 'exited', exit_code: 8 })
 })
 
 test('ends that a crash took along are written again', async () => {

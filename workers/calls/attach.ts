@@ -100,6 +100,9 @@ function parse(data: Buffer): z.infer<typeof Message> | undefined {
   }
 }
 
+/** RFC 6455's registry of close codes. */
+const tryAgainLater = 1013
+
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
   const reader = command.attach()
   let hasLeft = false
@@ -115,7 +118,8 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     // What broke off reads no further: the command waits for it, until its grace is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  await command.ended
+  // As one that breaks: who attaches again is told once it is known.
+  if (!(await command.mayBeTold())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
 }

@@ -1,6 +1,6 @@
 import { addAbortListener } from 'node:events'
 import type { OneExec } from '../../shared/calls.ts'
-import { Problem } from '../../shared/problem.ts'
+import { Problem, unavailable } from '../../shared/problem.ts'
 import type { Command } from '../commands/command.ts'
 import { startCommand } from '../commands/start.ts'
 import type { WorkerContext } from '../context.ts'
@@ -35,15 +35,24 @@ export function findCommand(worker: WorkerContext, { execId, accountId }: OneExe
   return command
 }
 
-/** Resolves at its end, or when nobody waits any more; a foreground command is then ended. */
+/**
+ * Resolves at its end, or when nobody waits any more; a foreground command is then ended.
+ * @throws {Problem} `unavailable` when its end could not be written down
+ */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.arrive()
-  const left = new Promise<void>((resolve) => {
+  const left = new Promise<true>((resolve) => {
     // It may have left while the command was being started.
-    addAbortListener(signal, () => resolve())
+    addAbortListener(signal, () => resolve(true))
   })
-  await Promise.race([command.ended, left])
+  const isKnown = await Promise.race([command.mayBeTold(), left])
   command.leave()
+  if (!isKnown) {
+    throw unavailable(
+      'The command has ended, but the database that keeps its end is away. Ask for the command again later: ' +
+        'by its id, or with the same Idempotency-Key.',
+    )
+  }
 }
 
 /** From here on its grace counts: whoever asked for it may never follow it. */

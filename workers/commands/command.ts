@@ -13,6 +13,11 @@ import { finished, StdinFeed } from './stdin-feed.ts'
 
 /** How a command ended, in the words of the result. */
 export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
+/** The result without its output, as events and rows carry it. */
+export type End = Omit<ExecResult, 'stdout' | 'stderr'>
+
+/** How long those who wait for an end also wait for PostgreSQL, which is away, to take it. */
+const untoldMs = 10_000
 
 export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: string | null): Ending => ({
   status,
@@ -43,6 +48,7 @@ export class Command {
   readonly facts: CommandFacts
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
+  /** Resolves once its end stands in its row, and so may be told. */
   readonly ended: Promise<void>
   /** Its group is ended by us, or about to be: that its shell dies too is no news of its pod. */
   isBeingEnded = false
@@ -53,8 +59,11 @@ export class Command {
   private readonly started = performance.now()
   private readonly settle = Promise.withResolvers<void>()
   private readonly begun = Promise.withResolvers<void>()
-  private readonly record: (command: Command) => Promise<Ending | undefined>
+  private readonly untold = Promise.withResolvers<void>()
+  private readonly record: (command: Command, end: End) => Promise<Ending | undefined>
   private ending: Ending | undefined
+  /** What stands in its row. */
+  private told: Ending | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private body: Body | undefined
@@ -69,7 +78,7 @@ export class Command {
    * @param record writes its end down: whoever is told of it finds it in the list as well. It resolves
    * with another one that stands there already: what clients were told stays true.
    */
-  constructor(facts: CommandFacts, record: (command: Command) => Promise<Ending | undefined>) {
+  constructor(facts: CommandFacts, record: (command: Command, end: End) => Promise<Ending | undefined>) {
     this.facts = facts
     this.record = record
     this.ended = this.settle.promise
@@ -126,10 +135,21 @@ export class Command {
     this.redactors = undefined
     this.body = undefined
     this.stdin.close()
-    void this.record(this).then((told) => {
-      this.ending = told ?? this.ending
-      this.settle.resolve()
-    })
+    void this.write(this.ending)
+  }
+
+  private async write(ending: Ending): Promise<void> {
+    const late = setTimeout(this.untold.resolve, untoldMs)
+    late.unref()
+    this.told = (await this.record(this, { ...this.summary(), ...ending })) ?? ending
+    clearTimeout(late)
+    this.settle.resolve()
+  }
+
+  /** Resolves once its end may be told. @returns false when it could not be written down: then nothing is told of it */
+  async mayBeTold(): Promise<boolean> {
+    await Promise.race([this.ended, this.untold.promise])
+    return this.told !== undefined
   }
 
   /** Ends it for a reason of ours. */
@@ -214,7 +234,7 @@ export class Command {
   result(): ExecResult {
     return {
       id: this.id,
-      ...(this.ending ?? { status: 'running', exit_code: null, signal: null, reason: null }),
+      ...(this.told ?? { status: 'running', exit_code: null, signal: null, reason: null }),
       stdout: this.inline.stdout.toString(),
       stderr: this.inline.stderr.toString(),
       stdout_bytes: this.inline.stdout.bytes,
@@ -225,8 +245,7 @@ export class Command {
     }
   }
 
-  /** The result without its output, as events and rows carry it. */
-  summary(): Omit<ExecResult, 'stdout' | 'stderr'> {
+  summary(): End {
     const { stdout: _stdout, stderr: _stderr, ...rest } = this.result()
     return rest
   }

@@ -1,75 +1,112 @@
 /**
- * Ends of commands that PostgreSQL may yet miss: it was away, or it crashes before it has kept what it took
- * (rows.ts asks it not to wait for its disk). Each is looked at again until it stands there, and written again when it does
- * not: what clients were told stays true.
+ * Writes down how commands ended, before anybody is told: PostgreSQL may be away, and is then tried again. It may
+ * also crash before it has kept what it took (rows.ts asks it not to wait for its disk), so each end is looked at once
+ * more, and written again where it no longer stands: what clients were told stays true.
  */
-import type { ExecResult } from '../../shared/contract/exec.ts'
-import { type Database, prepare } from '../../shared/database/index.ts'
+import type { Database } from '../../shared/database/index.ts'
+import { prepare } from '../../shared/database/index.ts'
 import type { Logger } from '../../shared/log.ts'
-import { recordEnd } from './rows.ts'
-
-export type End = Omit<ExecResult, 'stdout' | 'stderr'>
+import type { End, Ending } from './command.ts'
+import { recordEnd, restoreEnd } from './rows.ts'
 
 export interface Ends {
-  /** From here on an end is looked after. @param isWritten whether PostgreSQL took it */
-  keep(end: End, isWritten: boolean): void
+  /**
+   * Resolves when PostgreSQL has taken it, however long that is away.
+   * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
+   */
+  write(end: End): Promise<Ending | undefined>
   /** Resolves when PostgreSQL has taken all of them. */
   written(): Promise<void>
   close(): void
 }
 
+interface Kept {
+  end: End
+  /** Undefined until PostgreSQL has taken it. */
+  writtenAt: number | undefined
+  isUnderWay: boolean
+  tell: (other: Ending | undefined) => void
+}
+
 const lookEveryMs = 1_000
 /** PostgreSQL's own bound for what it has taken is three rounds of its WAL writer: 0.6 s unless it was set otherwise. */
 const heldAfterMs = 3_000
-/** Some 5 MB. It is reached when PostgreSQL is away for long: then the oldest are given up. */
+/** Some 5 MB of ends that were written and not yet looked at: then the oldest are given up. */
 const most = 10_000
 
-const readStatus = prepare('ends that hold', 'select id from exec where id = any(?::text[]) and status = ?')
+const readEnds = prepare('ends that hold', 'select id, status, exit_code from exec where id = any(?::text[])')
 
 export function keepEnds(db: Database, log: Logger): Ends {
-  const kept = new Map<string, { end: End; writtenAt: number | undefined }>()
+  const kept = new Map<string, Kept>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
+  const unwritten = () => [...kept.values()].filter(({ writtenAt }) => writtenAt === undefined)
+
+  const tryToWrite = async (one: Kept) => {
+    if (one.isUnderWay) return
+    one.isUnderWay = true
+    try {
+      const other = await recordEnd(db, one.end)
+      one.writtenAt = performance.now()
+      // What stands there may be our own: the answer to the first try was lost.
+      if (other && !isSame(other, one.end)) kept.delete(one.end.id)
+      one.tell(other)
+    } catch (error) {
+      log.warn({ err: error, exec_id: one.end.id }, 'the end of a command waits for the database')
+    } finally {
+      one.isUnderWay = false
+    }
+  }
+  /** What differs now was told to clients before somebody else wrote it, behind a crash. */
+  const restoreMissing = async (due: Kept[]) => {
+    if (due.length === 0) return
+    const ids = due.map(({ end }) => end.id)
+    const rows = await db.run<{ id: string } & Pick<Ending, 'status' | 'exit_code'>>(readEnds, [ids])
+    const byId = new Map(rows.map((row) => [row.id, row]))
+    for (const one of due) {
+      const row = byId.get(one.end.id)
+      if (!row || isSame(row, one.end)) kept.delete(one.end.id)
+      else {
+        await restoreEnd(db, one.end)
+        one.writtenAt = performance.now()
+        log.info({ exec_id: one.end.id }, 'an end that the database had lost was written again')
+      }
+    }
+  }
   const look = async () => {
     timer = undefined
-    const now = performance.now()
-    const due = [...kept.values()].filter(
-      ({ writtenAt }) => writtenAt === undefined || now - writtenAt > heldAfterMs,
-    )
-    await writeMissing(due.map(({ end }) => end)).catch((error) =>
+    await Promise.all(unwritten().map(tryToWrite))
+    const oldest = performance.now() - heldAfterMs
+    const due = [...kept.values()].filter(({ writtenAt }) => writtenAt !== undefined && writtenAt < oldest)
+    await restoreMissing(due).catch((error) =>
       log.debug({ err: error, ends: due.length }, 'ends of commands wait for the database'),
     )
     lookLater()
-  }
-  const writeMissing = async (ends: End[]) => {
-    if (ends.length === 0) return
-    const rows = await db.run<{ id: string }>(readStatus, [ends.map(({ id }) => id), 'running'])
-    const missing = new Set(rows.map(({ id }) => id))
-    for (const end of ends) {
-      if (!missing.has(end.id)) kept.delete(end.id)
-      else {
-        await recordEnd(db, end)
-        kept.set(end.id, { end, writtenAt: performance.now() })
-      }
-    }
-    if (missing.size > 0) log.info({ ends: missing.size }, 'ends that the database had missed were written')
   }
   const lookLater = () => {
     if (isClosed || kept.size === 0) return
     timer ??= setTimeout(() => void look(), lookEveryMs)
     timer.unref()
   }
+  const forgetOldest = () => {
+    if (kept.size <= most) return
+    for (const [id, { writtenAt }] of kept) {
+      if (writtenAt !== undefined) return kept.delete(id)
+    }
+  }
 
   return {
-    keep(end, isWritten) {
-      kept.set(end.id, { end, writtenAt: isWritten ? performance.now() : undefined })
-      const [oldest] = kept.keys()
-      if (kept.size > most) kept.delete(oldest!)
-      lookLater()
+    async write(end) {
+      const { promise, resolve } = Promise.withResolvers<Ending | undefined>()
+      const one: Kept = { end, writtenAt: undefined, isUnderWay: false, tell: resolve }
+      kept.set(end.id, one)
+      forgetOldest()
+      void tryToWrite(one).then(lookLater)
+      return await promise
     },
     async written() {
-      while (!isClosed && [...kept.values()].some(({ writtenAt }) => writtenAt === undefined)) {
+      while (!isClosed && unwritten().length > 0) {
         await new Promise((resolve) => setTimeout(resolve, lookEveryMs).unref())
       }
     },
@@ -79,3 +116,6 @@ export function keepEnds(db: Database, log: Logger): Ends {
     },
   }
 }
+
+type Shown = Pick<Ending, 'status' | 'exit_code'>
+const isSame = (a: Shown, b: Shown) => a.status === b.status && a.exit_code === b.exit_code

@@ -32,8 +32,7 @@ export async function writeEvents(command: Command, from: Place | undefined, out
       const item = await reader.next()
       if (!item || hasLeft) return
       if (item.kind === 'end') {
-        await command.ended
-        await write(out, event('exit', command.summary(), item.after))
+        if (await command.mayBeTold()) await write(out, event('exit', command.summary(), item.after))
         return
       }
       let text = asEvent(item)

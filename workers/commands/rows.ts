@@ -1,13 +1,12 @@
 /** The table `exec`: what a command was and how it ended, for when its worker is gone. */
 
 import type { StartExec } from '../../shared/calls.ts'
-import type { ExecResult } from '../../shared/contract/exec.ts'
 import { prepare, type Queries } from '../../shared/database/index.ts'
 import { commandPlace, oneLine } from '../../shared/execs.ts'
 import { unavailable } from '../../shared/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/request-hash.ts'
 import type { WorkerContext } from '../context.ts'
-import type { Ending } from './command.ts'
+import type { End, Ending } from './command.ts'
 
 export interface KnownCommand {
   id: string
@@ -29,16 +28,16 @@ const insertStart = prepare('command starts', insert(quick))
 /** A key outlives a crash: its command runs once. */
 const insertStartWithKey = prepare('command with a key starts', insert('with way as (select 1)'))
 
-/** What a crash takes along is written again (ends.ts). */
-const updateEnd = prepare(
-  'command ends',
-  `${quick}
+const update = (condition: string) => `${quick}
    update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
           truncated = ?, duration_ms = ?
      from way
-    where id = ? and status = 'running'
-   returning id`,
-)
+    where id = ?${condition}
+   returning id`
+
+/** What a crash takes along is written again (ends.ts). */
+const updateEnd = prepare('command ends', update(` and status = 'running'`))
+const updateEndAgain = prepare('command ends again', update(''))
 
 /**
  * Writes down that a command is about to run, before it does.
@@ -94,26 +93,30 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
 }
 
 /** @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it */
-export async function recordEnd(
-  db: Queries,
-  result: Omit<ExecResult, 'stdout' | 'stderr'>,
-): Promise<Ending | undefined> {
-  const written = await db.run(updateEnd, [
-    result.status,
-    result.exit_code,
-    result.signal,
-    result.reason,
-    result.stdout_bytes,
-    result.stderr_bytes,
-    result.truncated,
-    result.duration_ms,
-    result.id,
-  ])
+export async function recordEnd(db: Queries, end: End): Promise<Ending | undefined> {
+  const written = await db.run(updateEnd, valuesOf(end))
   if (written.length === 1) return undefined
   // The sweep need not end what has ended.
   const [told] = await db.query<Ending & Record<string, unknown>>(
     'update exec set is_left = is_left and ? where id = ? returning status, exit_code, signal, reason',
-    [result.status === 'lost', result.id],
+    [end.status === 'lost', end.id],
   )
   return told
 }
+
+/** Writes an end that clients were told over whatever stands there. */
+export async function restoreEnd(db: Queries, end: End): Promise<void> {
+  await db.run(updateEndAgain, valuesOf(end))
+}
+
+const valuesOf = (end: End) => [
+  end.status,
+  end.exit_code,
+  end.signal,
+  end.reason,
+  end.stdout_bytes,
+  end.stderr_bytes,
+  end.truncated,
+  end.duration_ms,
+  end.id,
+]

@@ -14,9 +14,9 @@ import { type Secrets, secretsFor } from '../secrets/index.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
 import type { Command as ShellCommand } from '../shell/script.ts'
 import { type CommandEnd, type Slot, within } from '../shell/slot.ts'
-import { type Body, Command, type Ending, unknownEnd } from './command.ts'
+import { type Body, Command, type End, type Ending, unknownEnd } from './command.ts'
 import { endLeftovers } from './orphans.ts'
-import { forgetStart, type KnownCommand, recordEnd, recordPid, recordStart } from './rows.ts'
+import { forgetStart, type KnownCommand, recordPid, recordStart } from './rows.ts'
 import { runInTerminal } from './terminal.ts'
 
 /** This Idempotency-Key's command is another worker's: no answer for a client. */
@@ -91,7 +91,7 @@ async function startInside(
       needsClient: mode !== 'background' || isToBeFollowed(request),
       startedAt: new Date(),
     },
-    (ended) => tellEnd(worker, requestId, ended),
+    (ended, end) => tellEnd(worker, requestId, ended, end),
   )
   worker.commands.add(command)
   worker.pace.see(accountId)
@@ -263,38 +263,24 @@ function signalOf(code: number): string | null {
   return found?.[0] ?? null
 }
 
-/** How long a client waits for the end of its command to be written down. */
-const recordMs = 1_000
-
 /** @returns another ending, where somebody wrote one down who took this worker for lost */
-async function tellEnd(
+function tellEnd(
   worker: WorkerContext,
   requestId: string,
   command: Command,
+  end: End,
 ): Promise<Ending | undefined> {
-  const result = command.result()
-  worker.metrics.execs.observe({ status: result.status }, result.duration_ms / 1000)
+  worker.metrics.execs.observe({ status: end.status }, end.duration_ms / 1000)
   worker.log.info(
     {
       exec_id: command.id,
       request_id: requestId,
       sandbox_id: command.facts.sandboxId,
       account_id: command.facts.accountId,
-      status: result.status,
-      ms: Math.round(result.duration_ms),
+      status: end.status,
+      ms: Math.round(end.duration_ms),
     },
     'a command ended',
   )
-  const end = command.summary()
-  const recorded = recordEnd(worker.db, end).then(
-    (told) => {
-      worker.ends.keep(end, true)
-      return told
-    },
-    (error) => {
-      worker.ends.keep(end, false)
-      worker.log.warn({ err: error, exec_id: command.id }, 'the end of a command waits for the database')
-    },
-  )
-  return (await within(recordMs, recorded)) ?? undefined
+  return worker.ends.write(end)
 }
