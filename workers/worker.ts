@@ -21,11 +21,15 @@ import { keepPool } from './pool/index.ts'
 import { takeJobs } from './queue.ts'
 import { followWorkers, prepareSlots } from './shell/holder.ts'
 import { makePace } from './shell/pace.ts'
+import { within } from './shell/slot.ts'
 import { makeSlotPool } from './shell/slot-pool.ts'
 import { sweepForEver } from './sweep.ts'
 
 /** How long a worker that stops waits for the commands and jobs it holds. */
 const finishMs = 20_000
+/** For telling the others that it is about to stop, and for closing what is open: with Redis or PostgreSQL away either may hang. */
+const tellMs = 1_000
+const closeMs = 3_000
 
 export interface RunningWorker {
   /** Finishes what it holds within a bound; what is left another worker or the sweep takes up. */
@@ -90,31 +94,32 @@ export async function startWorker(
   return {
     async stop() {
       stopping.abort()
-      await announcement.drain()
-      const late = new Promise((resolve) => setTimeout(resolve, finishMs).unref())
-      await Promise.race([
-        Promise.allSettled([
-          queue.close(),
-          callServer
-            .drain(finishMs)
-            .then(() => commands.drain(finishMs))
-            .then(() => ends.written()),
-          sweeping,
-          keeping,
-        ]),
-        late,
-      ])
-      await announcement.withdraw()
-      server.closeAllConnections()
-      channel.close()
-      server.close()
-      await queue.close(true).catch(() => {})
-      ends.close()
-      slots.close()
-      await driver.close()
-      jobsRedis.disconnect()
-      await context.close()
+      await within(tellMs, announcement.drain())
+      const finished = [
+        queue.close(),
+        callServer
+          .drain(finishMs)
+          .then(() => commands.drain(finishMs))
+          .then(() => ends.written()),
+        sweeping,
+        keeping,
+      ]
+      await within(finishMs, Promise.allSettled(finished))
+      await within(closeMs, close())
     },
+  }
+
+  async function close() {
+    await announcement.withdraw()
+    server.closeAllConnections()
+    channel.close()
+    server.close()
+    await queue.close(true).catch(() => {})
+    ends.close()
+    slots.close()
+    await driver.close()
+    jobsRedis.disconnect()
+    await context.close()
   }
 }
 

@@ -35,8 +35,13 @@ const update = (condition: string) => `${quick}
     where id = ?${condition}
    returning id`
 
-/** What a crash takes along is written again (ends.ts). */
-const updateEnd = prepare('command ends', update(` and status = 'running'`))
+/** What a crash takes along is written again (ends.ts). A command whose sandbox is destroyed is told to be killed from then on. */
+const updateEnd = prepare(
+  'command ends',
+  update(` and status = 'running'
+       and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
+)
+const updateKilled = prepare('command ends with its sandbox', update(` and status = 'running'`))
 const updateEndAgain = prepare('command ends again', update(''))
 
 /**
@@ -92,10 +97,27 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
   )
 }
 
-/** @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it */
+/**
+ * @returns undefined, or the end that stands in its place: whoever took this worker for lost wrote it, or its sandbox was
+ * destroyed, which clients may have been told
+ */
 export async function recordEnd(db: Queries, end: End): Promise<Ending | undefined> {
   const written = await db.run(updateEnd, valuesOf(end))
   if (written.length === 1) return undefined
+  const [sandbox] = await db.query<{ destroy_reason: string }>(
+    `select destroy_reason from exec join sandbox on sandbox.id = sandbox_id
+      where exec.id = ? and status = 'running' and destroyed_at is not null`,
+    [end.id],
+  )
+  if (sandbox) {
+    const killed = {
+      status: 'killed',
+      exit_code: null,
+      signal: null,
+      reason: sandbox.destroy_reason,
+    } as const
+    if ((await db.run(updateKilled, valuesOf({ ...end, ...killed }))).length === 1) return killed
+  }
   // The sweep need not end what has ended.
   const [told] = await db.query<Ending & Record<string, unknown>>(
     'update exec set is_left = is_left and ? where id = ? returning status, exit_code, signal, reason',
