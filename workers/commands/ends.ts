@@ -1,13 +1,14 @@
 /**
  * Writes down how commands ended, before anybody is told: PostgreSQL may be away, and is then tried again. It may
  * also crash before it has kept what it took (rows.ts asks it not to wait for its disk), so each end is looked at once
- * more, and written again where it no longer stands: what clients were told stays true.
+ * more, and written again where the row says that the command runs. Where somebody has told a client otherwise by then,
+ * that stands: whoever tells a client of a loss has most likely not got the answer of this worker.
  */
 import type { Database } from '../../shared/database/index.ts'
 import { prepare } from '../../shared/database/index.ts'
 import type { Logger } from '../../shared/log.ts'
 import type { End, Ending } from './command.ts'
-import { recordEnd, restoreEnd } from './rows.ts'
+import { recordEnd, recordToldEnd } from './rows.ts'
 
 export interface Ends {
   /**
@@ -34,7 +35,10 @@ const heldAfterMs = 3_000
 /** Some 5 MB of ends that were written and not yet looked at: then the oldest are given up. */
 const most = 10_000
 
-const readEnds = prepare('ends that hold', 'select id, status, exit_code from exec where id = any(?::text[])')
+const readRunning = prepare(
+  'ends that were lost',
+  `select id from exec where id = any(?::text[]) and status = 'running'`,
+)
 
 export function keepEnds(db: Database, log: Logger): Ends {
   const kept = new Map<string, Kept>()
@@ -58,17 +62,14 @@ export function keepEnds(db: Database, log: Logger): Ends {
       one.isUnderWay = false
     }
   }
-  /** What differs now was told to clients before somebody else wrote it, behind a crash. */
   const restoreMissing = async (due: Kept[]) => {
     if (due.length === 0) return
     const ids = due.map(({ end }) => end.id)
-    const rows = await db.run<{ id: string } & Pick<Ending, 'status' | 'exit_code'>>(readEnds, [ids])
-    const byId = new Map(rows.map((row) => [row.id, row]))
+    const rows = await db.run<{ id: string }>(readRunning, [ids])
+    const missing = new Set(rows.map(({ id }) => id))
     for (const one of due) {
-      const row = byId.get(one.end.id)
-      if (!row || isSame(row, one.end)) kept.delete(one.end.id)
+      if (!missing.has(one.end.id) || !(await recordToldEnd(db, one.end))) kept.delete(one.end.id)
       else {
-        await restoreEnd(db, one.end)
         one.writtenAt = performance.now()
         log.info({ exec_id: one.end.id }, 'an end that the database had lost was written again')
       }

@@ -41,8 +41,7 @@ const updateEnd = prepare(
   update(` and status = 'running'
        and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
 )
-const updateKilled = prepare('command ends with its sandbox', update(` and status = 'running'`))
-const updateEndAgain = prepare('command ends again', update(''))
+const updateRunning = prepare('command ends whatever its sandbox does', update(` and status = 'running'`))
 
 /**
  * Writes down that a command is about to run, before it does.
@@ -116,7 +115,7 @@ export async function recordEnd(db: Queries, end: End): Promise<Ending | undefin
       signal: null,
       reason: sandbox.destroy_reason,
     } as const
-    if ((await db.run(updateKilled, valuesOf({ ...end, ...killed }))).length === 1) return killed
+    if ((await db.run(updateRunning, valuesOf({ ...end, ...killed }))).length === 1) return killed
   }
   // The sweep need not end what has ended.
   const [told] = await db.query<Ending & Record<string, unknown>>(
@@ -126,10 +125,9 @@ export async function recordEnd(db: Queries, end: End): Promise<Ending | undefin
   return told
 }
 
-/** Writes an end that clients were told over whatever stands there. */
-export async function restoreEnd(db: Queries, end: End): Promise<void> {
-  await db.run(updateEndAgain, valuesOf(end))
-}
+/** The same for an end that clients were told before a crash took it along. @returns false when another stands there */
+export const recordToldEnd = async (db: Queries, end: End): Promise<boolean> =>
+  (await db.run(updateRunning, valuesOf(end))).length === 1
 
 const valuesOf = (end: End) => [
   end.status,
