@@ -24,7 +24,9 @@ const harmOne =
 const killFirstProcess: Harm = ({ stage }, { name }) => {
   try {
     const status = readFileSync(join(stage.world.folder, 'sandboxes', name, 'status'), 'utf8')
-    process.kill(Number(/"child-pid": (\d+)/.exec(status)![1]), 'SIGKILL')
+    const pid = /"child-pid": (\d+)/.exec(status)?.[1]
+    // It has only just been made.
+    if (pid) process.kill(Number(pid), 'SIGKILL')
   } catch (error) {
     // It ended while we looked.
     if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
