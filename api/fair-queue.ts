@@ -4,6 +4,7 @@
  */
 import { addAbortListener } from 'node:events'
 import { unavailable } from '../shared/problem.ts'
+import { append, type Turns, takeFirst } from '../shared/turns.ts'
 
 export interface Waiter {
   /** Where it comes from: a network, however many addresses that has. */
@@ -25,8 +26,8 @@ interface Turn {
   refuse(): void
 }
 
-/** One lane of the queue: its groups in the order of their next turns. */
-type Lane = Map<string, Turn[]>
+/** One of the queue's two. */
+type Lane = Turns<Turn>
 
 /** However quick the work is: what waits holds a connection and a body. */
 const mostWaiting = 50
@@ -65,7 +66,7 @@ export function makeFairQueue(atOnce: number): FairQueue {
     new Promise<void>((begin, reject) => {
       const lane = isKnown ? lanes.known : lanes.others
       const turn = { group, begin, refuse: () => reject(crowded()) }
-      append(lane, turn)
+      append(lane, group, turn)
       if (signal) addAbortListener(signal, () => remove(lane, turn) && turn.refuse())
       if (waiting(lane) > room()) dropLast(lane)
     })
@@ -85,22 +86,6 @@ export function makeFairQueue(atOnce: number): FairQueue {
 }
 
 const crowded = () => unavailable('Too many sign-ups and logins are going on. Try again in a moment.')
-
-function append(lane: Lane, turn: Turn): void {
-  const turns = lane.get(turn.group)
-  if (turns) turns.push(turn)
-  else lane.set(turn.group, [turn])
-}
-
-/** Its group goes to the end of the line. */
-function takeFirst(lane: Lane): Turn | undefined {
-  const [first] = lane
-  if (!first) return undefined
-  const [group, [turn, ...rest]] = first
-  lane.delete(group)
-  if (rest.length > 0) lane.set(group, rest)
-  return turn
-}
 
 /** The newest of the group that has most. Of equals the last one: who waits longer is not pushed out. */
 function dropLast(lane: Lane): void {

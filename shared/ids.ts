@@ -18,6 +18,8 @@ export const newWorkerId = () => idOf('wrk')
 
 /** The name of a pod that is made for a sandbox: derived from its id, so that 409 and 404 mean "done". */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
+/** The other way round. */
+export const sandboxIdOfPod = (podName: string): string => podName.replace('-', '_')
 
 /** What decides which worker holds a sandbox or a warm pod (shared/directory.ts). */
 export const placeOf = (id: string) => id.slice(-placeLength)

@@ -1,4 +1,5 @@
 import { prepare, type Queries } from '../shared/database/index.ts'
+import { sandboxIdOfPod } from '../shared/ids.ts'
 import type { WorkerContext } from './context.ts'
 import type { PodName } from './drivers/driver.ts'
 
@@ -29,6 +30,6 @@ const ownedByName = prepare(
 
 /** Whether the pool or a sandbox that lives has it. */
 async function hasOwner(db: Queries, { name, uid }: PodName): Promise<boolean> {
-  const [row] = await db.run<{ owned: boolean }>(ownedByName, [name, uid ?? null, name.replace('-', '_')])
+  const [row] = await db.run<{ owned: boolean }>(ownedByName, [name, uid ?? null, sandboxIdOfPod(name)])
   return row!.owned
 }

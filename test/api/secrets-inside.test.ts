@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CustomObjectsApi, KubeConfig } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { podName } from '../../shared/ids.ts'
 import { type Account, type CallOptions, callAs } from '../world/account.ts'
 import { describeOnBothDrivers } from '../world/drivers.ts'
 import { startWorld, type World } from '../world/index.ts'
@@ -181,7 +182,7 @@ describeOnBothDrivers('secrets', (driver) => {
     expect(places.Postgres!.some((text) => text.includes('CANARY'))).toBe(true)
     expect(places.logs!.some((text) => text.includes(params.id))).toBe(true)
     if (driver === 'kubernetes')
-      expect(places.Kubernetes!.some((text) => text.includes(podOf(params.id)))).toBe(true)
+      expect(places.Kubernetes!.some((text) => text.includes(podName(params.id)))).toBe(true)
   })
 
   // The last one: it leaves the world with another key.
@@ -296,8 +297,6 @@ describeOnBothDrivers('secrets', (driver) => {
     return [...core, ...more].map((list) => JSON.stringify(list))
   }
 })
-
-const podOf = (sandboxId: string) => sandboxId.replace('_', '-')
 
 function readIfFile(path: string): string[] {
   try {

@@ -21,6 +21,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest'
+import { podName } from '../../shared/ids.ts'
 import { SettingsError } from '../../shared/settings.ts'
 import { type Driver, DriverUnavailable, type PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
@@ -242,10 +243,10 @@ describe.runIf(hasWalls)('workers that die', () => {
     worker.go()
     await worker.line()
     expect(JSON.parse(await worker.line()).stdout).not.toContain('.inherited')
-    for (const pid of findProcesses(sandboxId.replace('_', '-')).filter((each) => each !== worker.pid)) {
+    for (const pid of findProcesses(podName(sandboxId)).filter((each) => each !== worker.pid)) {
       expect(openFiles(pid)).not.toContain(join(directory, '.inherited'))
     }
-    await openDriver().driver.delete({ name: sandboxId.replace('_', '-') })
+    await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
   test('whenever a worker dies while it creates, another one goes on or cleans up', {
@@ -267,9 +268,9 @@ describe.runIf(hasWalls)('workers that die', () => {
         await driver.ready(pod, AbortSignal.timeout(20_000))
         expect(await run(driver, pod, shell('echo here'))).toMatchObject({ stdout: 'here\n' })
       }
-      await driver.delete({ name: sandboxId.replace('_', '-') })
+      await driver.delete({ name: podName(sandboxId) })
       expect((await driver.list()).find((pod) => pod.sandboxId === sandboxId)).toBeUndefined()
-      await eventually(() => findProcesses(sandboxId.replace('_', '-')).length === 0, 5_000)
+      await eventually(() => findProcesses(podName(sandboxId)).length === 0, 5_000)
     }
     expect(readdirSync(directory).filter((name) => name.startsWith('sbx-'))).toEqual([])
   })
@@ -291,7 +292,7 @@ describe.runIf(hasWalls)('workers that die', () => {
   test('creates and deletes of one sandbox, raced, leave nothing behind', { timeout: 60_000 }, async () => {
     const drivers = [openDriver().driver, openDriver().driver]
     const sandboxId = newSandboxId()
-    const name = sandboxId.replace('_', '-')
+    const name = podName(sandboxId)
     await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {
         const driver = drivers[index % 2]!

@@ -1,25 +1,13 @@
 /** A command and those who read it: for whom it waits, and whose output is let go of. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { newExecId } from '../../shared/ids.ts'
-import { Command } from '../../workers/commands/command.ts'
+import type { Command } from '../../workers/commands/command.ts'
 import type { Place, Reader } from '../../workers/commands/output-log.ts'
 import { makeCommands } from '../../workers/commands/registry.ts'
+import { makeCommand as makeOne } from '../world/command.ts'
 
 const mib = 1024 * 1024
-
-const makeCommand = () =>
-  new Command(
-    {
-      id: newExecId(),
-      sandboxId: 'sbx_1',
-      accountId: 'acc_1',
-      request: { command: ['true'], grace_ms: 60_000 },
-      needsClient: true,
-      startedAt: new Date(),
-    },
-    async () => undefined,
-  )
+const makeCommand = () => makeOne({ grace_ms: 60_000 })
 
 /** Whether the command may go on, some milliseconds after it has printed so much. */
 const goesOn = (printed: Promise<void>) =>

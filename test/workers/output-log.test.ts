@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { newExecId } from '../../shared/ids.ts'
-import { Command } from '../../workers/commands/command.ts'
 import {
   type Item,
   OutputLog,
@@ -10,6 +8,7 @@ import {
   type Reader,
   type StreamName,
 } from '../../workers/commands/output-log.ts'
+import { makeCommand } from '../world/command.ts'
 import { memoryKept } from '../world/memory.ts'
 
 const names = ['stdout', 'stderr'] as const
@@ -252,16 +251,3 @@ test('what comes by turns waits for its reader, and is dropped for nobody, by wh
   const items = await readAll(reader)
   expect(items.length).toBe(written + 1)
 })
-
-const makeCommand = () =>
-  new Command(
-    {
-      id: newExecId(),
-      sandboxId: 'sbx_1',
-      accountId: 'acc_1',
-      request: { command: ['true'] },
-      needsClient: false,
-      startedAt: new Date(),
-    },
-    async () => undefined,
-  )

@@ -7,12 +7,11 @@ import { PassThrough, type Readable, Writable } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { passEvents } from '../../api/exec-events.ts'
-import { newExecId } from '../../shared/ids.ts'
-import { Command } from '../../workers/commands/command.ts'
 import { writeEvents } from '../../workers/commands/events.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from '../../workers/drivers/local/frames.mjs'
 import { outputsOf } from '../../workers/drivers/output.ts'
 import { LineReader } from '../../workers/shell/slot.ts'
+import { makeCommand } from '../world/command.ts'
 import { memoryKept } from '../world/memory.ts'
 
 const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 })
@@ -258,16 +257,3 @@ test('whatever a command prints becomes events, and these come through the API a
     { numRuns: 60 },
   )
 })
-
-const makeCommand = () =>
-  new Command(
-    {
-      id: newExecId(),
-      sandboxId: 'sbx_1',
-      accountId: 'acc_1',
-      request: { command: ['true'] },
-      needsClient: false,
-      startedAt: new Date(),
-    },
-    async () => undefined,
-  )

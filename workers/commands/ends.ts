@@ -4,8 +4,7 @@
  * more, and written again where the row says that the command runs. Where somebody has told a client otherwise by then,
  * that stands: whoever tells a client of a loss has most likely not got the answer of this worker.
  */
-import type { Database } from '../../shared/database/index.ts'
-import { prepare } from '../../shared/database/index.ts'
+import { type Database, prepare } from '../../shared/database/index.ts'
 import type { Logger } from '../../shared/log.ts'
 import type { End, Ending } from './command.ts'
 import { recordEnd, recordToldEnd } from './rows.ts'

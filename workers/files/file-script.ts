@@ -7,6 +7,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { Problem, unavailable } from '../../shared/problem.ts'
 import { enter, runInside } from '../calls/inside.ts'
 import type { WorkerContext } from '../context.ts'
+import { GrowingBuffer } from '../growing-buffer.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
@@ -172,18 +173,11 @@ function problemOf(status: number, words: string): Problem {
 
 /** Keeps what a script prints, up to `limit` bytes, in one piece: however small the chunks, they cost no more. */
 export function gather(limit: number) {
-  let kept = Buffer.allocUnsafeSlow(Math.min(limit, littleBytes))
-  let length = 0
+  const kept = new GrowingBuffer(limit)
   return {
     onStdout(chunk: Buffer) {
-      const needed = Math.min(limit, length + chunk.length)
-      if (needed > kept.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.min(limit, Math.max(needed, 2 * kept.length)))
-        kept.copy(larger, 0, 0, length)
-        kept = larger
-      }
-      length += chunk.copy(kept, length, 0, needed - length)
+      kept.push(chunk)
     },
-    bytes: () => kept.subarray(0, length),
+    bytes: () => kept.bytes,
   }
 }

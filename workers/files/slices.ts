@@ -4,6 +4,7 @@
  * them asks for, all else in the worker waits for one slice at most.
  */
 import { performance } from 'node:perf_hooks'
+import { append, type Turns, takeFirst } from '../../shared/turns.ts'
 
 /** A command of somebody else's takes some ten rounds of the loop, and each may wait for a slice. */
 const sliceMs = 3
@@ -16,14 +17,14 @@ export interface Share {
   run<T>(steps: Steps<T>): Promise<T>
 }
 
-/** The accounts that wait for a slice, in the order of their turns, each with its own work in the order in which it came. */
-const waiting = new Map<string, (() => void)[]>()
+/** The accounts that wait for a slice. */
+const waiting: Turns<() => void> = new Map()
 let isTaken = false
 
 export const shareOf = (accountId: string): Share => ({
   async run(steps) {
     for (;;) {
-      if (isTaken) await new Promise<void>((resolve) => stand(accountId, resolve))
+      if (isTaken) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
       else take()
       const until = performance.now() + sliceMs
       do {
@@ -34,23 +35,13 @@ export const shareOf = (accountId: string): Share => ({
   },
 })
 
-function stand(accountId: string, go: () => void): void {
-  const line = waiting.get(accountId)
-  if (line) line.push(go)
-  else waiting.set(accountId, [go])
-}
-
 /** The next slice comes a round of the loop later, when all that is ready was seen to. */
 function take(): void {
   isTaken = true
   setImmediate(() => {
     isTaken = false
-    const [first] = waiting
-    if (!first) return
-    const [accountId, line] = first
-    waiting.delete(accountId)
-    const go = line.shift()!
-    if (line.length > 0) waiting.set(accountId, line)
+    const go = takeFirst(waiting)
+    if (!go) return
     take()
     go()
   })

@@ -1,0 +1,19 @@
+/** Those who wait for the same thing: groups take turns, and within a group whoever came first is first. */
+export type Turns<T> = Map<string, T[]>
+
+export function append<T>(turns: Turns<T>, group: string, one: T): void {
+  const line = turns.get(group)
+  if (line) line.push(one)
+  else turns.set(group, [one])
+}
+
+/** @returns whose turn it is, and undefined when nobody waits; the group goes to the end of the line */
+export function takeFirst<T>(turns: Turns<T>): T | undefined {
+  const [first] = turns
+  if (!first) return undefined
+  const [group, line] = first
+  turns.delete(group)
+  const one = line.shift()
+  if (line.length > 0) turns.set(group, line)
+  return one
+}
