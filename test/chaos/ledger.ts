@@ -50,6 +50,8 @@ export interface Wrong {
 /** Of what is wrong in the same way, so many are told with their evidence. */
 const shownOfEach = 5
 const linesShown = 15
+/** What a process called an error just before may be the cause, whatever it names. */
+const recentLines = 100
 
 export class Ledger {
   readonly sandboxes = new Map<string, SandboxEntry>()
@@ -84,11 +86,16 @@ export class Ledger {
   private linesOf(ids: readonly (string | undefined)[]): Line[] {
     const wanted = ids.filter((id) => id !== undefined)
     if (wanted.length === 0) return []
-    const found = this.processes().flatMap((process) =>
-      process.lines
+    const found = this.processes().flatMap((process) => {
+      const recent = process.lines.length - recentLines
+      return process.lines
         .map((line) => ({ ...line, by: process.name }))
-        .filter((line) => wanted.some((id) => JSON.stringify(line).includes(id))),
-    )
+        .filter(
+          (line, index) =>
+            wanted.some((id) => JSON.stringify(line).includes(id)) ||
+            (line.level === 'error' && index >= recent),
+        )
+    })
     return found.sort((a, b) => timeOf(a) - timeOf(b)).slice(-linesShown)
   }
 }

@@ -82,9 +82,8 @@ function makeHandlers(): Map<string, Handler> {
   const handlers = new Map<string, Handler>()
   for (const [name, call] of Object.entries(calls)) {
     handlers.set(callPath(name as CallName), (worker, request, response) =>
-      guard(worker, name, request, response, async (signal, isAwaited) => {
-        const args = (await json(request)) as never
-        const result = await (call as Call<CallName>)(args, worker, signal, isAwaited)
+      guard(worker, name, request, response, json, async (args, signal, isAwaited) => {
+        const result = await (call as Call<CallName>)(args as never, worker, signal, isAwaited)
         response.setHeader('content-type', 'application/json')
         response.end(JSON.stringify(result))
       }),
@@ -92,8 +91,7 @@ function makeHandlers(): Map<string, Handler> {
   }
   for (const [name, { upload, answer }] of Object.entries(streams)) {
     handlers.set(streamPath(name as StreamName), (worker, request, response) =>
-      guard(worker, name, request, response, async (signal, isAwaited) => {
-        const args = upload ? argsOf(request) : await json(request)
+      guard(worker, name, request, response, upload ? argsOf : json, async (args, signal, isAwaited) => {
         const wire = { request, response, signal, isAwaited }
         await (answer as StreamCall<StreamName>)(args as never, worker, wire)
         if (!response.writableEnded) response.end()
@@ -112,8 +110,10 @@ async function guard(
   name: string,
   request: IncomingMessage,
   response: ServerResponse,
-  work: (signal: AbortSignal, isAwaited: IsAwaited) => Promise<void>,
+  read: (request: IncomingMessage) => unknown,
+  work: (args: unknown, signal: AbortSignal, isAwaited: IsAwaited) => Promise<void>,
 ): Promise<void> {
+  let args: unknown
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
   const since = performance.now()
@@ -122,16 +122,23 @@ async function guard(
     return !hungUp.signal.aborted && !stoodStill(since, silentMs)
   }
   try {
-    await work(hungUp.signal, isAwaited)
+    args = await read(request)
+    await work(args, hungUp.signal, isAwaited)
   } catch (error) {
     if (hungUp.signal.aborted) return
-    if (isFault(error)) worker.log.error({ err: error, call: name }, 'a call failed')
+    if (isFault(error)) worker.log.error({ err: error, call: name, ...namesIn(args) }, 'a call failed')
     if (response.headersSent) return void response.destroy()
     // What is left of the body is read away: a request that waited behind bytes that nobody reads
     // would never be seen. Closing instead would often lose the answer.
     request.resume()
     refuse(response, error)
   }
+}
+
+/** What a call is about, for the log. */
+function namesIn(args: unknown) {
+  const { sandboxId, accountId, requestId } = (args ?? {}) as Record<string, unknown>
+  return { request_id: requestId, sandbox_id: sandboxId, account_id: accountId }
 }
 
 function refuse(response: ServerResponse, error: unknown) {

@@ -39,8 +39,8 @@ export function follow<Item extends KubernetesObject>(followed: Followed<Item>):
     while (!signal.aborted) {
       try {
         let version = await list()
-        const until = Date.now() + RELIST_MS
-        while (version !== '' && Date.now() < until && !signal.aborted) {
+        const until = performance.now() + RELIST_MS
+        while (version !== '' && performance.now() < until && !signal.aborted) {
           isLive = true
           version = await listen(followed, version)
           backOff = BACK_OFF_MS.least

@@ -100,7 +100,7 @@ export async function awaitReady(
 ): Promise<void> {
   const { watch, tried } = cluster
   const answers = trial ? () => works(trial, signal) : () => runsNothing(cluster, pod, signal)
-  let lookAt = Date.now() + LOOK_MS
+  let lookAt = performance.now() + LOOK_MS
   let retry = RETRY_MS.first
   let isUp = false
   let tryAt: number | undefined
@@ -109,9 +109,9 @@ export async function awaitReady(
     while (true) {
       signal.throwIfAborted()
       seen = watch.find(pod.name)
-      if ((!seen || !watch.isLive()) && Date.now() >= lookAt) {
+      if ((!seen || !watch.isLive()) && performance.now() >= lookAt) {
         seen = await readPod(cluster, pod.name)
-        lookAt = Date.now() + LOOK_MS
+        lookAt = performance.now() + LOOK_MS
         if (!seen) throw new PodRefused('The pod was deleted while it started.')
       }
       if (seen && isThat(seen, pod)) {
@@ -119,19 +119,19 @@ export async function awaitReady(
         if (death) throw new PodRefused(death.detail)
         if (!isUp && (seen.status?.phase === 'Running' || watch.hasStarted(seen.metadata!.uid!))) {
           isUp = true
-          tryAt = Date.now()
+          tryAt = performance.now()
         } else if (seen.spec?.nodeName && !watch.tellsStarts()) {
-          tryAt ??= Date.now() + RETRY_MS.headStart
+          tryAt ??= performance.now() + RETRY_MS.headStart
         }
-        if (tryAt !== undefined && Date.now() >= tryAt) {
+        if (tryAt !== undefined && performance.now() >= tryAt) {
           tried.add(pod.name)
           if (await answers()) return
           retry = Math.min(retry * RETRY_MS.growth, RETRY_MS.last)
-          tryAt = Date.now() + Math.min(retry * tried.size, RETRY_MS.most)
+          tryAt = performance.now() + Math.min(retry * tried.size, RETRY_MS.most)
           continue
         }
       }
-      await watch.changed(pod.name, tryAt === undefined ? LOOK_MS / 4 : tryAt - Date.now(), signal)
+      await watch.changed(pod.name, tryAt === undefined ? LOOK_MS / 4 : tryAt - performance.now(), signal)
     }
   } catch (error) {
     if (!signal.aborted) throw error
@@ -174,18 +174,18 @@ async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal):
 /** @throws {DriverUnavailable} it is not gone after {@link DELETE_MS} */
 export async function deletePod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
-  const started = Date.now()
+  const started = performance.now()
   const deleted = await requestDeletion(cluster, name, uid)
   if (!deleted) return
-  let lookAt = Date.now() + LOOK_MS
+  let lookAt = performance.now() + LOOK_MS
   let isForced = false
-  while (Date.now() - started < DELETE_MS) {
+  while (performance.now() - started < DELETE_MS) {
     await watch.changed(name, LOOK_MS)
-    if (watch.find(name) && watch.isLive() && Date.now() < lookAt) continue
+    if (watch.find(name) && watch.isLive() && performance.now() < lookAt) continue
     const left = await readPod(cluster, name)
-    lookAt = Date.now() + LOOK_MS
+    lookAt = performance.now() + LOOK_MS
     if (!left || left.metadata?.uid !== deleted) return
-    if (!isForced && Date.now() - started > FORCE_AFTER_MS) {
+    if (!isForced && performance.now() - started > FORCE_AFTER_MS) {
       // Its processes, if the node still runs them, end at the pod's own deadline.
       await requestDeletion(cluster, name, deleted, 0)
       isForced = true

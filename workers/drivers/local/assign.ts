@@ -1,7 +1,7 @@
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAlive } from './process-id.ts'
-import { type LocalPod, podFolder, readSupervisor } from './state.ts'
+import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
  * Notes whose a warm pod is, and has its supervisor count down to an earlier deadline. The note comes
@@ -14,7 +14,7 @@ export async function assignPod(
 ): Promise<void> {
   const deadline = Math.min(pod.deadline, pod.born + deadlineSeconds * 1000)
   const folder = podFolder(directory, pod.name)
-  const seconds = Math.max(0.001, (deadline - Date.now()) / 1000)
+  const seconds = Math.max(0.001, (deadline - (await readTime(directory))) / 1000)
   await replace(join(folder, 'seconds'), `${seconds}\n`)
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) process.kill(supervisor.pid, 'SIGUSR1')

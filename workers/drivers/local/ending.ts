@@ -75,21 +75,21 @@ async function findFirstProcess(
   pod: LocalPod,
   supervisor: ProcessId | undefined,
 ): Promise<ProcessId | undefined> {
-  const end = Date.now() + PATIENCE_MS
+  const end = performance.now() + PATIENCE_MS
   for (;;) {
     const status = (await readText(join(podFolder(directory, pod.name), 'status'))) ?? ''
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
     // It may be on its way.
-    if (!supervisor || !isAlive(supervisor) || Date.now() > end) return undefined
+    if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(POLL_MS)
   }
 }
 
 async function waitForEnd(id: ProcessId): Promise<void> {
-  const end = Date.now() + PATIENCE_MS
-  while (isAlive(id) && Date.now() < end) await sleep(POLL_MS)
+  const end = performance.now() + PATIENCE_MS
+  while (isAlive(id) && performance.now() < end) await sleep(POLL_MS)
 }
 
 /** What the pod is goes last, so that whoever dies here leaves a pod that can be deleted again. */

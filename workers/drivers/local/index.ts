@@ -80,7 +80,7 @@ export function openLocalDriver(options: {
     async assign(name, to) {
       await withLock(directory, name.name, async () => {
         const pod = await find(name)
-        const life = pod && (await readLife(directory, pod, Date.now()))
+        const life = pod && (await readLife(directory, pod))
         if (!pod || life?.stage === 'dead') throw new PodGone(`the sandbox ${name.name} has ended`)
         await assignPod(directory, pod, to)
       }).catch((error) => {
@@ -94,7 +94,7 @@ export function openLocalDriver(options: {
         signal.throwIfAborted()
         const pod = await find(name)
         if (!pod) throw new PodRefused('the sandbox was deleted')
-        const life = await readLife(directory, pod, Date.now())
+        const life = await readLife(directory, pod)
         if (life.stage === 'dead') throw new PodRefused(life.death.detail)
         try {
           await greet(agentSocket(pod), ANSWER_MS)
@@ -137,17 +137,17 @@ export function openLocalDriver(options: {
     },
 
     async start(name, argv, options): Promise<Process> {
-      const end = Date.now() + AGENT_PATIENCE_MS
+      const end = performance.now() + AGENT_PATIENCE_MS
       for (;;) {
         const pod = await find(name)
         if (!pod) throw new PodGone(`there is no sandbox ${name.name}`)
-        const life = await readLife(directory, pod, Date.now())
+        const life = await readLife(directory, pod)
         if (life.stage === 'dead') throw new PodGone(life.death.detail)
         try {
           return await startProcess(agentSocket(pod), argv, ANSWER_MS, options)
         } catch (error) {
           if (!(error instanceof NoAnswer)) return await explain(error, name)
-          if (Date.now() > end) unavailable(error)
+          if (performance.now() > end) unavailable(error)
         }
         await sleep(READY_POLL_MS)
       }
@@ -165,10 +165,10 @@ export function openLocalDriver(options: {
   }
 
   async function list(): Promise<PodState[]> {
-    await removeDrafts(directory, Date.now()).catch(unavailable)
+    await removeDrafts(directory).catch(unavailable)
     return Promise.all(
       (await listOwn()).map(async (pod): Promise<PodState> => {
-        const life = await readLife(directory, pod, Date.now())
+        const life = await readLife(directory, pod)
         const death = life.stage === 'dead' ? life.death : undefined
         return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId, death }
       }),
@@ -177,14 +177,14 @@ export function openLocalDriver(options: {
 
   async function listLiving(): Promise<LocalPod[]> {
     const pods = await listOwn()
-    const lives = await Promise.all(pods.map((pod) => readLife(directory, pod, Date.now())))
+    const lives = await Promise.all(pods.map((pod) => readLife(directory, pod)))
     return pods.filter((_, index) => lives[index]!.stage === 'living')
   }
 
   async function evict({ name, uid }: LocalPod): Promise<void> {
     await withLock(directory, name, async () => {
       const pod = await find({ name, uid })
-      if (!pod || (await readLife(directory, pod, Date.now())).stage !== 'living') return
+      if (!pod || (await readLife(directory, pod)).stage !== 'living') return
       await evictPod(directory, pod, `it holds more than ${inodes} files and folders`)
       log.warn({ sandbox_id: pod.sandboxId, inodes }, 'a sandbox held too many files, and was ended')
     })
@@ -193,7 +193,7 @@ export function openLocalDriver(options: {
   /** A connection that broke while the process was being started: was it the end of the sandbox? */
   async function explain(error: unknown, name: PodName): Promise<never> {
     const pod = await find(name)
-    const isGone = !pod || (await readLife(directory, pod, Date.now())).stage === 'dead'
+    const isGone = !pod || (await readLife(directory, pod)).stage === 'dead'
     if (isGone) throw new PodGone(`the sandbox ${name.name} has ended`)
     return unavailable(error)
   }

@@ -10,7 +10,7 @@ import { AGENT_FILES, sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
 import { isReachable, type Machine, pickHostUid, readUidMap } from './machine.ts'
 import { identify, isAlive } from './process-id.ts'
-import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText } from './state.ts'
+import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText, readTime } from './state.ts'
 
 const DRAFT = '.new-'
 /** Nobody takes longer to make a folder. */
@@ -29,18 +29,19 @@ export async function createPod(
   const existing = await readPod(directory, request.name)
   const pod = existing ?? (await makeFolder(directory, machine, request))
   if (existing) await waitForGo(directory, pod.name)
-  const life = await readLife(directory, pod, Date.now())
+  const life = await readLife(directory, pod)
   if (life.stage === 'unborn') await startSupervisor(directory, machine, pod)
   return pod
 }
 
 /** Removes folders that never got their name because a worker died. */
-export async function removeDrafts(directory: string, now: number): Promise<void> {
+export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(DRAFT) && !name.startsWith('.trial-')) continue
     const path = join(directory, name)
     const made = await stat(path).catch(() => undefined)
-    if (made && now - made.mtimeMs > DRAFT_MAX_MS) await rm(path, { recursive: true, force: true })
+    const age = made && (await readTime(directory)) - made.mtimeMs
+    if (age !== undefined && age > DRAFT_MAX_MS) await rm(path, { recursive: true, force: true })
   }
 }
 
@@ -51,7 +52,7 @@ async function makeFolder(
 ): Promise<LocalPod> {
   const { name } = request
   const uid = randomUUID()
-  const born = Date.now()
+  const born = await readTime(directory)
   const isPlain = machine.isolation === 'plain'
   const isElsewhere = isPlain && machine.isRoot && !isReachable(directory)
   const folder = podFolder(directory, name)
@@ -107,7 +108,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
     },
     machine.view,
   )
-  const seconds = String(Math.max(0.001, (pod.deadline - Date.now()) / 1000))
+  const seconds = String(Math.max(0.001, (pod.deadline - (await readTime(directory))) / 1000))
   const isPlain = pod.isolation === 'plain'
   const arguments_ = [
     ...[seconds, isPlain ? pod.uid : '', isPlain ? String(pod.hostUid ?? '') : ''],
@@ -137,8 +138,8 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
 
 /** A supervisor whose worker died before its `go` ends by itself at once. */
 async function waitForGo(directory: string, name: string): Promise<void> {
-  const end = Date.now() + GO_PATIENCE_MS
-  while (Date.now() < end) {
+  const end = performance.now() + GO_PATIENCE_MS
+  while (performance.now() < end) {
     const supervisor = await readSupervisor(directory, name)
     if (!supervisor || !isAlive(supervisor)) return
     if ((await readText(join(podFolder(directory, name), 'went'))) !== undefined) return

@@ -22,11 +22,11 @@ export async function withLock<T>(directory: string, name: string, work: () => P
 }
 
 async function takeLock(address: string): Promise<Server> {
-  const end = Date.now() + PATIENCE_MS
+  const end = performance.now() + PATIENCE_MS
   for (;;) {
     const server = await listen(address)
     if (server) return server
-    if (Date.now() > end) throw new DriverUnavailable('another worker does not let go of this sandbox')
+    if (performance.now() > end) throw new DriverUnavailable('another worker does not let go of this sandbox')
     await sleep(RETRY_MS)
   }
 }

@@ -22,7 +22,7 @@ export interface LocalPod {
   /** Absent for a warm one, until it is told. */
   sandboxId?: string | undefined
   installationId: string
-  /** Milliseconds since 1970, as the deadline is. */
+  /** Milliseconds since 1970, as the deadline is, by `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
@@ -48,6 +48,9 @@ export type Life =
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
+/** A file that is written to learn its time. */
+const CLOCK = '.clock'
+
 export const podFolder = (directory: string, name: string): string => join(directory, name)
 export const agentSocket = (pod: LocalPod): string => join(pod.home, 'run', 'agent.sock')
 
@@ -64,7 +67,7 @@ export async function readPods(directory: string): Promise<LocalPod[]> {
   return pods.filter((pod) => pod !== undefined)
 }
 
-export async function readLife(directory: string, pod: LocalPod, now: number): Promise<Life> {
+export async function readLife(directory: string, pod: LocalPod): Promise<Life> {
   const folder = podFolder(directory, pod.name)
   // Before its supervisor, which is written earlier: one that starts just now must not look dead.
   const went = await modifiedAt(join(folder, 'went'))
@@ -73,7 +76,7 @@ export async function readLife(directory: string, pod: LocalPod, now: number): P
   const evicted = await readText(join(folder, 'evicted'))
   if (evicted) return { stage: 'dead', death: { reason: 'pod_failed', detail: `Evicted: ${evicted}` } }
   const ended = await modifiedAt(join(folder, 'ended'))
-  if ((ended ?? now) >= pod.deadline) {
+  if ((ended ?? (await readTime(directory))) >= pod.deadline) {
     return { stage: 'dead', death: { reason: 'expired', detail: 'it reached its deadline' } }
   }
   if (went === undefined) return { stage: 'unborn' }
@@ -87,6 +90,16 @@ export async function readLife(directory: string, pod: LocalPod, now: number): P
   const detail =
     ended === undefined ? 'its supervisor was killed' : 'its first process ended before the deadline'
   return { stage: 'dead', death: { reason: 'pod_failed', detail } }
+}
+
+/**
+ * The time in milliseconds since 1970, by the clock that stamps files: what a supervisor leaves is compared with it,
+ * and each worker reads the same one.
+ */
+export async function readTime(directory: string): Promise<number> {
+  const path = join(directory, CLOCK)
+  await writeFile(path, '.', { mode: 0o600 })
+  return (await stat(path)).mtimeMs
 }
 
 /** What happens to the pod from now on is no failed start. */
