@@ -64,17 +64,25 @@ export class Ledger {
   readonly wrongs: Wrong[] = []
   readonly counts = { operations: new Map<string, Map<string, number>>(), wrong: new Map<string, number>() }
   private readonly processes: () => readonly Process[]
+  private readonly say: (line: string) => void
 
-  /** @param processes all that there were, for what they logged */
-  constructor(processes: () => readonly Process[]) {
+  /**
+   * @param processes all that there were, for what they logged
+   * @param say is told what is wrong at once: a run may last a night
+   */
+  constructor(processes: () => readonly Process[], say: (line: string) => void) {
     this.processes = processes
+    this.say = say
   }
 
   /** @param ids what to look for in the logs */
   wrong(what: string, evidence: unknown, ids: readonly (string | undefined)[] = []): void {
     const known = this.counts.wrong.get(what) ?? 0
     this.counts.wrong.set(what, known + 1)
-    if (known < shownOfEach) this.wrongs.push({ what, evidence, lines: this.linesOf(ids) })
+    if (known >= shownOfEach) return
+    const wrong = { what, evidence, lines: this.linesOf(ids) }
+    this.wrongs.push(wrong)
+    this.say(`chaos: wrong: ${JSON.stringify(wrong)}`)
   }
 
   note(operation: string, outcome: string): void {

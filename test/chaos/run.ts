@@ -39,7 +39,7 @@ export async function runChaos(options: Options, say: (line: string) => void): P
   const startedAt = new Date().toISOString()
   await using rest = new AsyncDisposableStack()
   const stage = rest.use(await openStage(options))
-  const ledger = new Ledger(() => stage.processes)
+  const ledger = new Ledger(() => stage.processes, say)
   const accounts = await Promise.all(
     Array.from({ length: tenants[options.driver] }, () => stage.world.account()),
   )
