@@ -1,13 +1,13 @@
 /** What the routes of one API process share: the context and the parts made of it. */
-import type { Context } from '../shared/context.ts'
-import { type ApiKeys, openApiKeys } from './api-keys.ts'
-import { countRequests, type RunningRequests } from './at-once.ts'
-import { type BodyBudget, openBodyBudget } from './body-budget.ts'
-import { type Buckets, openBuckets } from './buckets.ts'
-import { type ClientAddress, makeClientAddress } from './client-address.ts'
-import { makePasswords, type Passwords } from './passwords.ts'
-import { makeTokens, type Tokens } from './tokens.ts'
-import { connectWorkers, type Workers } from './workers.ts'
+import type { Context } from '../shared/platform/context.ts'
+import { type ApiKeys, openApiKeys } from './auth/api-keys.ts'
+import { makePasswords, type Passwords } from './auth/passwords.ts'
+import { makeTokens, type Tokens } from './auth/tokens.ts'
+import { type BodyBudget, openBodyBudget } from './limits/body-budget.ts'
+import { type ClientAddress, makeClientAddress } from './limits/client-address.ts'
+import { countRequests, type RunningRequests } from './limits/concurrent-requests.ts'
+import { type Buckets, openBuckets } from './limits/rate-limit.ts'
+import { connectWorkers, type Workers } from './worker-client/client.ts'
 
 export interface App {
   context: Context

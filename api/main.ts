@@ -1,8 +1,8 @@
 /** The API process. */
 import closeWithGrace from 'close-with-grace'
-import { openContext } from '../shared/context.ts'
-import { readSettings, SettingsError } from '../shared/settings.ts'
-import { endWhenStalled } from '../shared/stall.ts'
+import { openContext } from '../shared/platform/context.ts'
+import { readSettings, SettingsError } from '../shared/platform/settings.ts'
+import { endWhenStalled } from '../shared/platform/stall.ts'
 import { openApi } from './server.ts'
 
 try {

@@ -3,9 +3,9 @@
  * as often as they may, half three times as often. Every answer is then held against the rule of the bucket.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeApiKey } from '../api/api-keys.ts'
-import { openDatabase } from '../shared/database/index.ts'
-import { newSandboxId } from '../shared/ids.ts'
+import { makeApiKey } from '../api/auth/api-keys.ts'
+import { openDatabase } from '../shared/data/database.ts'
+import { newSandboxId } from '../shared/data/ids.ts'
 import { type Answered, mistakesOf } from './bucket-rule.ts'
 import { type Connection, openConnection, requestBytes } from './load.ts'
 import type { Part } from './part.ts'

@@ -1,7 +1,7 @@
 /** What one would write without Sandlot: a BullMQ worker whose jobs do nothing, as many at once as ours. */
 import { Worker } from 'bullmq'
 import { pino } from 'pino'
-import { connectRedis } from '../shared/redis.ts'
+import { connectRedis } from '../shared/platform/redis.ts'
 
 const connection = connectRedis(process.env.REDIS_URL!, 'patient', pino({ level: 'silent' }))
 const worker = new Worker('bare', async () => {}, { connection, concurrency: 64 })

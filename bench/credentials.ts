@@ -1,10 +1,10 @@
 /** What the credential and the bucket of a request cost beside a bare round trip: CPU of this process, real Redis and PostgreSQL. */
 import type { RedisCommander } from 'ioredis'
-import { makeApiKey, rememberMs } from '../api/api-keys.ts'
 import { type App, openApp } from '../api/app.ts'
-import { authenticate } from '../api/authenticate.ts'
-import { openContext } from '../shared/context.ts'
-import { readSettings } from '../shared/settings.ts'
+import { makeApiKey, rememberMs } from '../api/auth/api-keys.ts'
+import { authenticate } from '../api/auth/authenticate.ts'
+import { openContext } from '../shared/platform/context.ts'
+import { readSettings } from '../shared/platform/settings.ts'
 import { median } from './figures.ts'
 import type { Part, Row } from './part.ts'
 import { startServices } from './services.ts'
@@ -91,7 +91,7 @@ export const credentials: Part = {
   },
 }
 
-/** What `api/route.ts` does before it validates. */
+/** What `api/http/route.ts` does before it validates. */
 async function enter(app: App, header: string): Promise<void> {
   const { id, overrides } = await authenticate(app, 'key', header)
   await app.buckets.take('sandbox_ops', id, overrides.sandbox_ops)

@@ -1,9 +1,9 @@
 /** Jobs beside a bare BullMQ whose jobs do nothing: the same number, added alike, by turns. */
 import { Queue } from 'bullmq'
 import { pino } from 'pino'
-import { newSandboxId } from '../shared/ids.ts'
-import { openQueue } from '../shared/jobs.ts'
-import { connectRedis } from '../shared/redis.ts'
+import { newSandboxId } from '../shared/data/ids.ts'
+import { openQueue } from '../shared/platform/jobs.ts'
+import { connectRedis } from '../shared/platform/redis.ts'
 import { type Part, timed } from './part.ts'
 import { startStack } from './stack.ts'
 

@@ -5,7 +5,7 @@
  *
  *   node bench/pool-simulation.ts [START-SECONDS]
  */
-import type { PoolSize } from '../shared/settings-pools.ts'
+import type { PoolSize } from '../shared/platform/settings-pools.ts'
 import { demandLimits, sizeFor } from '../workers/pool/demand.ts'
 import { allowedStarts } from '../workers/pool/plan.ts'
 import { table } from './figures.ts'

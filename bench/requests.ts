@@ -1,5 +1,5 @@
 /** Authenticated requests beside a bare Koa that answers everything alike: 32 in flight, by turns. */
-import { newSandboxId } from '../shared/ids.ts'
+import { newSandboxId } from '../shared/data/ids.ts'
 import { loadFor, openConnection, requestBytes } from './load.ts'
 import type { Part, Row } from './part.ts'
 import { addressOf, startStack } from './stack.ts'

@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Database, openDatabase, type Queries } from '../shared/database/index.ts'
-import { fillHistory, growingTables } from '../test/world/history.ts'
-import { type Explained, explainEverything, readPlans } from '../test/world/plans.ts'
+import { type Database, openDatabase, type Queries } from '../shared/data/database.ts'
+import { fillHistory, growingTables } from '../test/support/history.ts'
+import { type Explained, explainEverything, readPlans } from '../test/support/plans.ts'
 import { median, table } from './figures.ts'
 import type { Findings, Part } from './part.ts'
 import { type Stack, startStack } from './stack.ts'

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { root } from '../scripts/root.mjs'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
-import { keysFor } from '../shared/keys.ts'
-import { sumUp } from '../test/world/metrics.ts'
+import { keysFor } from '../shared/platform/keys.ts'
+import { sumUp } from '../test/support/metrics.ts'
 import { type Services, startServices } from './services.ts'
 
 export interface Stack extends AsyncDisposable {

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { Queue, Worker } from 'bullmq'
 import { pino } from 'pino'
-import { connectRedis } from '../shared/redis.ts'
+import { connectRedis } from '../shared/platform/redis.ts'
 import { median, table } from './figures.ts'
 
 const rounds = 400

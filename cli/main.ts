@@ -8,9 +8,9 @@ enableCompileCache?.(`${import.meta.dirname}/cache`)
 const args = process.argv.slice(2)
 
 if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
-  const { version } = await import('./version.ts')
+  const { version } = await import('./core/version.ts')
   process.stdout.write(`${version}\n`)
 } else {
-  const { runProgram } = await import('./program.ts')
+  const { runProgram } = await import('./core/program.ts')
   process.exitCode = await runProgram(args)
 }

@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What an account stores is gone when it is of use no more: see workers/forget.ts for the rest. */
+/** What an account stores is gone when it is of use no more: see workers/sweep/forget.ts for the rest. */
 export class Past extends Migration {
   override up(): void {
     // No command runs in a sandbox that has ended: its environment, up to 2 MB, goes in the transaction that ends it.

@@ -1,6 +1,6 @@
 /** Brings the database to the newest migration. Any number of processes may run it at once. */
 import { Migrator } from '@mikro-orm/migrations'
-import { makeOrm } from '../shared/database/index.ts'
+import { makeOrm } from '../shared/data/database.ts'
 import { Exec } from './20261121_exec.ts'
 import { First } from './20261121_first.ts'
 import { Growth } from './20261121_growth.ts'

@@ -3,17 +3,17 @@
  * the one that `npm start` runs in this folder. README.md has a table of it.
  */
 import { parseArgs } from 'node:util'
-import { type Database, openDatabase } from '../shared/database/index.ts'
 import {
   endSessions,
   listAccounts,
   removeAccount,
   suspendAccount,
   unsuspendAccount,
-} from './admin/accounts.ts'
+} from '../api/admin/accounts.ts'
+import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
+import { type Database, openDatabase } from '../shared/data/database.ts'
 import { findDatabase } from './admin/database.ts'
 import { showPublicKey } from './admin/keys.ts'
-import { changeLimits, limitNames, readLimits, showLimits } from './admin/limits.ts'
 
 const usage = `Usage: npm run admin -- COMMAND
 

@@ -86,8 +86,8 @@ const withoutUnused = {
 const withProgram = {
   name: 'with-program',
   setup({ onLoad }) {
-    const program = join(root, 'cli', 'program.ts')
-    const first = ['main.ts', 'version.ts'].map((name) => join(root, 'cli', name))
+    const program = join(root, 'cli', 'core', 'program.ts')
+    const first = ['main.ts', 'core/version.ts'].map((name) => join(root, 'cli', name))
     onLoad({ filter: /\/cli\/.*\.tsx?$/ }, async ({ path }) => {
       if (first.includes(path)) return undefined
       const contents = `${await readFile(path, 'utf8')}\nimport ${JSON.stringify(program)}`

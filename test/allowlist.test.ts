@@ -1,8 +1,8 @@
 /** The rules of docs/allowlist.md, one line each, and the ways around them that people try. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { decide, refuseVariables, warningOf } from '../shared/allowlist.ts'
-import { steers } from '../shared/steering.ts'
+import { decide, refuseVariables, warningOf } from '../shared/allowlist/decide.ts'
+import { steers } from '../shared/allowlist/steering.ts'
 import { harmlessVariables, notHeld, waysAround, waysAroundList } from './allowlist-ways-around.ts'
 
 describe('what an entry matches', () => {

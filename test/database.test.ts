@@ -1,6 +1,6 @@
 /** What the connections to PostgreSQL promise. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type Database, openDatabase } from '../shared/database/index.ts'
+import { type Database, openDatabase } from '../shared/data/database.ts'
 
 let db: Database
 

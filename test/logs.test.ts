@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startWorld } from './world/index.ts'
+import { startWorld } from './support/index.ts'
 
 test('logs name requests, accounts and sandboxes, and nothing that a client entrusted', async () => {
   await using world = await startWorld({ env: { LOG_LEVEL: 'trace' } })

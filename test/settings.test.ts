@@ -1,7 +1,7 @@
 /** What a process does when its operator sets nothing but what has no default. */
 import { expect, test } from 'vitest'
-import { keysOfApi } from '../shared/keys.ts'
-import { readSettings } from '../shared/settings.ts'
+import { keysOfApi } from '../shared/platform/keys.ts'
+import { readSettings } from '../shared/platform/settings.ts'
 
 const needed = {
   DATABASE_URL: 'postgresql://localhost/sandlot',

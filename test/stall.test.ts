@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import type { Process } from './world/process.ts'
-import { shareWorld } from './world/shared.ts'
+import type { Process } from './support/process.ts'
+import { shareWorld } from './support/shared.ts'
 
 const stallSeconds = 3
 const env = { EVENT_LOOP_STALL_SECONDS: String(stallSeconds), NODE_OPTIONS: '--inspect-port=0' }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { stoodStill, whenSilentFor } from '../shared/standstill.ts'
+import { stoodStill, whenSilentFor } from '../shared/platform/standstill.ts'
 
 /** Nothing runs in this process meanwhile. */
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)

@@ -44,14 +44,14 @@ const mayImport: Record<string, string[]> = {
   api: ['shared'],
   workers: ['shared'],
   cli: ['shared'],
-  scripts: ['workers', 'shared'],
+  scripts: ['api', 'workers', 'shared'],
   bench: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts', 'test'],
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }
 
 test('the sources were found, and their imports', () => {
   expect(files.length).toBeGreaterThan(60)
-  expect(imports).toContainEqual({ from: 'api/main.ts', to: 'shared/settings.ts', typeOnly: false })
+  expect(imports).toContainEqual({ from: 'api/main.ts', to: 'shared/platform/settings.ts', typeOnly: false })
   expect(imports).toContainEqual({
     from: 'workers/drivers/open.ts',
     to: 'workers/drivers/local/index.ts',
@@ -100,7 +100,7 @@ test('one place deletes pods, and asks whose they are', () => {
     ([file, text]) =>
       file.startsWith('workers/') && !file.startsWith('workers/drivers/') && /driver\.delete\(/.test(text),
   )
-  expect(deleting.map(([file]) => file)).toEqual(['workers/remove-pod.ts'])
+  expect(deleting.map(([file]) => file)).toEqual(['workers/pods/remove-pod.ts'])
 })
 
 test('the environment is read where a process begins, and by the settings', () => {
@@ -111,7 +111,7 @@ test('the environment is read where a process begins, and by the settings', () =
   expect(services.sort()).toEqual([
     'api/main.ts',
     'migrations/run.ts',
-    'shared/settings.ts',
+    'shared/platform/settings.ts',
     'workers/drivers/kubernetes/install.ts',
     // Runs inside the sandbox, with the sandbox's environment.
     'workers/drivers/local/agent.mjs',

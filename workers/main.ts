@@ -1,6 +1,6 @@
 /** The entry of a worker process. */
 import closeWithGrace from 'close-with-grace'
-import { readSettings, SettingsError } from '../shared/settings.ts'
+import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { type RunningWorker, startWorker } from './worker.ts'
 
 try {

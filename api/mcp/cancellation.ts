@@ -6,8 +6,8 @@
 
 import { hash } from 'node:crypto'
 import { addAbortListener } from 'node:events'
-import { tellChange } from '../../shared/changes.ts'
-import type { Context } from '../../shared/context.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import { tellChange } from '../../shared/platform/notify.ts'
 
 /** Whose request is meant: ids are counted by each client for itself. */
 export interface Client {

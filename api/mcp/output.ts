@@ -1,6 +1,6 @@
 /** Cuts what a route answers to what a model can take, and says so. Never in silence. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
-import { cursorBehind } from '../page.ts'
+import { cursorBehind } from '../http/page.ts'
 
 export interface Fitted {
   result: Record<string, unknown>

@@ -7,11 +7,11 @@ import {
   CancelledNotificationSchema,
   ListToolsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { Logger } from '../../shared/log.ts'
+import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
-import type { Caller } from '../authenticate.ts'
-import type { ServedRoute } from '../route.ts'
-import { hasLeft } from '../stopping.ts'
+import type { Caller } from '../auth/authenticate.ts'
+import type { ServedRoute } from '../http/route.ts'
+import { hasLeft } from '../http/shutdown.ts'
 import { type Client, cancel, whenCancelled } from './cancellation.ts'
 import { reportProgress } from './progress.ts'
 import { describedTools } from './schemas.ts'

@@ -1,8 +1,8 @@
 import { getAccount, getUsage } from '../../shared/contract/account.ts'
 import type { App } from '../app.ts'
-import { route } from '../route.ts'
-import { millisecondsPerHour, usage, usageBySandbox } from '../usage.ts'
-import { invalid } from '../validate.ts'
+import { route } from '../http/route.ts'
+import { invalid } from '../http/validate.ts'
+import { millisecondsPerHour, usage, usageBySandbox } from '../sandboxes/usage.ts'
 
 export const account = ({ context: { db, settings } }: App) => [
   route(getAccount, async ({ account: { id, credentialId, scope, overrides } }) => {

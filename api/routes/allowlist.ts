@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { decide, warningOf } from '../../shared/allowlist.ts'
+import { decide, warningOf } from '../../shared/allowlist/decide.ts'
 import {
   type Allowlist,
   checkAllowlist,
@@ -8,10 +8,10 @@ import {
   setAllowlist,
 } from '../../shared/contract/allowlist.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Queries } from '../../shared/database/index.ts'
-import { rememberMs } from '../api-keys.ts'
+import type { Queries } from '../../shared/data/database.ts'
 import type { App } from '../app.ts'
-import { route } from '../route.ts'
+import { rememberMs } from '../auth/api-keys.ts'
+import { route } from '../http/route.ts'
 
 export const allowlist = ({ context: { db } }: App) => [
   route(getAllowlist, async ({ account }) => read(db, account.id)),

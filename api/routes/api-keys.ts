@@ -1,4 +1,3 @@
-import { tellChange } from '../../shared/changes.ts'
 import {
   type ApiKey,
   createApiKey,
@@ -9,14 +8,15 @@ import {
 } from '../../shared/contract/api-keys.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Scope } from '../../shared/contract/routes.ts'
-import type { Queries } from '../../shared/database/index.ts'
-import { newApiKeyId } from '../../shared/ids.ts'
-import { Problem } from '../../shared/problem.ts'
-import { makeApiKey } from '../api-keys.ts'
+import type { Queries } from '../../shared/data/database.ts'
+import { newApiKeyId } from '../../shared/data/ids.ts'
+import { tellChange } from '../../shared/platform/notify.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { pageOf, readCursor } from '../page.ts'
-import { route } from '../route.ts'
-import { invalid } from '../validate.ts'
+import { makeApiKey } from '../auth/api-keys.ts'
+import { pageOf, readCursor } from '../http/page.ts'
+import { route } from '../http/route.ts'
+import { invalid } from '../http/validate.ts'
 
 type KeyRow = {
   id: string

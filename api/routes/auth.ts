@@ -1,14 +1,14 @@
 import { hash as digest } from 'node:crypto'
 import { changePassword, endSessions, logIn, type Session, signUp } from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { newAccountId } from '../../shared/ids.ts'
-import { Problem } from '../../shared/problem.ts'
+import { newAccountId } from '../../shared/data/ids.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { suspended } from '../authenticate.ts'
-import { networkOf } from '../client-address.ts'
-import type { Waiter } from '../fair-queue.ts'
-import { route } from '../route.ts'
-import type { Tokens } from '../tokens.ts'
+import { suspended } from '../auth/authenticate.ts'
+import type { Tokens } from '../auth/tokens.ts'
+import { route } from '../http/route.ts'
+import { networkOf } from '../limits/client-address.ts'
+import type { Waiter } from '../limits/fair-queue.ts'
 
 type AccountRow = {
   id: string

@@ -8,19 +8,19 @@ import {
   streamExec,
   writeExecStdin,
 } from '../../shared/contract/exec.ts'
-import { Problem, unavailable } from '../../shared/problem.ts'
-import { countRefused, mustBeAllowed } from '../allowlist.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec-known.ts'
-import { asWritten, describeCommand, listExecRows, summarize } from '../exec-rows.ts'
-import { followOne, runToEvents, runToResult } from '../exec-start.ts'
-import { findOwn } from '../own-sandbox.ts'
-import { pageOf, readCursor } from '../page.ts'
-import { Answer, answered, route, Streamed } from '../route.ts'
-import { running } from '../running-sandbox.ts'
-import { join } from '../tunnel.ts'
-import { invalid } from '../validate.ts'
-import { CallLost } from '../workers.ts'
+import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
+import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec/known.ts'
+import { asWritten, describeCommand, listExecRows, summarize } from '../exec/rows.ts'
+import { followOne, runToEvents, runToResult } from '../exec/start.ts'
+import { pageOf, readCursor } from '../http/page.ts'
+import { Answer, answered, route, Streamed } from '../http/route.ts'
+import { invalid } from '../http/validate.ts'
+import { join } from '../http/websocket.ts'
+import { findOwn } from '../sandboxes/own.ts'
+import { running } from '../sandboxes/running.ts'
+import { CallLost } from '../worker-client/client.ts'
 
 export const exec = (app: App) => [
   route(execCommand, async ({ account, params, body, headers, requestId, signal }) => {

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http'
-import type { CallName, Calls, InSandbox, StreamName, Streams } from '../../shared/calls.ts'
 import {
   createFile,
   editFile,
@@ -10,11 +9,12 @@ import {
   viewFile,
   writeRawFile,
 } from '../../shared/contract/files.ts'
-import { unavailable } from '../../shared/problem.ts'
+import { unavailable } from '../../shared/platform/problem.ts'
+import type { CallName, Calls, InSandbox, StreamName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
-import { route, Streamed } from '../route.ts'
-import { running } from '../running-sandbox.ts'
-import { CallLost } from '../workers.ts'
+import { route, Streamed } from '../http/route.ts'
+import { running } from '../sandboxes/running.ts'
+import { CallLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000
 

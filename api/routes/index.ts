@@ -1,6 +1,6 @@
 /** Every route that is served; the contract's table says what each takes and gives. */
 import type { App } from '../app.ts'
-import type { ServedRoute } from '../route.ts'
+import type { ServedRoute } from '../http/route.ts'
 import { account } from './account.ts'
 import { allowlist } from './allowlist.ts'
 import { apiKeys } from './api-keys.ts'

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
+import { inOneLine } from '../../shared/contract/event-lines.ts'
 import { callMcp } from '../../shared/contract/mcp.ts'
-import { inOneLine } from '../../shared/event-lines.ts'
 import type { App } from '../app.ts'
-import { Answer, route, type ServedRoute } from '../route.ts'
+import { Answer, route, type ServedRoute } from '../http/route.ts'
 
 /** @param routes those that the tools are made of */
 export const mcp = (app: App, routes: ServedRoute[]) => [

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import { getDocs, getOpenApi } from '../../shared/contract/index.ts'
 import type { App } from '../app.ts'
-import { docsPage } from '../docs.ts'
-import { describeApi } from '../openapi.ts'
-import { route, Streamed } from '../route.ts'
+import { docsPage } from '../http/docs-page.ts'
+import { describeApi } from '../http/openapi.ts'
+import { route, Streamed } from '../http/route.ts'
 
 export const openApi = (_app: App) => [
   route(getOpenApi, async () => describeApi()),

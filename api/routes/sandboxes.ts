@@ -6,16 +6,16 @@ import {
   listSandboxes,
   type Sandbox,
 } from '../../shared/contract/sandboxes.ts'
-import { Problem } from '../../shared/problem.ts'
-import { endSandbox } from '../../shared/sandboxes.ts'
-import { mayBeKept } from '../allowlist.ts'
+import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { hintCreated, hintDestroyed } from '../hints.ts'
-import { findOwn, listOwn, type OwnSandbox, present } from '../own-sandbox.ts'
-import { pageOf, readCursor } from '../page.ts'
-import { type Admission, admit, readOrder } from '../quotas.ts'
-import { Answer, route } from '../route.ts'
-import { destroyed, settled } from '../running-sandbox.ts'
+import { mayBeKept } from '../exec/allowlist.ts'
+import { pageOf, readCursor } from '../http/page.ts'
+import { Answer, route } from '../http/route.ts'
+import { type Admission, admit, readOrder } from '../sandboxes/admit.ts'
+import { hintCreated, hintDestroyed } from '../sandboxes/enqueue.ts'
+import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
+import { destroyed, settled } from '../sandboxes/running.ts'
 
 export const sandboxes = (app: App) => [
   route(createSandbox, async ({ account, body, headers, requestId, log, signal }) => {

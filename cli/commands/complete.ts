@@ -1,11 +1,11 @@
 /** `sandlot __complete`: what could stand at the cursor. The scripts of `sandlot completion` ask it. */
 import type { Command } from 'commander'
-import type { Define } from '../command.ts'
 import { readLine, writeWords } from '../completion/bash.ts'
 import { type Candidate, type Completion, complete } from '../completion/candidates.ts'
 import { directives } from '../completion/scripts.ts'
 import { openSources } from '../completion/sources.ts'
-import { describeProgram } from '../program.ts'
+import type { Define } from '../core/command.ts'
+import { describeProgram } from '../core/program.ts'
 
 interface Options {
   line?: string

@@ -1,7 +1,7 @@
 /** `sandlot completion SHELL`: a script that completes commands, options, values, sessions and paths. */
 import { Argument } from 'commander'
-import { addExamples, type Define, handleWith } from '../command.ts'
 import { type Shell, scripts, shells } from '../completion/scripts.ts'
+import { addExamples, type Define, handleWith } from '../core/command.ts'
 
 export const define: Define = (command) => {
   command.addArgument(new Argument('<shell>', 'the shell it is for').choices(shells)).addHelpText(

@@ -1,10 +1,10 @@
 /** `sandlot doctor`: settings, the way to the service, the key, the clocks, and a session's whole life. */
-import type { Reply } from '../api.ts'
-import { type Checks, sayChecks, startChecks } from '../checks.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../command.ts'
-import { describeExposure } from '../config-file.ts'
-import { CliError, exitCodes } from '../errors.ts'
-import { version } from '../version.ts'
+import type { Reply } from '../core/api.ts'
+import { type Checks, sayChecks, startChecks } from '../core/checks.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
+import { describeExposure } from '../core/config-file.ts'
+import { CliError, exitCodes } from '../core/errors.ts'
+import { version } from '../core/version.ts'
 import { blank } from './config/show.ts'
 
 interface Options {

@@ -1,6 +1,6 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
-import type { Reply } from '../api.ts'
+import type { Reply } from '../core/api.ts'
 import {
   addExamples,
   addSessionOption,
@@ -8,18 +8,18 @@ import {
   type Define,
   handleWith,
   type Invocation,
-} from '../command.ts'
-import { CliError, exitCodes } from '../errors.ts'
+} from '../core/command.ts'
+import { CliError, exitCodes } from '../core/errors.ts'
+import { decodeUtf8, hasPipedInput } from '../core/input.ts'
+import { readDuration, readPairs } from '../core/parse.ts'
+import { selectSession } from '../core/session.ts'
+import { execFields } from '../core/shapes.ts'
 import { type Ended, exitCodeOf, sayEnd } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { runStreaming, sendInput } from '../exec/stream.ts'
 import { runSubcommand } from '../exec/subcommands.ts'
-import { decodeUtf8, hasPipedInput } from '../input.ts'
-import { readDuration, readPairs } from '../parse.ts'
-import { selectSession } from '../session.ts'
-import { execFields } from '../shapes.ts'
 
 interface Options {
   shell?: string

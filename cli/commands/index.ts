@@ -1,5 +1,5 @@
 /** Every command: its name, its line in the help, and how to load it. */
-import type { Define } from '../command.ts'
+import type { Define } from '../core/command.ts'
 
 interface Leaf {
   summary: string

@@ -1,6 +1,6 @@
 /** `sandlot man`: the manual, for man(1): `sandlot man | man -l -`. */
-import { addExamples, type Define, handleWith } from '../command.ts'
-import { writeManual } from '../manual.ts'
+import { addExamples, type Define, handleWith } from '../core/command.ts'
+import { writeManual } from '../core/manual.ts'
 
 export const define: Define = (command) => {
   command.addHelpText('after', '\nTo read it: sandlot man | man -l -')

@@ -1,5 +1,5 @@
 /** `sandlot openapi`: the service's description of itself. */
-import { addExamples, type Define, handleWith } from '../command.ts'
+import { addExamples, type Define, handleWith } from '../core/command.ts'
 
 export const define: Define = (command) => {
   addExamples(command, 'sandlot openapi > openapi.json', 'sandlot openapi --url http://localhost:8080')

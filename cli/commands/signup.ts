@@ -1,8 +1,8 @@
 /** `sandlot signup`: account, session token, API key, and both the address and the key saved (SPEC 1.1). */
-import { addExamples, type Define, handleWith, type Invocation } from '../command.ts'
-import { addCredentialOptions, type CredentialOptions, readCredentials } from '../credentials.ts'
-import { fields } from '../output.ts'
-import { signUp as signUpAndSave } from '../sign-up.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
+import { fields } from '../core/output.ts'
+import { signUp as signUpAndSave } from '../core/sign-up.ts'
 
 export const define: Define = (command) => {
   addCredentialOptions(command)

@@ -1,11 +1,11 @@
 /** `sandlot whoami`: the account, its usage this month and its sandboxes (SPEC 1.3). */
 import type { SandboxUsage } from '../../shared/contract/account.ts'
-import type { Api } from '../api.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../command.ts'
-import { CliError } from '../errors.ts'
-import { printable, table } from '../output.ts'
-import { accountFields, sandboxUsageFields } from '../shapes.ts'
-import { showTime } from '../times.ts'
+import type { Api } from '../core/api.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
+import { CliError } from '../core/errors.ts'
+import { printable, table } from '../core/output.ts'
+import { accountFields, sandboxUsageFields } from '../core/shapes.ts'
+import { showTime } from '../core/times.ts'
 
 interface Options {
   usage?: boolean

@@ -1,6 +1,6 @@
 /** What could stand at the cursor of a command line, read off the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
-import { topics } from '../topics.ts'
+import { topics } from '../core/topics.ts'
 import type { Sources } from './sources.ts'
 
 export interface Candidate {

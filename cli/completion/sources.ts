@@ -1,8 +1,8 @@
 /** What only the service, or the settings file, can tell. Never fails: then there is nothing. */
 import { posix } from 'node:path'
-import { createApi } from '../api.ts'
-import { selectSession } from '../session.ts'
-import { createSettings } from '../settings.ts'
+import { createApi } from '../core/api.ts'
+import { selectSession } from '../core/session.ts'
+import { createSettings } from '../core/settings.ts'
 import type { Candidate } from './candidates.ts'
 
 export interface Sources {

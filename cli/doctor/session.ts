@@ -1,11 +1,11 @@
 /** A session's whole life: made, used, destroyed. It never outlives the check. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Api, Reply } from '../api.ts'
-import type { Checks } from '../checks.ts'
-import { addHint, CliError, describeError } from '../errors.ts'
+import type { Api, Reply } from '../core/api.ts'
+import type { Checks } from '../core/checks.ts'
+import { addHint, CliError, describeError } from '../core/errors.ts'
+import { beforeLeaving } from '../core/leaving.ts'
 import { createRemote } from '../exec/remote.ts'
-import { beforeLeaving } from '../leaving.ts'
 
 /** Should all else fail, it ends by itself soon. */
 const ttlSeconds = 120

@@ -2,8 +2,8 @@
 import { lookup } from 'node:dns/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, type TLSSocket } from 'node:tls'
-import type { Checks } from '../checks.ts'
-import { explain } from '../http.ts'
+import type { Checks } from '../core/checks.ts'
+import { explain } from '../core/http.ts'
 
 const patienceMs = 10_000
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { RawData, WebSocket } from 'ws'
-import { CliError } from '../errors.ts'
+import { CliError } from '../core/errors.ts'
 import type { Ended } from './ending.ts'
 import type { Remote } from './remote.ts'
 import type { Shown } from './shown.ts'

@@ -1,7 +1,7 @@
 /** How a command ended, as an exit code and in words. */
 import { constants } from 'node:os'
-import type { Reply } from '../api.ts'
-import { CliError, exitCodes } from '../errors.ts'
+import type { Reply } from '../core/api.ts'
+import { CliError, exitCodes } from '../core/errors.ts'
 
 export type Ended = Omit<Reply<'execCommand'>, 'stdout' | 'stderr'>
 

@@ -1,6 +1,6 @@
 /** The command that `sandlot exec logs` and `kill` are about. */
-import { CliError } from '../errors.ts'
-import { execIdHint } from '../problem.ts'
+import { CliError } from '../core/errors.ts'
+import { execIdHint } from '../core/problem.ts'
 
 /**
  * @param words what was typed behind the subcommand, without its options

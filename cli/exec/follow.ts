@@ -1,6 +1,6 @@
 /** A command's events, from a connection that may break to the terminal: nothing twice, nothing missing. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Opened } from '../http.ts'
+import type { Opened } from '../core/http.ts'
 import type { Ended } from './ending.ts'
 import { bytesOf, type ExecEvent, readEvents } from './events.ts'
 import type { Missing } from './print.ts'

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Api, Reply } from '../api.ts'
-import { CliError } from '../errors.ts'
-import type { Opened } from '../http.ts'
+import type { Api, Reply } from '../core/api.ts'
+import { CliError } from '../core/errors.ts'
+import type { Opened } from '../core/http.ts'
 import type { Place } from './events.ts'
 
 export type Signal = (typeof execSignals)[number]

@@ -1,6 +1,6 @@
 /** Patience with a connection that breaks, or a service that asks to wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CliError } from '../errors.ts'
+import { CliError } from '../core/errors.ts'
 
 /** Pauses before each further try. */
 export const pausesMs = [100, 300, 1_000, 2_000, 4_000]

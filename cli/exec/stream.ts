@@ -1,8 +1,8 @@
 /** `sandlot exec` as it is by default: output as it is printed, stdin as it comes, Ctrl-C for the command. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
-import { CliError } from '../errors.ts'
-import type { Opened } from '../http.ts'
-import { leave as leaveClient } from '../leaving.ts'
+import { CliError } from '../core/errors.ts'
+import type { Opened } from '../core/http.ts'
+import { leave as leaveClient } from '../core/leaving.ts'
 import { type Ended, isGone } from './ending.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'

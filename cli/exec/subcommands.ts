@@ -3,7 +3,7 @@
  * that were typed decide, so a line means the same wherever and whenever it runs.
  */
 import { Command } from 'commander'
-import { addCommonOptions, addSessionOption, type Define } from '../command.ts'
+import { addCommonOptions, addSessionOption, type Define } from '../core/command.ts'
 
 interface Subcommand {
   summary: string

@@ -1,6 +1,6 @@
 /** `sandlot exec -it`: this terminal on a command's until it ends, over as many connections as it takes. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CliError } from '../errors.ts'
+import { CliError } from '../core/errors.ts'
 import { connect, useTerminal } from './attachment.ts'
 import { type Ended, isGone } from './ending.ts'
 import { follow } from './follow.ts'

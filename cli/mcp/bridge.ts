@@ -3,7 +3,7 @@
  * stdout. The service is the MCP server; here is no second one that could differ from it.
  */
 import type { Readable } from 'node:stream'
-import { CliError } from '../errors.ts'
+import { CliError } from '../core/errors.ts'
 import type { Connection } from './connection.ts'
 import { failure, linesOf, type Message, requestsIn } from './messages.ts'
 

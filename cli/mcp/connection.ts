@@ -3,12 +3,12 @@
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { routes } from '../../shared/contract/routes.ts'
-import { headOf, type Trace } from '../api.ts'
-import { CliError } from '../errors.ts'
-import { explain, open, receive } from '../http.ts'
-import { isProblem, problemToError } from '../problem.ts'
-import type { Settings } from '../settings.ts'
-import { version } from '../version.ts'
+import { headOf, type Trace } from '../core/api.ts'
+import { CliError } from '../core/errors.ts'
+import { explain, open, receive } from '../core/http.ts'
+import { isProblem, problemToError } from '../core/problem.ts'
+import type { Settings } from '../core/settings.ts'
+import { version } from '../core/version.ts'
 import { eventsOf, type Message } from './messages.ts'
 
 export interface Connection {

@@ -1,9 +1,9 @@
 /** Tries an entry as its MCP client would: start, initialize, list the tools, run `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
-import type { Checks } from '../checks.ts'
-import { CliError } from '../errors.ts'
-import { version } from '../version.ts'
+import type { Checks } from '../core/checks.ts'
+import { CliError } from '../core/errors.ts'
+import { version } from '../core/version.ts'
 import { bridge } from './bridge.ts'
 import type { Connection } from './connection.ts'
 import { linesOf, type Message } from './messages.ts'

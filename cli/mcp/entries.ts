@@ -2,7 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { CliError } from '../errors.ts'
+import { CliError } from '../core/errors.ts'
 import { readSettings } from './settings-file.ts'
 import { type Entry, type Places, type Scope, type Server, type Target, targets } from './targets.ts'
 

@@ -1,6 +1,6 @@
 /** JSON-RPC messages as they travel: one a line on stdio, as JSON or as an event stream over HTTP. */
 import type { Readable } from 'node:stream'
-import { CliError } from '../errors.ts'
+import { CliError } from '../core/errors.ts'
 
 /** What is looked at of a message; the rest passes through. */
 export interface Message {

@@ -11,8 +11,8 @@ import {
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { TextDecoder } from 'node:util'
-import { CliError } from '../errors.ts'
-import { replaceFile } from '../replace-file.ts'
+import { CliError } from '../core/errors.ts'
+import { replaceFile } from '../core/replace-file.ts'
 import type { Scope } from './targets.ts'
 
 /** @returns undefined when there is none @throws {CliError} `settings_broken` */

@@ -1,6 +1,6 @@
 /** The MCP clients that `mcp init` knows: where each keeps its servers, and in what shape. */
 import { join } from 'node:path'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../core/settings.ts'
 
 export type Places = ReturnType<Settings['places']>
 export const scopes = ['project', 'user'] as const

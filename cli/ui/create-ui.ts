@@ -1,6 +1,6 @@
 /** The parts of the picker, put together; nothing of it draws. */
-import { createApi } from '../api.ts'
-import type { Settings } from '../settings.ts'
+import { createApi } from '../core/api.ts'
+import type { Settings } from '../core/settings.ts'
 import { openFirstRun } from './first-run.ts'
 import { watchLastCommands } from './last-commands.ts'
 import { startRefreshing } from './refresh.ts'

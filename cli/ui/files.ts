@@ -1,6 +1,6 @@
 /** Walking through the files of a session, looking into them, and changing one in the user's editor. */
-import { changeByHand } from '../editor.ts'
-import { CliError } from '../errors.ts'
+import { changeByHand } from '../core/editor.ts'
+import { CliError } from '../core/errors.ts'
 import { changeOpen, changePage, findPage, goBack, openPage } from './pages.ts'
 import { Scrollback } from './scrollback.ts'
 import { openSession } from './sessions.ts'

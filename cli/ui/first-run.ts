@@ -1,8 +1,8 @@
 /** The way in, without settings or with a key that is refused: address, then sign up or paste a key. */
-import { readAddress } from '../address.ts'
-import { createApi } from '../api.ts'
-import { createSettings, readKey } from '../settings.ts'
-import { signUp } from '../sign-up.ts'
+import { readAddress } from '../core/address.ts'
+import { createApi } from '../core/api.ts'
+import { createSettings, readKey } from '../core/settings.ts'
+import { signUp } from '../core/sign-up.ts'
 import { askForm, closeDialog, formOf, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
 import { changeOpen, findPage } from './pages.ts'

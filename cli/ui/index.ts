@@ -1,6 +1,6 @@
 /** Opens the picker: what is drawn with is loaded here, so that plain commands do not pay for it. */
-import { leave } from '../leaving.ts'
-import { type ColorChoice, createSettings, type Flags, wantsColor } from '../settings.ts'
+import { leave } from '../core/leaving.ts'
+import { type ColorChoice, createSettings, type Flags, wantsColor } from '../core/settings.ts'
 
 /** @returns the exit code @throws {CliError} for settings that are wrong */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {

@@ -1,7 +1,7 @@
 /** What is known of the sessions, and asking the service for it. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import { type CliError, describeError, exitCodes } from '../errors.ts'
+import { type CliError, describeError, exitCodes } from '../core/errors.ts'
 import { changeOpen } from './pages.ts'
 import { nameOf } from './state.ts'
 import { tell } from './tell.ts'

@@ -1,5 +1,5 @@
 /** The newest command of each session that is on the screen: asked for one at a time, when it is looked at. */
-import { describeError } from '../errors.ts'
+import { describeError } from '../core/errors.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'

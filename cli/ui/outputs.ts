@@ -1,11 +1,11 @@
 /** Commands: starting one, and following what one prints. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
-import { CliError, describeError } from '../errors.ts'
+import { CliError, describeError } from '../core/errors.ts'
+import type { Opened } from '../core/http.ts'
 import type { Ended } from '../exec/ending.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import type { Opened } from '../http.ts'
 import { askLine, closeDialog } from './dialogs.ts'
 import { field, newForm } from './form.ts'
 import { changeOpen, findPage, isOn, openPage, replacePage } from './pages.ts'

@@ -1,6 +1,6 @@
 /** From what the terminal sends to what a key does. */
 import type { Key as InkKey } from 'ink'
-import { exitCodes } from '../errors.ts'
+import { exitCodes } from '../core/errors.ts'
 import { changeForm, closeDialog } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
 import { helpLines } from './help.ts'

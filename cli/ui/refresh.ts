@@ -1,6 +1,6 @@
 /** Keeps what is shown as it is at the service: asks every few seconds, and says when there is no answer. */
-import type { Reply } from '../api.ts'
-import { CliError, describeError, exitCodes } from '../errors.ts'
+import type { Reply } from '../core/api.ts'
+import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import { openFirstRun } from './first-run.ts'
 import { answerMs, isAway, listActive, refreshPage, takeActive } from './known.ts'
 import { findPage } from './pages.ts'

@@ -1,8 +1,8 @@
 /** What one does with sessions: make, destroy, copy, filter, open. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import { CliError } from '../errors.ts'
-import { readDuration } from '../parse.ts'
+import { CliError } from '../core/errors.ts'
+import { readDuration } from '../core/parse.ts'
 import { copySequence } from './clipboard.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'

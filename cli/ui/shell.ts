@@ -1,5 +1,5 @@
 /** A shell in a session, on this terminal. */
-import { describeError } from '../errors.ts'
+import { describeError } from '../core/errors.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { activeInFront } from './sessions.ts'
 import { attempt, tell } from './tell.ts'

@@ -1,5 +1,5 @@
 /** The line at the bottom that says what happened. */
-import { describeError } from '../errors.ts'
+import { describeError } from '../core/errors.ts'
 import type { Ui } from './ui.ts'
 
 export const tell = ({ store }: Ui, text: string): void => store.set({ notice: { text, isError: false } })

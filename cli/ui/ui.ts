@@ -1,7 +1,7 @@
 /** What every part of the picker gets: the store, the service and the terminal. */
 import { createContext, useContext, useSyncExternalStore } from 'react'
-import type { Api } from '../api.ts'
-import type { Settings } from '../settings.ts'
+import type { Api } from '../core/api.ts'
+import type { Settings } from '../core/settings.ts'
 import type { State } from './state.ts'
 import type { Store } from './store.ts'
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadEnvFile } from 'node:process'
-import { keysOfApi } from '../../shared/keys.ts'
+import { keysOfApi } from '../../shared/platform/keys.ts'
 import { root } from '../root.mjs'
 import { secretFile } from '../supervisor/stack-settings.ts'
 

@@ -24,7 +24,7 @@ export async function guardDriver(
 /** All that may still have a pod. */
 async function countSandboxes(databaseUrl: string): Promise<number> {
   // Not at the top: hardly a start needs it.
-  const { openDatabase } = await import('../../shared/database/index.ts')
+  const { openDatabase } = await import('../../shared/data/database.ts')
   const db = openDatabase(databaseUrl, { connections: 1 })
   try {
     const [row] = await db.query<{ count: number }>(

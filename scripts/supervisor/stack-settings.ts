@@ -4,7 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { loadEnvFile } from 'node:process'
 import { parseArgs } from 'node:util'
-import { keysFor } from '../../shared/keys.ts'
+import { keysFor } from '../../shared/platform/keys.ts'
 import { root } from '../root.mjs'
 import type { Found } from './databases.ts'
 

@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { readLimits } from '../../scripts/admin/limits.ts'
+import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
-import { listWorkers } from '../../shared/directory.ts'
-import { type Account, callAs, type Refusal } from '../world/account.ts'
-import { startWorld } from '../world/index.ts'
-import { shareWorld } from '../world/shared.ts'
+import { listWorkers } from '../../shared/rpc/directory.ts'
+import { type Account, callAs, type Refusal } from '../support/account.ts'
+import { startWorld } from '../support/index.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 

@@ -1,7 +1,7 @@
 /** The command allowlist with sandboxes that run: what they and the account kept from before it, and what it lets pass. */
 import { beforeEach, expect, test } from 'vitest'
-import type { Account } from '../world/account.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account } from '../support/account.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 let alice: Account

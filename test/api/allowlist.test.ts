@@ -1,10 +1,10 @@
 /** The command allowlist over HTTP: set, checked, obeyed by every kind of command, counted. */
 import { describe, expect, test } from 'vitest'
-import { newSandboxId } from '../../shared/ids.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
 import { waysAround, waysAroundList } from '../allowlist-ways-around.ts'
-import type { Account, Refusal } from '../world/account.ts'
-import { toolCall } from '../world/mcp.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account, Refusal } from '../support/account.ts'
+import { toolCall } from '../support/mcp.ts'
+import { shareWorld } from '../support/shared.ts'
 
 /** Nothing runs here: what is allowed fails for want of a worker, which is another code. */
 const world = shareWorld({ workers: 0, apis: 2 })

@@ -6,12 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
-import { isWellFormed, makeApiKey } from '../../api/api-keys.ts'
+import { isWellFormed, makeApiKey } from '../../api/auth/api-keys.ts'
 import type { listApiKeys } from '../../shared/contract/api-keys.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { type RouteName, routes } from '../../shared/contract/routes.ts'
-import type { Account, Refusal } from '../world/account.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account, Refusal } from '../support/account.ts'
+import { shareWorld } from '../support/shared.ts'
 
 type Page = z.output<typeof listApiKeys.reply>
 

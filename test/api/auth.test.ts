@@ -2,10 +2,10 @@
 import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { expect, test } from 'vitest'
-import { callAs, type Refusal } from '../world/account.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { median } from '../world/measure.ts'
-import { shareWorld } from '../world/shared.ts'
+import { callAs, type Refusal } from '../support/account.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { median } from '../support/measure.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 

@@ -1,14 +1,14 @@
 /** Rate limits: token buckets, exact over all API processes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { type Buckets, openBuckets } from '../../api/buckets.ts'
-import { openLocalBuckets } from '../../api/local-buckets.ts'
-import { openContext } from '../../shared/context.ts'
+import { openLocalBuckets } from '../../api/limits/local-buckets.ts'
+import { type Buckets, openBuckets } from '../../api/limits/rate-limit.ts'
 import { type RouteName, routes } from '../../shared/contract/routes.ts'
-import { newExecId, newSandboxId } from '../../shared/ids.ts'
-import type { Account, Refusal } from '../world/account.ts'
-import { send } from '../world/http.ts'
-import { shareWorld } from '../world/shared.ts'
+import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
+import { openContext } from '../../shared/platform/context.ts'
+import type { Account, Refusal } from '../support/account.ts'
+import { send } from '../support/http.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const limits = { ops: 10, lifecycle: 5, signup: 4, login: 6 }
 const world = shareWorld({

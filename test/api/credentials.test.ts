@@ -1,13 +1,13 @@
 /** Every route, tried with no credential, a wrong one, the other kind, and another account's ids. */
 import { describe, expect, test } from 'vitest'
-import { makeApiKey } from '../../api/api-keys.ts'
-import { makeTokens } from '../../api/tokens.ts'
+import { makeApiKey } from '../../api/auth/api-keys.ts'
+import { makeTokens } from '../../api/auth/tokens.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import type { RouteName } from '../../shared/contract/routes.ts'
 import { routes } from '../../shared/contract/routes.ts'
-import { newSandboxId } from '../../shared/ids.ts'
-import { type CallOptions, callAs } from '../world/account.ts'
-import { shareWorld } from '../world/shared.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import { type CallOptions, callAs } from '../support/account.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 

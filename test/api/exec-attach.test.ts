@@ -6,11 +6,11 @@ import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account } from '../world/account.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import type { World } from '../world/index.ts'
-import { median } from '../world/measure.ts'
-import { shareSandbox } from '../world/shared.ts'
+import type { Account } from '../support/account.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import type { World } from '../support/index.ts'
+import { median } from '../support/measure.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('attaching to a command', (driver) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver })

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
-import { newExecId } from '../../shared/ids.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { bytesOf, type ExecEvent, readEvents } from '../world/events.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { newExecId } from '../../shared/data/ids.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { bytesOf, type ExecEvent, readEvents } from '../support/events.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('a command in the background', (driver) => {
   const { world, alice, params: sandbox } = shareSandbox({ driver })

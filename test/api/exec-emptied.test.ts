@@ -1,6 +1,6 @@
 /** A Redis that forgets for a moment which workers are there. */
 import { expect, test } from 'vitest'
-import { shareSandbox } from '../world/shared.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params } = shareSandbox()
 

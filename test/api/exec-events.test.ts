@@ -4,11 +4,11 @@ import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { routes } from '../../shared/contract/routes.ts'
-import { pathOf } from '../world/account.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
-import { send } from '../world/http.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { pathOf } from '../support/account.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
+import { send } from '../support/http.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('the events of a command', (driver) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver })

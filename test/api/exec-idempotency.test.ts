@@ -1,9 +1,9 @@
 /** `Idempotency-Key` on POST …/exec: a command is started once, and a repeated request gets its answer. */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
-import type { Account } from '../world/account.ts'
-import { bytesOf, readEvents } from '../world/events.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account } from '../support/account.ts'
+import { bytesOf, readEvents } from '../support/events.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 2, workers: 2 })
 

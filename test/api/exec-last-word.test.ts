@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { passEvents } from '../../api/exec-events.ts'
+import { passEvents } from '../../api/exec/events.ts'
 
 test('what did not pass is told as a gap, to the byte, before the end', async () => {
   async function* broken() {

@@ -1,14 +1,14 @@
 /** Commands on a cluster that lose their client, their connection, their slot or their pod. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { podName } from '../../shared/ids.ts'
+import { podName } from '../../shared/data/ids.ts'
 import { openDriver } from '../../workers/drivers/open.ts'
 import { run, shell } from '../drivers/processes.ts'
-import { Refusal } from '../world/account.ts'
-import { hasCluster } from '../world/cluster.ts'
-import { readEvents } from '../world/events.ts'
-import { inside } from '../world/inside.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { Refusal } from '../support/account.ts'
+import { hasCluster } from '../support/cluster.ts'
+import { readEvents } from '../support/events.ts'
+import { inside } from '../support/inside.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const events = { accept: 'text/event-stream' }
 

@@ -2,8 +2,8 @@
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { peakMemory } from '../world/memory.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { peakMemory } from '../support/memory.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox()
 

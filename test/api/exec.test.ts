@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { inside } from '../world/inside.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { inside } from '../support/inside.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('exec', (driver) => {
   const { world, alice, params, exec, sh, countOf } = shareSandbox(

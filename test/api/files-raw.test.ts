@@ -5,10 +5,10 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { Problem } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
-import { pathOf } from '../world/account.ts'
-import { describeOnEveryImage } from '../world/drivers.ts'
-import { memoryOf, peakMemory } from '../world/memory.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { pathOf } from '../support/account.ts'
+import { describeOnEveryImage } from '../support/drivers.ts'
+import { memoryOf, peakMemory } from '../support/memory.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const megabyte = 1024 * 1024
 

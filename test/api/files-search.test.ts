@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import type { CallOptions } from '../world/account.ts'
-import { describeOnEveryImage } from '../world/drivers.ts'
-import { shareSandbox } from '../world/shared.ts'
+import type { CallOptions } from '../support/account.ts'
+import { describeOnEveryImage } from '../support/drivers.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 describeOnEveryImage('changing and searching files', ({ driver, env }) => {
   const { alice, params, ...inside } = shareSandbox({ driver, env })

@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import type { CallOptions } from '../world/account.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { shareSandbox } from '../world/shared.ts'
+import type { CallOptions } from '../support/account.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 describeOnBothDrivers('files', (driver) => {
   const { alice, params, sh } = shareSandbox({ driver })

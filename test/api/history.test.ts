@@ -1,11 +1,11 @@
 /** Two years of an installation: requests, jobs and the sweep look at what they are about, by an index. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { newSandboxId } from '../../shared/ids.ts'
-import type { Account } from '../world/account.ts'
-import { fillHistory, growingTables, pastAccount } from '../world/history.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { explainEverything, readPlans } from '../world/plans.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Account } from '../support/account.ts'
+import { fillHistory, growingTables, pastAccount } from '../support/history.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { explainEverything, readPlans } from '../support/plans.ts'
 
 const sandboxes = 20_000
 /** A page, or the sandboxes of one account: far less than a hundredth of any table. */

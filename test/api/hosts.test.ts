@@ -1,13 +1,13 @@
 /** By what names the API is asked, and by whose pages. */
 import { describe, expect, test } from 'vitest'
-import { makeHostCheck } from '../../api/allowed-hosts.ts'
+import { makeHostCheck } from '../../api/http/allowed-hosts.ts'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
-import type { Problem } from '../../shared/problem.ts'
-import { readSettings, SettingsError } from '../../shared/settings.ts'
-import { pathOf } from '../world/account.ts'
-import { send } from '../world/http.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Problem } from '../../shared/platform/problem.ts'
+import { readSettings, SettingsError } from '../../shared/platform/settings.ts'
+import { pathOf } from '../support/account.ts'
+import { send } from '../support/http.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({
   workers: 0,

@@ -1,8 +1,8 @@
 /** One Idempotency-Key, one sandbox. */
 import { expect, test } from 'vitest'
-import { setClock } from '../world/clock.ts'
-import { startWorld } from '../world/index.ts'
-import { shareWorld } from '../world/shared.ts'
+import { setClock } from '../support/clock.ts'
+import { startWorld } from '../support/index.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ apis: 2, env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 

@@ -2,12 +2,12 @@
 import { createCipheriv, createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { keysOfApi } from '../../shared/keys.ts'
-import { hashOfRequest, isHashOf } from '../../shared/request-hash.ts'
-import { envPlace } from '../../shared/sandboxes.ts'
-import { deriveKey, makeBox, makeOpener, makeSealer, publicKeyOf } from '../../shared/seal.ts'
-import type { Process } from '../world/process.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { envPlace } from '../../shared/data/sandboxes.ts'
+import { keysOfApi } from '../../shared/platform/keys.ts'
+import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
+import { deriveKey, makeBox, makeOpener, makeSealer, publicKeyOf } from '../../shared/platform/seal.ts'
+import type { Process } from '../support/process.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox({}, { env: { GREETING: 'hello' } })
 

@@ -3,11 +3,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toolLimits, tools } from '../../shared/contract/mcp.ts'
-import { newSandboxId } from '../../shared/ids.ts'
-import type { Account } from '../world/account.ts'
-import { send } from '../world/http.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { mcpRequest, toolCall } from '../world/mcp.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Account } from '../support/account.ts'
+import { send } from '../support/http.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { mcpRequest, toolCall } from '../support/mcp.ts'
 
 let world: World
 let alice: Account

@@ -1,14 +1,14 @@
 /** The description of the API is made of what serves it. */
 import { expect, test } from 'vitest'
 import { openApp } from '../../api/app.ts'
-import { codesOf, describeApi } from '../../api/openapi.ts'
+import { codesOf, describeApi } from '../../api/http/openapi.ts'
 import { served } from '../../api/routes/index.ts'
-import { openContext } from '../../shared/context.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { routes } from '../../shared/contract/routes.ts'
-import { callAs } from '../world/account.ts'
-import { shareWorld } from '../world/shared.ts'
+import { openContext } from '../../shared/platform/context.ts'
+import { callAs } from '../support/account.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 

@@ -1,10 +1,10 @@
 /** Parts of the service that are away: said in words, never hidden, and over by themselves. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { Account, Refusal } from '../world/account.ts'
-import { readEvents } from '../world/events.ts'
-import { send } from '../world/http.ts'
-import { type Process, startWorld, type World } from '../world/index.ts'
+import type { Account, Refusal } from '../support/account.ts'
+import { readEvents } from '../support/events.ts'
+import { send } from '../support/http.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
 
 /** Documented: a part that is back is used again within this time. */
 const recoverMs = 5_000

@@ -1,7 +1,7 @@
 /** The API as a process: how it starts, how it says what is wrong, how it ends. */
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { startWorld, type World } from '../support/index.ts'
 
 /** Starts an API that is not expected to live, and returns how it ended and what it printed. */
 async function startDoomed(world: World, env: Record<string, string>) {

@@ -1,9 +1,9 @@
 /** Both quotas hold in every interleaving: they are counted in the transaction that takes the place. */
 import { describe, expect, test } from 'vitest'
-import { newSandboxId } from '../../shared/ids.ts'
-import type { Account, Refusal } from '../world/account.ts'
-import { setClock } from '../world/clock.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Account, Refusal } from '../support/account.ts'
+import { setClock } from '../support/clock.ts'
+import { startWorld, type World } from '../support/index.ts'
 
 const cap = 2
 const hours = 20

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account } from '../world/account.ts'
-import { type RawRequest, send } from '../world/http.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account } from '../support/account.ts'
+import { type RawRequest, send } from '../support/http.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 

@@ -1,9 +1,9 @@
 /** What a request costs Postgres and Redis, statement by statement; ARCHITECTURE.md says what each is for. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Account } from '../world/account.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { type Tap, tapPostgres, tapRedis } from '../world/tap.ts'
+import type { Account } from '../support/account.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { type Tap, tapPostgres, tapRedis } from '../support/tap.ts'
 
 let world: World
 let alice: Account

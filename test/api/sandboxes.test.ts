@@ -1,10 +1,10 @@
 /** Sandboxes through the API: create, get, list, destroy. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { newSandboxId } from '../../shared/ids.ts'
-import type { Account } from '../world/account.ts'
-import { startWorld } from '../world/index.ts'
-import { shareWorld } from '../world/shared.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Account } from '../support/account.ts'
+import { startWorld } from '../support/index.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({
   env: { QUOTA_CONCURRENT_SANDBOXES: '100', SANDBOX_IMAGES: 'other:1', SANDBOX_MAX_SECONDS: '1800' },

@@ -4,10 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CustomObjectsApi, KubeConfig } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { podName } from '../../shared/ids.ts'
-import { type Account, type CallOptions, callAs } from '../world/account.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { podName } from '../../shared/data/ids.ts'
+import { type Account, type CallOptions, callAs } from '../support/account.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { startWorld, type World } from '../support/index.ts'
 
 describeOnBothDrivers('secrets', (driver) => {
   let world: World

@@ -1,12 +1,12 @@
 /** Secrets over HTTP: set, listed, replaced, deleted; a value goes in and never comes out. */
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { newSandboxId } from '../../shared/ids.ts'
-import { endSandbox } from '../../shared/sandboxes.ts'
-import { makeOpener } from '../../shared/seal.ts'
-import { secretPlace } from '../../shared/secrets.ts'
-import type { Account } from '../world/account.ts'
-import { shareWorld } from '../world/shared.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { secretPlace } from '../../shared/data/secrets.ts'
+import { makeOpener } from '../../shared/platform/seal.ts'
+import type { Account } from '../support/account.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 

@@ -1,9 +1,9 @@
 /** Bytes that come as they are made: longer than Node lets a request last by itself. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { shareSandbox } from '../world/shared.ts'
+import { shareSandbox } from '../support/shared.ts'
 
-const preload = new URL('../world/short-requests.mjs', import.meta.url)
+const preload = new URL('../support/short-requests.mjs', import.meta.url)
 const { world, alice, params } = shareSandbox({ env: { NODE_OPTIONS: `--import=${preload}` } })
 
 const parts = 10

@@ -4,11 +4,11 @@ import { beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { graceMs } from '../../scripts/supervisor/application.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
-import { type Account, Refusal } from '../world/account.ts'
-import { bytesOf, type EventReader, readEvents } from '../world/events.ts'
-import { send } from '../world/http.ts'
-import { toolCall } from '../world/mcp.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { type Account, Refusal } from '../support/account.ts'
+import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
+import { send } from '../support/http.ts'
+import { toolCall } from '../support/mcp.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox({ apis: 2 })
 

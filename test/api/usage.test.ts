@@ -1,12 +1,12 @@
 /** Usage is the sum of the billed intervals, cut to the month, to the millisecond. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { usage } from '../../api/usage.ts'
-import { newSandboxId } from '../../shared/ids.ts'
-import type { Account } from '../world/account.ts'
-import { setClock } from '../world/clock.ts'
-import type { World } from '../world/index.ts'
-import { shareWorld } from '../world/shared.ts'
+import { usage } from '../../api/sandboxes/usage.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Account } from '../support/account.ts'
+import { setClock } from '../support/clock.ts'
+import type { World } from '../support/index.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 

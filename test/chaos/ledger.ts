@@ -1,7 +1,7 @@
 /** What the clients asked, what they were told, and what was wrong with it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal } from '../world/account.ts'
-import type { Line, Process } from '../world/process.ts'
+import { Refusal } from '../support/account.ts'
+import type { Line, Process } from '../support/process.ts'
 
 /** One command that a client wants to be run once. */
 export interface CommandEntry {

@@ -1,7 +1,7 @@
 /** Which base addresses are taken and which refused, wherever they come from. */
 import { describe, expect, test } from 'vitest'
-import { readAddress } from '../../cli/address.ts'
-import { createSettings } from '../../cli/settings.ts'
+import { readAddress } from '../../cli/core/address.ts'
+import { createSettings } from '../../cli/core/settings.ts'
 import { Home } from './client.ts'
 
 const taken: [typed: string, meant: string][] = [

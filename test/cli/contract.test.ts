@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { examplesOf } from '../../cli/command.ts'
-import { describeProgram } from '../../cli/program.ts'
+import { examplesOf } from '../../cli/core/command.ts'
+import { describeProgram } from '../../cli/core/program.ts'
 import { type RouteName, routes } from '../../shared/contract/routes.ts'
 
 const clientFolder = join(import.meta.dirname, '..', '..', 'cli')

@@ -1,7 +1,7 @@
 /** `sandlot exec` as it is typed: output and stdin as they come, interrupts, lost connections. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
 import { startPeer } from './peer.ts'

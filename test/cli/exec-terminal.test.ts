@@ -1,7 +1,7 @@
 /** `sandlot exec -it`: a terminal in a sandbox, over connections that break, given back on every way out. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
 import { openTerminal, type Terminal } from './terminal.ts'

@@ -1,7 +1,7 @@
 /** `exec` and `files` of the built client in a real sandbox. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { makeUsers, shareSession } from './users.ts'
 

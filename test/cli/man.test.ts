@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { variables } from '../../cli/settings.ts'
+import { variables } from '../../cli/core/settings.ts'
 import { clientPath, Home } from './client.ts'
 
 let manual = ''

@@ -1,7 +1,7 @@
 /** `session create --rm`: whatever happens, no session stays behind. */
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { startWorld, type World } from '../world/index.ts'
+import { startWorld, type World } from '../support/index.ts'
 import type { RunOptions } from './client.ts'
 import { openLine } from './line.ts'
 import { makeUsers, type Users } from './users.ts'

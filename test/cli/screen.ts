@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Terminal as Emulator } from '@xterm/headless'
-import { eventually } from '../world/eventually.ts'
+import { eventually } from '../support/eventually.ts'
 import { openTerminal } from './terminal.ts'
 
 export interface Screen extends Disposable {

@@ -1,7 +1,7 @@
 /** People who use the client, each with a home of their own. */
 import { afterAll, beforeAll, expect } from 'vitest'
-import type { World } from '../world/index.ts'
-import { standIn } from '../world/shared.ts'
+import type { World } from '../support/index.ts'
+import { standIn } from '../support/shared.ts'
 import { Home } from './client.ts'
 
 export const password = 'correct horse battery'

@@ -1,7 +1,7 @@
 /** `session create --wait`, and many sessions destroyed at once. */
 import type { ChildProcess } from 'node:child_process'
 import { expect, test } from 'vitest'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { clientPath, type RunOptions } from './client.ts'
 import { openTerminal } from './terminal.ts'
 import { makeUsers } from './users.ts'

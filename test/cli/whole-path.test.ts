@@ -1,7 +1,7 @@
 /** The README's walk, through the built client, on every driver. */
 import { describe, expect, test } from 'vitest'
-import { hasCluster } from '../world/cluster.ts'
-import { startWorld } from '../world/index.ts'
+import { hasCluster } from '../support/cluster.ts'
+import { startWorld } from '../support/index.ts'
 import { Home } from './client.ts'
 import { password } from './users.ts'
 

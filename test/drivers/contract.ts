@@ -6,7 +6,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ulid } from 'ulid'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { podName } from '../../shared/ids.ts'
+import { podName } from '../../shared/data/ids.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
 import { collect, eventually, firstLine, readScreen, run, shell } from './processes.ts'
 

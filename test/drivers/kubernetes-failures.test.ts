@@ -5,7 +5,7 @@ import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../
 import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
-import { openWire, type Wire } from '../world/wire.ts'
+import { openWire, type Wire } from '../support/wire.ts'
 import { ofSandbox } from './contract.ts'
 import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
 import { collect, eventually, firstLine, run, shell } from './processes.ts'

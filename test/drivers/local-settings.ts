@@ -1,4 +1,4 @@
-import { readSettings } from '../../shared/settings.ts'
+import { readSettings } from '../../shared/platform/settings.ts'
 
 /** Settings for a local driver of its own, with nothing of this process's environment. */
 export function localSettings(options: {

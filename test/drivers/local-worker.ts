@@ -6,7 +6,7 @@
  */
 import { once } from 'node:events'
 import { pino } from 'pino'
-import { podName } from '../../shared/ids.ts'
+import { podName } from '../../shared/data/ids.ts'
 import { openLocalDriver } from '../../workers/drivers/local/index.ts'
 import { localSettings } from './local-settings.ts'
 import { run, shell } from './processes.ts'

@@ -5,11 +5,11 @@ import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Account } from '../world/account.ts'
-import { send } from '../world/http.ts'
-import { memoryOf } from '../world/memory.ts'
-import { headOf, openRaw } from '../world/raw.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account } from '../support/account.ts'
+import { send } from '../support/http.ts'
+import { memoryOf } from '../support/memory.ts'
+import { headOf, openRaw } from '../support/raw.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 const mebibyte = 1024 * 1024

@@ -1,7 +1,7 @@
 /** What a tenant runs, prints and starts, beside a neighbour who runs `true`. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '128Mi' } })

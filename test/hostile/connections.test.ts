@@ -1,10 +1,10 @@
 /** Connections of strangers: what is refused leaves nothing behind, and what breaks is the end of nothing else. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { memoryOf } from '../world/memory.ts'
-import type { Process } from '../world/process.ts'
-import { headOf, heldBeyond, openRaw } from '../world/raw.ts'
-import { shareWorld } from '../world/shared.ts'
+import { memoryOf } from '../support/memory.ts'
+import type { Process } from '../support/process.ts'
+import { headOf, heldBeyond, openRaw } from '../support/raw.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 

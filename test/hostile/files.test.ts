@@ -1,7 +1,7 @@
 /** Trees and patterns that are made to be dear, beside a neighbour. */
 import { expect, test, vi } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()

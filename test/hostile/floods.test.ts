@@ -1,10 +1,10 @@
 /** Requests without end, beside a neighbour who runs `true`. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Account, Refusal } from '../world/account.ts'
-import { mcpRequest } from '../world/mcp.ts'
-import { headOf, openRaw } from '../world/raw.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Account, Refusal } from '../support/account.ts'
+import { mcpRequest } from '../support/mcp.ts'
+import { headOf, openRaw } from '../support/raw.ts'
+import { shareWorld } from '../support/shared.ts'
 import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()

@@ -1,10 +1,10 @@
 /** Logins that others try, from as many addresses as they have, beside one who has to get in. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { makeFairQueue } from '../../api/fair-queue.ts'
-import type { Account } from '../world/account.ts'
-import { type RawAnswer, send } from '../world/http.ts'
-import { shareWorld } from '../world/shared.ts'
+import { makeFairQueue } from '../../api/limits/fair-queue.ts'
+import type { Account } from '../support/account.ts'
+import { type RawAnswer, send } from '../support/http.ts'
+import { shareWorld } from '../support/shared.ts'
 
 // A hash takes a tenth of a second or more, one at a time: 90 of them would take ten seconds and more.
 const world = shareWorld({

@@ -1,6 +1,6 @@
 /** The harness itself: what it must notice. */
 import { expect, test } from 'vitest'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()

@@ -11,11 +11,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import type { Account } from '../world/account.ts'
-import type { World } from '../world/index.ts'
-import { type Inside, inside } from '../world/inside.ts'
-import { median } from '../world/measure.ts'
-import { memoryOf, peakMemory } from '../world/memory.ts'
+import type { Account } from '../support/account.ts'
+import type { World } from '../support/index.ts'
+import { type Inside, inside } from '../support/inside.ts'
+import { median } from '../support/measure.ts'
+import { memoryOf, peakMemory } from '../support/memory.ts'
 
 export interface Tenant extends Inside {
   account: Account

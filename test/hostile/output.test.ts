@@ -1,6 +1,6 @@
 /** What a command prints, and the secrets that are looked for in it. */
 import { expect, test } from 'vitest'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 import { withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()

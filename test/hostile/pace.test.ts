@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Process } from '../world/process.ts'
-import { shareWorld } from '../world/shared.ts'
+import type { Process } from '../support/process.ts'
+import { shareWorld } from '../support/shared.ts'
 import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld()

@@ -4,11 +4,11 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { Queue } from 'bullmq'
 import { beforeAll, expect, test } from 'vitest'
-import { acceptCallsTo } from '../../shared/call-channel.ts'
-import { announceWorker, inOrderFor, listWorkers } from '../../shared/directory.ts'
-import { newWorkerId } from '../../shared/ids.ts'
-import { queueName, queuePrefix } from '../../shared/jobs.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { newWorkerId } from '../../shared/data/ids.ts'
+import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import { acceptCallsTo } from '../../shared/rpc/channel.ts'
+import { announceWorker, inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, params, exec, sh } = shareSandbox()
 const soonMs = 15_000

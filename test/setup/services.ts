@@ -11,7 +11,7 @@ import { postgresUrl, postgresUser, preparePostgres } from '../../scripts/servic
 import { prepareRedis, redisSocket, redisUrl } from '../../scripts/services/redis.ts'
 import { startService } from '../../scripts/services/service.ts'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
-import { awaitRemoved } from '../world/cluster.ts'
+import { awaitRemoved } from '../support/cluster.ts'
 
 export interface Services {
   /** The run's own, removed when it ends, also when it is killed; its path is short. */

@@ -45,7 +45,7 @@ export class Clone {
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
-    const keys = ['shared/keys.ts', 'shared/seal.ts']
+    const keys = ['shared/platform/keys.ts', 'shared/platform/seal.ts']
     for (const name of ['scripts', 'package.json', 'package-lock.json', 'cli/sandlot.mjs', ...keys]) {
       cpSync(join(root, name), join(folder, name), { recursive: true })
     }

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
-import { makeOrm } from '../../shared/database/index.ts'
+import { makeOrm } from '../../shared/data/database.ts'
 import { Clone, makeRunFolder, usualProcfile } from './clone.ts'
 
 async function query(clone: Clone, sql: string) {

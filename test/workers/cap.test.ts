@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { findSandbox } from '../../shared/sandboxes.ts'
-import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
+import { startWorld, type World } from '../support/index.ts'
 
 /** Longer than a pod takes to start on a busy node: its sandbox is to be seen alive. */
 const capSeconds = 8

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { startWorld } from '../world/index.ts'
+import { startWorld } from '../support/index.ts'
 
 describe.skipIf(!process.env.KUBECONFIG)('a cluster that is away', () => {
   test('at the start of a worker, and later, is said by /readyz and by 503, and things go on when it is back', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { hasCluster } from '../world/cluster.ts'
-import { startWorld } from '../world/index.ts'
+import { hasCluster } from '../support/cluster.ts'
+import { startWorld } from '../support/index.ts'
 
 describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
   test('refuses creates at once, and the start says what to run', async () => {

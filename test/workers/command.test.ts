@@ -1,10 +1,10 @@
 /** A command and those who read it: for whom it waits, and whose output is let go of. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Command } from '../../workers/commands/command.ts'
-import type { Place, Reader } from '../../workers/commands/output-log.ts'
-import { makeCommands } from '../../workers/commands/registry.ts'
-import { makeCommand as makeOne } from '../world/command.ts'
+import type { Command } from '../../workers/exec/command.ts'
+import type { Place, Reader } from '../../workers/exec/output-log.ts'
+import { makeCommands } from '../../workers/exec/registry.ts'
+import { makeCommand as makeOne } from '../support/command.ts'
 
 const mib = 1024 * 1024
 const makeCommand = () => makeOne({ grace_ms: 60_000 })

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { findSandbox } from '../../shared/sandboxes.ts'
-import { type CrashPoint, crashPoints } from '../../workers/crash-points.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
+import { type CrashPoint, crashPoints } from '../../workers/pods/crash-points.ts'
 import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
-import type { Account } from '../world/account.ts'
-import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
-import { type Process, startWorld, type World } from '../world/index.ts'
+import type { Account } from '../support/account.ts'
+import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
 
 /** How long the workers may take to mend what a death left. */
 const mendMs = 60_000

@@ -1,8 +1,8 @@
 /** PostgreSQL crashes at the moments of a command at which something was told, or is about to run. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { World } from '../world/index.ts'
-import { shareSandbox } from '../world/shared.ts'
+import type { World } from '../support/index.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox({ ownPostgres: true })
 const soonMs = 20_000

@@ -2,7 +2,7 @@
 import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { shareWorld } from '../world/shared.ts'
+import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 const dayMs = 24 * 60 * 60 * 1000

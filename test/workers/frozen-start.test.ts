@@ -1,7 +1,7 @@
 /** Commands that are told to be lost before they have begun, and an API process that stands still itself. */
 import { expect, test } from 'vitest'
-import { bytesOf, readEvents } from '../world/events.ts'
-import { shareSandbox } from '../world/shared.ts'
+import { bytesOf, readEvents } from '../support/events.ts'
+import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox()
 

@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { listWorkers } from '../../shared/directory.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { readEvents } from '../world/events.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { inside } from '../world/inside.ts'
+import { listWorkers } from '../../shared/rpc/directory.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { readEvents } from '../support/events.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { inside } from '../support/inside.ts'
 
 /** The 5 s, measured by a client that shares two cores with all the rest. */
 const lostWithinMs = 5_000

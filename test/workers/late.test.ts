@@ -1,10 +1,10 @@
 /** A worker that stands still in the middle of a job, and goes on when others have long done what it was at. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { findSandbox } from '../../shared/sandboxes.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../workers/pool/rows.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { inside } from '../world/inside.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { inside } from '../support/inside.ts'
 
 /** For what the workers do in the background, cold pods of Kubernetes included. */
 const soonMs = 60_000

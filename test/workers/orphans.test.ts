@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { podName } from '../../shared/ids.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { readEvents } from '../world/events.ts'
-import { startWorld } from '../world/index.ts'
-import { inside } from '../world/inside.ts'
+import { podName } from '../../shared/data/ids.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { readEvents } from '../support/events.ts'
+import { startWorld } from '../support/index.ts'
+import { inside } from '../support/inside.ts'
 
 describeOnBothDrivers('a worker that is lost under commands', (driver) => {
   test('is told on every open stream within five seconds; what ran is ended by the next worker, and the sandbox lives on', async () => {

@@ -7,9 +7,9 @@ import {
   type Place,
   type Reader,
   type StreamName,
-} from '../../workers/commands/output-log.ts'
-import { makeCommand } from '../world/command.ts'
-import { memoryKept } from '../world/memory.ts'
+} from '../../workers/exec/output-log.ts'
+import { makeCommand } from '../support/command.ts'
+import { memoryKept } from '../support/memory.ts'
 
 const names = ['stdout', 'stderr'] as const
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { MarkFinder } from '../../workers/shell/mark.ts'
 import { BoundedOutput } from '../../workers/shell/output.ts'
 import { markStart } from '../../workers/shell/script.ts'
-import { collectGarbage } from '../world/memory.ts'
+import { collectGarbage } from '../support/memory.ts'
 
 const mark = 'c0ffee'.repeat(5)
 

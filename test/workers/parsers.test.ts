@@ -6,13 +6,13 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough, type Readable, Writable } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { passEvents } from '../../api/exec-events.ts'
-import { writeEvents } from '../../workers/commands/events.ts'
+import { passEvents } from '../../api/exec/events.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from '../../workers/drivers/local/frames.mjs'
 import { outputsOf } from '../../workers/drivers/output.ts'
+import { writeEvents } from '../../workers/exec/events.ts'
 import { LineReader } from '../../workers/shell/slot.ts'
-import { makeCommand } from '../world/command.ts'
-import { memoryKept } from '../world/memory.ts'
+import { makeCommand } from '../support/command.ts'
+import { memoryKept } from '../support/memory.ts'
 
 const cuts = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 })
 

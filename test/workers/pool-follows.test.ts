@@ -1,18 +1,18 @@
 /** What the warm pool goes by: demand, clients who wait for pods of their own, and who holds a pod. */
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
-import { inOrderFor, listWorkers } from '../../shared/directory.ts'
-import { queueName, queuePrefix } from '../../shared/jobs.ts'
-import { findSandbox } from '../../shared/sandboxes.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import { readClock } from '../../workers/pods/sandbox-rows.ts'
 import { demandLimits } from '../../workers/pool/demand.ts'
 import { poolLimits } from '../../workers/pool/plan.ts'
 import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
-import { readClock } from '../../workers/sandbox-rows.ts'
-import type { Account } from '../world/account.ts'
-import { setClock } from '../world/clock.ts'
-import { hasCluster } from '../world/cluster.ts'
-import { type Process, startWorld, type World } from '../world/index.ts'
-import { sumUp } from '../world/metrics.ts'
+import type { Account } from '../support/account.ts'
+import { setClock } from '../support/clock.ts'
+import { hasCluster } from '../support/cluster.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
+import { sumUp } from '../support/metrics.ts'
 
 /** For what the workers do in the background, cold pods of Kubernetes included. */
 const soonMs = 60_000

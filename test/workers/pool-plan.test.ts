@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readSettings, SettingsError } from '../../shared/settings.ts'
+import { readSettings, SettingsError } from '../../shared/platform/settings.ts'
 import { sizeFor } from '../../workers/pool/demand.ts'
 import { allowedStarts, plan, type Situation } from '../../workers/pool/plan.ts'
 import type { WarmPod } from '../../workers/pool/rows.ts'

@@ -1,14 +1,14 @@
 import { KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { endSandbox, findSandbox } from '../../shared/sandboxes.ts'
+import { endSandbox, findSandbox } from '../../shared/data/sandboxes.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { findWarmPods } from '../../workers/pool/rows.ts'
-import type { Account } from '../world/account.ts'
-import { setClock } from '../world/clock.ts'
-import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
-import type { Process, World } from '../world/index.ts'
-import { startWorld } from '../world/index.ts'
-import { sumUp } from '../world/metrics.ts'
+import type { Account } from '../support/account.ts'
+import { setClock } from '../support/clock.ts'
+import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
+import type { Process, World } from '../support/index.ts'
+import { startWorld } from '../support/index.ts'
+import { sumUp } from '../support/metrics.ts'
 
 const size = 2
 const capSeconds = 600

@@ -1,8 +1,8 @@
 import pLimit from 'p-limit'
 import { expect, test } from 'vitest'
-import { findSandbox } from '../../shared/sandboxes.ts'
-import { describeOnBothDrivers } from '../world/drivers.ts'
-import { startWorld, type World } from '../world/index.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { startWorld, type World } from '../support/index.ts'
 
 /** Each takes real time on the cluster; what is raced is the same code. */
 const rounds = { local: 1_000, kubernetes: 100 }

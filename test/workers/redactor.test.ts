@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { makeHeld } from '../../workers/secrets/held.ts'
 import { makeRedactor } from '../../workers/secrets/redactor.ts'
 import { seek } from '../../workers/secrets/sought.ts'
-import { collectGarbage } from '../world/memory.ts'
+import { collectGarbage } from '../support/memory.ts'
 
 /** In chunks of these lengths, over and over. */
 async function redact(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { listWorkers } from '../../shared/directory.ts'
-import { bytesOf, readEvents } from '../world/events.ts'
-import { startWorld } from '../world/index.ts'
+import { listWorkers } from '../../shared/rpc/directory.ts'
+import { bytesOf, readEvents } from '../support/events.ts'
+import { startWorld } from '../support/index.ts'
 
 test('a worker that is told to end finishes its command, and takes no other', async () => {
   await using world = await startWorld({ workers: 2 })

@@ -1,10 +1,10 @@
 /** Commands find the slots that were opened for them, through the whole of Sandlot on a cluster. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Account } from '../world/account.ts'
-import { hasCluster } from '../world/cluster.ts'
-import { startWorld, type World } from '../world/index.ts'
-import { sumUp } from '../world/metrics.ts'
+import type { Account } from '../support/account.ts'
+import { hasCluster } from '../support/cluster.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { sumUp } from '../support/metrics.ts'
 
 const images = ['localhost/sandbox:debian', 'localhost/sandbox:busybox']
 

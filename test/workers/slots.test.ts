@@ -1,15 +1,15 @@
 /** Slots that are opened ahead of time (workers/shell/slot-pool.ts), in real pods. */
 import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { inOrderFor, type WorkerEntry } from '../../shared/directory.ts'
-import { openMetrics } from '../../shared/metrics.ts'
+import { openMetrics } from '../../shared/platform/metrics.ts'
+import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
 import type { Command } from '../../workers/shell/script.ts'
 import { openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { makeSlotPool, type SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
-import { eventually } from '../world/eventually.ts'
-import { describeInSandboxes, type Sandboxes } from '../world/sandbox.ts'
+import { eventually } from '../support/eventually.ts'
+import { describeInSandboxes, type Sandboxes } from '../support/sandbox.ts'
 
 const log = pino({ level: 'silent' })
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { SandboxRow } from '../../shared/sandboxes.ts'
+import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
 import type { WarmPod } from '../../workers/pool/rows.ts'
-import { decide } from '../../workers/sweep.ts'
+import { decide } from '../../workers/sweep/sweep.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)

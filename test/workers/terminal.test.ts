@@ -5,7 +5,7 @@ import type { Command } from '../../workers/shell/script.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
 import { eventually, readScreen, run, shell } from '../drivers/processes.ts'
-import { describeInSandboxes } from '../world/sandbox.ts'
+import { describeInSandboxes } from '../support/sandbox.ts'
 
 describeInSandboxes('terminals', (open) => {
   const size = { rows: 24, columns: 80 }

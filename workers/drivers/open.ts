@@ -1,6 +1,6 @@
 /** The one place that knows which drivers there are. Each is loaded only where it is used. */
-import type { Logger } from '../../shared/log.ts'
-import type { Settings } from '../../shared/settings.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
 import type { Driver } from './driver.ts'
 
 export interface DriverOptions {

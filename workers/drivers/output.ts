@@ -1,6 +1,6 @@
 /** What a process prints, off the one connection that carries all of it. */
 import { Readable } from 'node:stream'
-import { GrowingBuffer } from '../growing-buffer.ts'
+import { GrowingBuffer } from './growing-buffer.ts'
 
 export interface Output {
   stream: Readable

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Call } from '../calls/call.ts'
+import type { Call } from '../sandbox/call.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './write.ts'
 

@@ -4,10 +4,10 @@
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { Problem, unavailable } from '../../shared/problem.ts'
-import { enter, runInside } from '../calls/inside.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
-import { GrowingBuffer } from '../growing-buffer.ts'
+import { GrowingBuffer } from '../drivers/growing-buffer.ts'
+import { enter, runInside } from '../sandbox/enter.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'

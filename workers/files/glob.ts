@@ -1,5 +1,5 @@
 import { limits } from '../../shared/contract/limits.ts'
-import type { Call } from '../calls/call.ts'
+import type { Call } from '../sandbox/call.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'

@@ -1,6 +1,6 @@
 /** Where a client's path leads, in bytes: JSON cannot carry every name that a sandbox can. */
 import { posix } from 'node:path'
-import type { FileName } from '../../shared/calls.ts'
+import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
 
 export interface Location {

@@ -4,7 +4,7 @@
  *
  * Read and matched by hand (matcher.ts), not by a regular expression: a pattern is a stranger's, and time must stay in bounds.
  */
-import { Problem } from '../../shared/problem.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 
 export interface Pattern {
   /** Each alternative of the braces, part by part. */

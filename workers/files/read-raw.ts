@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream'
-import { Problem } from '../../shared/problem.ts'
-import type { StreamCall } from '../calls/call.ts'
-import { type ByteRange, rangeOf } from '../calls/exec-streams.ts'
-import { write } from '../commands/events.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import { write } from '../exec/events.ts'
+import { type ByteRange, rangeOf } from '../exec/streams.ts'
+import type { StreamCall } from '../sandbox/call.ts'
 import { probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 

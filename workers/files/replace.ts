@@ -1,6 +1,6 @@
 /** Replaces exact text in bytes: in time in proportion to their length, whatever they are, and in small steps. */
 import { limits } from '../../shared/contract/limits.ts'
-import { Problem } from '../../shared/problem.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { Steps } from './slices.ts'
 
 export interface Replacement {

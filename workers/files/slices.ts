@@ -4,7 +4,7 @@
  * them asks for, all else in the worker waits for one slice at most.
  */
 import { performance } from 'node:perf_hooks'
-import { append, type Turns, takeFirst } from '../../shared/turns.ts'
+import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
 
 /** A command of somebody else's takes some ten rounds of the loop, and each may wait for a slice. */
 const sliceMs = 3

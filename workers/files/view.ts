@@ -1,6 +1,6 @@
 import { limits } from '../../shared/contract/limits.ts'
-import { Problem } from '../../shared/problem.ts'
-import type { Call } from '../calls/call.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { Call } from '../sandbox/call.ts'
 import { redactBytes } from '../secrets/index.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { gather, probes, runFileScript } from './file-script.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
-import type { StreamCall } from '../calls/call.ts'
+import type { StreamCall } from '../sandbox/call.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './write.ts'
 

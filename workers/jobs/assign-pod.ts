@@ -1,8 +1,8 @@
-import { findSandbox } from '../../shared/sandboxes.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { PodGone } from '../drivers/driver.ts'
-import { replacePod } from '../pool/replace.ts'
 import { tellPod } from '../pool/tell.ts'
 import type { Processor } from './processor.ts'
+import { replacePod } from './replace-pod.ts'
 
 /** Tells the warm pod of a sandbox whose it is, and when it has to end. Replaces one that has died. */
 export const assignPod: Processor<'assignPod'> = async ({ sandboxId }, worker) => {

@@ -1,6 +1,6 @@
-import { findSandbox, podOf } from '../../shared/sandboxes.ts'
-import { removePod } from '../remove-pod.ts'
-import { markReaped } from '../sandbox-rows.ts'
+import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { markReaped } from '../pods/sandbox-rows.ts'
 import type { Processor } from './processor.ts'
 
 /** Deletes the pod of a destroyed sandbox, and writes down that it is gone. */

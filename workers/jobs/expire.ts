@@ -1,6 +1,6 @@
-import { findSandbox } from '../../shared/sandboxes.ts'
-import { endAndDelete } from '../end-and-delete.ts'
-import { readClock } from '../sandbox-rows.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { readClock } from '../pods/sandbox-rows.ts'
+import { endAndDelete } from './end-and-delete.ts'
 import type { Processor } from './processor.ts'
 
 /** Ends a sandbox that reached its cap. */

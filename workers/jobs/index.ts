@@ -1,5 +1,5 @@
-/** The processor of each job; the compiler asks for every one that shared/jobs.ts names. */
-import type { JobName } from '../../shared/jobs.ts'
+/** The processor of each job; the compiler asks for every one that shared/platform/jobs.ts names. */
+import type { JobName } from '../../shared/platform/jobs.ts'
 import { assignPod } from './assign-pod.ts'
 import { createPod } from './create-pod.ts'
 import { deletePod } from './delete-pod.ts'

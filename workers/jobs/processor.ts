@@ -1,4 +1,4 @@
-import type { JobName, Jobs } from '../../shared/jobs.ts'
+import type { JobName, Jobs } from '../../shared/platform/jobs.ts'
 import type { WorkerContext } from '../context.ts'
 
 /** Does one job. Safe to run twice, late, or beside itself: it reads its row first. */

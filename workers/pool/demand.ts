@@ -4,8 +4,8 @@
  * each create, and the pods of a rush that is over are kept for as long as it may come back.
  */
 import { ulid } from 'ulid'
-import type { Queries } from '../../shared/database/index.ts'
-import type { PoolSize } from '../../shared/settings-pools.ts'
+import type { Queries } from '../../shared/data/database.ts'
+import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
   /** Creates that come within it are one rush. */

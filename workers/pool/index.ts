@@ -1,16 +1,16 @@
 /**
- * Keeps warm pods: running, owned by nobody, claimed by a create in one transaction (api/quotas.ts).
+ * Keeps warm pods: running, owned by nobody, claimed by a create in one transaction (api/sandboxes/admit.ts).
  * Every worker looks once a second and opens slots for those whose sandboxes it will hold; the newest
  * one decides what is made and what goes, under a lock of Postgres. Nothing of it is kept in Redis.
  */
 import { addAbortListener } from 'node:events'
-import type { Queries } from '../../shared/database/index.ts'
-import { newWarmPodName } from '../../shared/ids.ts'
-import { warmPodMs } from '../../shared/sandboxes.ts'
+import type { Queries } from '../../shared/data/database.ts'
+import { newWarmPodName } from '../../shared/data/ids.ts'
+import { warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
-import { removePod } from '../remove-pod.ts'
-import { readClock } from '../sandbox-rows.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { readClock } from '../pods/sandbox-rows.ts'
 import { makeDemand } from './demand.ts'
 import { makeWarmPod } from './make.ts'
 import { allowedStarts, type Plan, plan, type Wanted } from './plan.ts'

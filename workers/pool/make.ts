@@ -1,8 +1,8 @@
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
-import { awaitFirstSlot } from '../first-slot.ts'
-import { removePod } from '../remove-pod.ts'
-import { readClock } from '../sandbox-rows.ts'
+import { awaitFirstSlot } from '../pods/first-slot.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { readClock } from '../pods/sandbox-rows.ts'
 import { markWarm, removeWarmPod, type WarmPod } from './rows.ts'
 
 /**

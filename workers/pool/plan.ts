@@ -1,5 +1,5 @@
 /** What is to be done about the pool, as a pure function of its rows and the time. */
-import { warmPodMs } from '../../shared/sandboxes.ts'
+import { warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { WarmPod } from './rows.ts'
 
 export const poolLimits = {

@@ -1,5 +1,5 @@
 /** The rows of warm pods. Who takes one away has the pod: a create, for its sandbox, or a worker, to delete it. */
-import type { Queries, Row } from '../../shared/database/index.ts'
+import type { Queries, Row } from '../../shared/data/database.ts'
 
 export interface WarmPod {
   name: string

@@ -1,6 +1,6 @@
-import { podOf, type SandboxRow } from '../../shared/sandboxes.ts'
+import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { markAssigned } from '../sandbox-rows.ts'
+import { markAssigned } from '../pods/sandbox-rows.ts'
 
 /**
  * Tells a claimed pod whose it is, and when it has to end. May be repeated.

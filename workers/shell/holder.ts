@@ -1,16 +1,16 @@
 /**
  * Which sandboxes this worker holds, and slots for those: the API sends a sandbox's commands to the
- * first worker in the order of shared/directory.ts, and that same worker opens slots for it.
+ * first worker in the order of shared/rpc/directory.ts, and that same worker opens slots for it.
  */
 import { addAbortListener } from 'node:events'
+import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import {
   announceEveryMs,
   inOrderFor,
   listWorkers,
   takesCalls,
   type WorkerEntry,
-} from '../../shared/directory.ts'
-import { findSandbox, podOf } from '../../shared/sandboxes.ts'
+} from '../../shared/rpc/directory.ts'
 import type { WorkerContext } from '../context.ts'
 
 export interface Holder {

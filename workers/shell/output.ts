@@ -1,4 +1,4 @@
-import { GrowingBuffer } from '../growing-buffer.ts'
+import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 
 /** What is kept of a stream whose length nobody knows: its head, its tail, and the count of all. */
 export class BoundedOutput {

@@ -3,8 +3,8 @@
  * become ready, and for one in use. Nothing relies on them: who finds none opens one, with the
  * same result. ARCHITECTURE.md ("Slots") tells why they are kept where they are.
  */
-import type { Logger } from '../../shared/log.ts'
-import type { Metrics } from '../../shared/metrics.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import type { Metrics } from '../../shared/platform/metrics.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 

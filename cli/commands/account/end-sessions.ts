@@ -1,6 +1,6 @@
 /** `sandlot account end-sessions`: every session token of the account is good no more. Logs in for this one run. */
-import { addExamples, type Define, handleWith } from '../../command.ts'
-import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 
 export const define: Define = (command) => {
   addCredentialOptions(command).addHelpText(

@@ -1,6 +1,6 @@
 /** `sandlot account password`: another password, which ends all sessions. Logs in for this one run. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../credentials.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../core/credentials.ts'
 
 export const define: Define = (command) => {
   addCredentialOptions(

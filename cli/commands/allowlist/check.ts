@@ -1,8 +1,8 @@
 /** `sandlot allowlist check -- CMD…`: whether a command would be allowed. Exit 0 when it would, else 1. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError, exitCodes } from '../../errors.ts'
-import { printable } from '../../output.ts'
-import { decisionFields } from '../../shapes.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { CliError, exitCodes } from '../../core/errors.ts'
+import { printable } from '../../core/output.ts'
+import { decisionFields } from '../../core/shapes.ts'
 
 interface Options {
   shell?: string

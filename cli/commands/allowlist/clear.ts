@@ -1,5 +1,5 @@
 /** `sandlot allowlist clear`: every command may run. */
-import { addExamples, type Define, handleWith } from '../../command.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
 
 export const define: Define = (command) => {
   addExamples(command, 'sandlot allowlist clear')

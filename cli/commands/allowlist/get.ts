@@ -1,6 +1,6 @@
 /** `sandlot allowlist get`: the entries, one a line; without an allowlist nothing. */
-import { addExamples, type Define, handleWith } from '../../command.ts'
-import { allowlistFields } from '../../shapes.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { allowlistFields } from '../../core/shapes.ts'
 import { showAllowlist } from './show.ts'
 
 export const define: Define = (command) => {

@@ -1,8 +1,8 @@
 /** `sandlot allowlist set CMD…`: replaces the list. Each argument is one entry, as it is. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { decodeUtf8, readInput, readLocalFile } from '../../input.ts'
-import { allowlistFields } from '../../shapes.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { decodeUtf8, readInput, readLocalFile } from '../../core/input.ts'
+import { allowlistFields } from '../../core/shapes.ts'
 import { showAllowlist } from './show.ts'
 
 interface Options {

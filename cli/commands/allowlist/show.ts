@@ -1,5 +1,5 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
-import { type Output, printable } from '../../output.ts'
+import { type Output, printable } from '../../core/output.ts'
 
 /** Entries on stdout, so that they can be saved and set again; what there is to know of them on stderr. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {

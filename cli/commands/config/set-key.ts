@@ -1,9 +1,9 @@
 /** `sandlot config set-key [API_KEY]`: saves an API key. */
 import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { decodeUtf8, readInput } from '../../input.ts'
-import { readKey } from '../../settings.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { decodeUtf8, readInput } from '../../core/input.ts'
+import { readKey } from '../../core/settings.ts'
 
 const prefix: typeof apiKeyPrefix = 'sandlot_live_'
 

@@ -1,6 +1,6 @@
 /** `sandlot config set-url URL`: saves the base address. */
-import { readAddress } from '../../address.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
+import { readAddress } from '../../core/address.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
 
 export const define: Define = (command) => {
   command.argument('<base_url>', 'https://…, or http:// with localhost or 127.0.0.1')

@@ -1,8 +1,14 @@
 /** `sandlot config show`: each setting, and where it comes from. */
-import { readAddress } from '../../address.ts'
-import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
-import { fields } from '../../output.ts'
-import type { Found } from '../../settings.ts'
+import { readAddress } from '../../core/address.ts'
+import {
+  addExamples,
+  addSessionOption,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../../core/command.ts'
+import { fields } from '../../core/output.ts'
+import type { Found } from '../../core/settings.ts'
 
 export const define: Define = (command) => {
   addSessionOption(command)
@@ -34,7 +40,7 @@ export const define: Define = (command) => {
         profiles: profiles.length === 0 ? undefined : profiles.join(', '),
       }),
     )
-    const { describeExposure } = await import('../../config-file.ts')
+    const { describeExposure } = await import('../../core/config-file.ts')
     const exposure = await describeExposure(settings.file)
     if (exposure !== undefined) output.note(`Warning: ${exposure}`)
   }

@@ -1,13 +1,13 @@
 /** `sandlot exec kill EXEC_ID`: a signal for a command's process group. */
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { CliError } from '../../errors.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { selectSession } from '../../core/session.ts'
+import { execEndFields } from '../../core/shapes.ts'
 import { describeEnd, type Ended } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { createRemote, type Remote, type Signal } from '../../exec/remote.ts'
-import { selectSession } from '../../session.ts'
-import { execEndFields } from '../../shapes.ts'
 
 interface Options {
   signal: string

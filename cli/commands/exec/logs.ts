@@ -1,14 +1,20 @@
 /** `sandlot exec logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
-import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
-import { exitCodes } from '../../errors.ts'
+import {
+  addExamples,
+  addSessionOption,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../../core/command.ts'
+import { exitCodes } from '../../core/errors.ts'
+import { selectSession } from '../../core/session.ts'
+import { execFields } from '../../core/shapes.ts'
 import { type Ended, isGone, sayEnd } from '../../exec/ending.ts'
 import { bytesOf, type Place, placeOf } from '../../exec/events.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { readAll } from '../../exec/follow.ts'
 import { print, sayMissing } from '../../exec/print.ts'
 import { createRemote, type Remote } from '../../exec/remote.ts'
-import { selectSession } from '../../session.ts'
-import { execFields } from '../../shapes.ts'
 
 interface Options {
   follow?: boolean

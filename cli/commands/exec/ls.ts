@@ -1,9 +1,9 @@
 /** `sandlot exec ls`: the commands of a session, newest first. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { readCount } from '../../parse.ts'
-import { selectSession } from '../../session.ts'
-import { execSummaryFields } from '../../shapes.ts'
-import { showTime } from '../../times.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { readCount } from '../../core/parse.ts'
+import { selectSession } from '../../core/session.ts'
+import { execSummaryFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 
 interface Options {
   limit: string

@@ -1,10 +1,10 @@
 /** `sandlot files create PATH`: writes a file, from an option, a local file or stdin. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../input.ts'
-import { printable } from '../../output.ts'
-import { selectSession } from '../../session.ts'
-import { createdFileFields } from '../../shapes.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
+import { printable } from '../../core/output.ts'
+import { selectSession } from '../../core/session.ts'
+import { createdFileFields } from '../../core/shapes.ts'
 
 interface Options {
   content?: string

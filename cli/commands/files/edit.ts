@@ -1,10 +1,10 @@
 /** `sandlot files edit PATH`: replaces exact text, or opens the file in an editor. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { decodeUtf8, readLocalFile } from '../../input.ts'
-import { printable } from '../../output.ts'
-import { selectSession } from '../../session.ts'
-import { editedFileFields } from '../../shapes.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { decodeUtf8, readLocalFile } from '../../core/input.ts'
+import { printable } from '../../core/output.ts'
+import { selectSession } from '../../core/session.ts'
+import { editedFileFields } from '../../core/shapes.ts'
 
 interface Options {
   old?: string
@@ -47,7 +47,7 @@ export const define: Define = (command) => {
             'No editor opens off a terminal or with --no-input: pass --old and --new.',
           )
         }
-        const { editByHand } = await import('../../editor.ts')
+        const { editByHand } = await import('../../core/editor.ts')
         return await editByHand({ api, id: await selectSession(settings, api), path, settings, output })
       }
       const id = await selectSession(settings, api)

@@ -4,13 +4,19 @@ import { createWriteStream, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Api } from '../../api.ts'
-import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { ConnectionError } from '../../http.ts'
-import { type Output, printable } from '../../output.ts'
-import { noProgress, showTransfer } from '../../progress.ts'
-import { selectSession } from '../../session.ts'
+import type { Api } from '../../core/api.ts'
+import {
+  addExamples,
+  addSessionOption,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { ConnectionError } from '../../core/http.ts'
+import { type Output, printable } from '../../core/output.ts'
+import { noProgress, showTransfer } from '../../core/progress.ts'
+import { selectSession } from '../../core/session.ts'
 
 /** How often a transfer that broke off begins again. */
 const tries = 3

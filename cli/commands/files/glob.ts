@@ -1,7 +1,7 @@
 /** `sandlot files glob PATTERN`: paths that match. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { selectSession } from '../../session.ts'
-import { globFields } from '../../shapes.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { selectSession } from '../../core/session.ts'
+import { globFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
 interface Options {

@@ -1,9 +1,9 @@
 /** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { exitCodes } from '../../errors.ts'
-import { printable } from '../../output.ts'
-import { selectSession } from '../../session.ts'
-import { matchFields } from '../../shapes.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { exitCodes } from '../../core/errors.ts'
+import { printable } from '../../core/output.ts'
+import { selectSession } from '../../core/session.ts'
+import { matchFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
 interface Options {

@@ -1,8 +1,8 @@
 /** `sandlot files ls [PATH]`: what is in a folder. */
 import type { FileEntry } from '../../../shared/contract/files.ts'
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { selectSession } from '../../session.ts'
-import { fileEntryFields } from '../../shapes.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { selectSession } from '../../core/session.ts'
+import { fileEntryFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
 interface Options {

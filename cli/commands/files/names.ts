@@ -1,5 +1,5 @@
 /** Names of files on stdout: their bytes for programs; on a terminal, nothing that steers it. */
-import { printable } from '../../output.ts'
+import { printable } from '../../core/output.ts'
 
 /** @param base64 given when the name is not UTF-8 */
 export function nameBytes(text: string, base64: string | undefined): Buffer {

@@ -1,12 +1,18 @@
 /** `sandlot files put LOCAL PATH`: a file of any size, from this machine. */
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { printable } from '../../output.ts'
-import { type Progress, showTransfer } from '../../progress.ts'
-import { selectSession } from '../../session.ts'
-import { createdFileFields } from '../../shapes.ts'
+import {
+  addExamples,
+  addSessionOption,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { printable } from '../../core/output.ts'
+import { type Progress, showTransfer } from '../../core/progress.ts'
+import { selectSession } from '../../core/session.ts'
+import { createdFileFields } from '../../core/shapes.ts'
 
 interface Options {
   mode?: string

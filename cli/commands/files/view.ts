@@ -1,8 +1,8 @@
 /** `sandlot files view PATH`: a file's bytes on stdout. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { readLines } from '../../parse.ts'
-import { selectSession } from '../../session.ts'
-import { fileViewFields } from '../../shapes.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { readLines } from '../../core/parse.ts'
+import { selectSession } from '../../core/session.ts'
+import { fileViewFields } from '../../core/shapes.ts'
 
 interface Options {
   lines?: string

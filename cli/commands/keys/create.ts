@@ -1,10 +1,10 @@
 /** `sandlot keys create`: another API key. Logs in for this one run: no key can make a key (SPEC 1.4). */
 import { Option } from 'commander'
 import type { Scope } from '../../../shared/contract/routes.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
-import { readDuration } from '../../parse.ts'
-import { newApiKeyFields } from '../../shapes.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
+import { readDuration } from '../../core/parse.ts'
+import { newApiKeyFields } from '../../core/shapes.ts'
 
 interface Options extends CredentialOptions {
   name?: string

@@ -1,9 +1,9 @@
 /** `sandlot keys ls`: the account's API keys. Logs in for this one run (SPEC 1.4). */
-import { addExamples, type Define, handleWith } from '../../command.ts'
-import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
-import { readCount } from '../../parse.ts'
-import { apiKeyFields } from '../../shapes.ts'
-import { showTime } from '../../times.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
+import { readCount } from '../../core/parse.ts'
+import { apiKeyFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 
 interface Options extends CredentialOptions {
   limit: string

@@ -1,6 +1,6 @@
 /** `sandlot keys rm KEY_ID`: revokes an API key. Logs in for this one run (SPEC 1.4). */
-import { addExamples, type Define, handleWith } from '../../command.ts'
-import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 
 export const define: Define = (command) => {
   addCredentialOptions(command).argument('<key_id>', 'the id that `sandlot keys ls` shows')

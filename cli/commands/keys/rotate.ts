@@ -1,9 +1,9 @@
 /** `sandlot keys rotate KEY_ID`: a new API key in place of one, which goes on for a while. Logs in for this one run. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { addCredentialOptions, type CredentialOptions, logIn } from '../../credentials.ts'
-import { readWait } from '../../parse.ts'
-import { newApiKeyFields } from '../../shapes.ts'
-import { showSeconds } from '../../times.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
+import { readWait } from '../../core/parse.ts'
+import { newApiKeyFields } from '../../core/shapes.ts'
+import { showSeconds } from '../../core/times.ts'
 
 interface Options extends CredentialOptions {
   overlap: string

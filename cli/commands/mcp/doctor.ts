@@ -1,8 +1,8 @@
 /** `sandlot mcp doctor [TARGET]`: whether what an MCP client's settings name does its work. */
 import { Argument, Option } from 'commander'
-import { startChecks } from '../../checks.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError, exitCodes } from '../../errors.ts'
+import { startChecks } from '../../core/checks.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { CliError, exitCodes } from '../../core/errors.ts'
 import { connect } from '../../mcp/connection.ts'
 import { examine, type Peer, reachPeer, startPeer } from '../../mcp/doctor.ts'
 import { fileOf, findSpots, findTarget, read, type Spot } from '../../mcp/entries.ts'

@@ -1,8 +1,10 @@
 /** `sandlot mcp init [TARGET]`: our server in the settings of an MCP client, and nothing else there touched. */
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError, exitCodes } from '../../errors.ts'
+import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { CliError, exitCodes } from '../../core/errors.ts'
+import { table } from '../../core/output.ts'
+import type { Settings } from '../../core/settings.ts'
 import { diff } from '../../mcp/diff.ts'
 import {
   edit,
@@ -17,8 +19,6 @@ import {
 } from '../../mcp/entries.ts'
 import { writeSettings } from '../../mcp/settings-file.ts'
 import { type Entry, type Scope, type Server, scopes, targets } from '../../mcp/targets.ts'
-import { table } from '../../output.ts'
-import type { Settings } from '../../settings.ts'
 
 interface Options {
   scope: Scope

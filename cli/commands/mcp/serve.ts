@@ -1,5 +1,5 @@
 /** `sandlot mcp serve`: the tools of /v1/mcp for an agent that starts its servers itself. */
-import { addExamples, type Define, handleWith } from '../../command.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
 import { bridge } from '../../mcp/bridge.ts'
 import { connect } from '../../mcp/connection.ts'
 

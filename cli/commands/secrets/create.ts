@@ -1,8 +1,14 @@
 /** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
-import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../input.ts'
-import { secretFields } from '../../shapes.ts'
+import {
+  addExamples,
+  addSessionOption,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
+import { secretFields } from '../../core/shapes.ts'
 
 interface Options {
   fromFile?: string

@@ -1,8 +1,8 @@
 /** `sandlot secrets ls`: the names of secrets, never their values. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { readCount } from '../../parse.ts'
-import { secretFields } from '../../shapes.ts'
-import { showTime } from '../../times.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { readCount } from '../../core/parse.ts'
+import { secretFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 
 interface Options {
   session?: string

@@ -1,5 +1,5 @@
 /** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
 
 interface Options {
   session?: string

@@ -1,13 +1,13 @@
 /** `sandlot session create`: a new session; its id on stdout. With --rm one for a single command. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
-import type { Reply, Request } from '../../api.ts'
-import { addExamples, collect, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError } from '../../errors.ts'
-import { ConnectionError } from '../../http.ts'
-import { readDuration, readPairs } from '../../parse.ts'
-import { execFields, sandboxFields } from '../../shapes.ts'
-import { showTime } from '../../times.ts'
+import type { Reply, Request } from '../../core/api.ts'
+import { addExamples, collect, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { ConnectionError } from '../../core/http.ts'
+import { readDuration, readPairs } from '../../core/parse.ts'
+import { execFields, sandboxFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 
 interface Options {
   image?: string
@@ -103,7 +103,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
       using progress = output.progress('creating a session')
       const attempt = () => call(options.async === true)
       if (!options.wait) return await attempt()
-      const { waitOut } = await import('../../waiting.ts')
+      const { waitOut } = await import('../../core/waiting.ts')
       return await waitOut(api, attempt, { note: output.note, say: progress.say })
     },
     made: async () => made ?? (await call(true)),

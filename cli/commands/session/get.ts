@@ -1,9 +1,9 @@
 /** `sandlot session get [ID]`: one session. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../command.ts'
-import { fields } from '../../output.ts'
-import { selectSession } from '../../session.ts'
-import { sandboxFields } from '../../shapes.ts'
-import { showTime } from '../../times.ts'
+import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { fields } from '../../core/output.ts'
+import { selectSession } from '../../core/session.ts'
+import { sandboxFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 
 export const define: Define = (command) => {
   addSessionOption(command).argument('[id]', 'the session, as with --session')

@@ -1,9 +1,9 @@
 /** `sandlot session ls`: sessions, newest first. */
 import { Option } from 'commander'
-import { addExamples, type Define, handleWith } from '../../command.ts'
-import { readCount } from '../../parse.ts'
-import { sandboxFields } from '../../shapes.ts'
-import { showTime } from '../../times.ts'
+import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { readCount } from '../../core/parse.ts'
+import { sandboxFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 
 interface Options {
   all?: boolean

@@ -1,10 +1,16 @@
 /** `sandlot session rm [ID…]`: destroys sessions. */
-import type { Reply } from '../../api.ts'
-import { addExamples, addSessionOption, type Define, handleWith, type Invocation } from '../../command.ts'
-import { CliError, describeError } from '../../errors.ts'
-import { selectSession } from '../../session.ts'
-import { sandboxFields } from '../../shapes.ts'
-import { waitOut } from '../../waiting.ts'
+import type { Reply } from '../../core/api.ts'
+import {
+  addExamples,
+  addSessionOption,
+  type Define,
+  handleWith,
+  type Invocation,
+} from '../../core/command.ts'
+import { CliError, describeError } from '../../core/errors.ts'
+import { selectSession } from '../../core/session.ts'
+import { sandboxFields } from '../../core/shapes.ts'
+import { waitOut } from '../../core/waiting.ts'
 
 interface Options {
   all?: boolean

@@ -1,17 +1,17 @@
 /** `sandlot session create --rm -- CMD…`: a session for one command, destroyed on every way out. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Api } from '../../api.ts'
-import type { Invocation } from '../../command.ts'
-import { CliError, describeError } from '../../errors.ts'
+import type { Api } from '../../core/api.ts'
+import type { Invocation } from '../../core/command.ts'
+import { CliError, describeError } from '../../core/errors.ts'
+import { hasPipedInput } from '../../core/input.ts'
+import { beforeLeaving } from '../../core/leaving.ts'
+import type { Output } from '../../core/output.ts'
 import { exitCodeOf, sayEnd } from '../../exec/ending.ts'
 import { Input } from '../../exec/input.ts'
 import { print } from '../../exec/print.ts'
 import { createRemote } from '../../exec/remote.ts'
 import { patiently } from '../../exec/retry.ts'
 import { runStreaming } from '../../exec/stream.ts'
-import { hasPipedInput } from '../../input.ts'
-import { beforeLeaving } from '../../leaving.ts'
-import type { Output } from '../../output.ts'
 import type { Creation } from './create.ts'
 
 /** @returns the exit code. @throws {CliError} when the command never ran */

@@ -1,5 +1,5 @@
 /** What clients were told of commands, beside the rows, and beside what the sandboxes saw run. */
-import type { Queries } from '../../../shared/database/index.ts'
+import type { Queries } from '../../../shared/data/database.ts'
 import type { CommandEntry, Ledger, SandboxEntry, Told } from '../ledger.ts'
 import { short } from '../traffic/lane.ts'
 

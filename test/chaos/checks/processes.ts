@@ -1,7 +1,7 @@
 /** Processes after the storm: all of it works again, and they are no larger than before. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { memoryOf } from '../../world/memory.ts'
-import { descriptorsOf } from '../../world/raw.ts'
+import { memoryOf } from '../../support/memory.ts'
+import { descriptorsOf } from '../../support/raw.ts'
 import type { Ledger } from '../ledger.ts'
 import { apiCount, type Seat, type Stage } from '../stage.ts'
 

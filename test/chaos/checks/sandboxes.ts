@@ -1,6 +1,6 @@
 /** Rows of sandboxes: within quota, ended for a reason that there was, billed exactly. */
-import type { Queries } from '../../../shared/database/index.ts'
-import type { Account } from '../../world/account.ts'
+import type { Queries } from '../../../shared/data/database.ts'
+import type { Account } from '../../support/account.ts'
 import type { Ledger } from '../ledger.ts'
 import { cap } from '../stage.ts'
 

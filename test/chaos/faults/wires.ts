@@ -1,6 +1,6 @@
 /** Wires that are cut, slow, silent, or lose one direction, between any two that talk. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Relay } from '../../world/relay.ts'
+import type { Relay } from '../../support/relay.ts'
 import { chosen, type Deed, type Plan, type Scene } from './index.ts'
 import type { Fault } from './schedule.ts'
 

@@ -1,5 +1,5 @@
 /** What a client that works in one sandbox has at hand. */
-import type { Account } from '../../world/account.ts'
+import type { Account } from '../../support/account.ts'
 import type { CommandEntry, Ledger, SandboxEntry, Told } from '../ledger.ts'
 import { between, type Random } from '../random.ts'
 import { apiCount } from '../stage.ts'

@@ -1,7 +1,7 @@
 /** Commands that are followed while they run: by events, and over a WebSocket. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
-import { readEvents } from '../../world/events.ts'
+import { readEvents } from '../../support/events.ts'
 import { attempt, type CommandEntry } from '../ledger.ts'
 import { between } from '../random.ts'
 import { awaitEnd, noteRefusal, run } from './commands.ts'

@@ -1,7 +1,7 @@
 /** One account and its clients: they make sandboxes, work in them, look into them at the end and destroy them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { run as runInPod, shell } from '../../drivers/processes.ts'
-import type { Account } from '../../world/account.ts'
+import type { Account } from '../../support/account.ts'
 import { attempt, type Ledger, type SandboxEntry } from '../ledger.ts'
 import { between, makeRandom, pickWeighted, type Random } from '../random.ts'
 import { apiCount, cap, type Stage } from '../stage.ts'

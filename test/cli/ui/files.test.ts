@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { createSettings } from '../../../cli/settings.ts'
+import { createSettings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { enter } from '../../../cli/ui/files.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
 import { newTree, putFolder, rowsOf } from '../../../cli/ui/tree.ts'
 import type { FileEntry } from '../../../shared/contract/files.ts'
-import { eventually } from '../../world/eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { sessionPage } from './sample.ts'
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createSettings } from '../../../cli/settings.ts'
+import { createSettings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { openCommand, runCommand } from '../../../cli/ui/outputs.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
-import { eventually } from '../../world/eventually.ts'
+import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
 import { command, sessionPage } from './sample.ts'
 

@@ -5,7 +5,7 @@
 import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
-import { SettingsError } from '../../../shared/settings.ts'
+import { SettingsError } from '../../../shared/platform/settings.ts'
 import { DriverUnavailable } from '../driver.ts'
 
 /** Milliseconds that a request may take. The watch brings a time-out of its own. */

@@ -5,7 +5,7 @@
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
-import type { Logger } from '../../../shared/log.ts'
+import type { Logger } from '../../../shared/platform/log.ts'
 import { type Connection, isSetupProblem, readFailure } from './client.ts'
 
 /** Milliseconds after which everything is listed again, whatever the watch said. */

@@ -1,8 +1,8 @@
 /** Sandboxes as pods of a Kubernetes cluster. */
 import { createHash } from 'node:crypto'
 import { CoreV1Api } from '@kubernetes/client-node'
-import type { Logger } from '../../../shared/log.ts'
-import type { Settings } from '../../../shared/settings.ts'
+import type { Logger } from '../../../shared/platform/log.ts'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   type Driver,
   DriverUnavailable,

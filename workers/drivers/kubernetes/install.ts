@@ -4,7 +4,7 @@
  * can do what that role can and nothing more. It may be run again at any time: to mend, to
  * renew the credential, to change the way out, to learn of new nodes.
  *
- * A script entry: flags first, then the environment, then the defaults of shared/settings.ts.
+ * A script entry: flags first, then the environment, then the defaults of shared/platform/settings.ts.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ import {
   PatchStrategy,
 } from '@kubernetes/client-node'
 import ipaddr from 'ipaddr.js'
-import { readClusterSettings, SettingsError } from '../../../shared/settings.ts'
+import { readClusterSettings, SettingsError } from '../../../shared/platform/settings.ts'
 import { Connection, readFailure } from './client.ts'
 import { examineNodes } from './nodes.ts'
 import { buildPolicies, type Egress, INTERNET, NOT_INTERNET, SERVICE_ACCOUNT } from './policies.ts'

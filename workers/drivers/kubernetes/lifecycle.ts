@@ -1,8 +1,8 @@
 /** From the request for a pod to its end. Each function may run twice, or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
-import type { Logger } from '../../../shared/log.ts'
-import type { Settings } from '../../../shared/settings.ts'
+import type { Logger } from '../../../shared/platform/log.ts'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   DriverUnavailable,
   type Pod,

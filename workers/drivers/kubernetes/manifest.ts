@@ -1,6 +1,6 @@
 /** The pod of a sandbox, as a pure function of what was asked: every wall it has is in here. */
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
-import type { Settings } from '../../../shared/settings.ts'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
 /** The one container, which every exec names. */

@@ -1,6 +1,6 @@
 /** What a cluster needs before it can run sandboxes, as data: `install.ts` applies it. */
 import type { KubernetesObject } from '@kubernetes/client-node'
-import type { Settings } from '../../../shared/settings.ts'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import { SANDBOX_ROLE } from './manifest.ts'
 
 export type Egress = Settings['sandbox']['egress']

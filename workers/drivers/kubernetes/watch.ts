@@ -2,7 +2,7 @@
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
-import type { Logger } from '../../../shared/log.ts'
+import type { Logger } from '../../../shared/platform/log.ts'
 import type { PodDeath, PodState } from '../driver.ts'
 import type { Connection } from './client.ts'
 import { podDeath } from './death.ts'

@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from '../../../shared/log.ts'
-import { type Settings, SettingsError } from '../../../shared/settings.ts'
+import type { Logger } from '../../../shared/platform/log.ts'
+import { type Settings, SettingsError } from '../../../shared/platform/settings.ts'
 import {
   type Driver,
   DriverUnavailable,

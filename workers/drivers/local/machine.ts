@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import type { Settings } from '../../../shared/settings.ts'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import { type SandboxPlan, type SystemView, trialCommand, USER } from './bwrap.ts'
 import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
 import { readQuantity } from './quantity.ts'

@@ -1,0 +1,109 @@
+/** Accounts: to see them all, to suspend one, to delete one. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Database, Queries } from '../../shared/data/database.ts'
+import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { describeOwnLimits } from './limits.ts'
+
+interface Account {
+  id: string
+  email: string
+}
+
+/** How long a deletion waits for the workers; they go on without it. */
+const patienceMs = 60_000
+
+/** A table, oldest account first. */
+export async function listAccounts(db: Queries): Promise<string> {
+  const rows = await db.query(
+    `with clock as materialized (
+       select now, date_trunc('month', now at time zone 'UTC') at time zone 'UTC' as since
+         from (select sandlot_now() as now) as read)
+     select account.*,
+            case when deleted_at is not null then 'being deleted'
+                 when suspended_at is not null then 'suspended' else 'active' end as state,
+            (select count(*) from sandbox where account_id = account.id and destroyed_at is null) as sandboxes,
+            (select coalesce(sum(billed_ms(ready_at, destroyed_at, expires_at, since, now)), 0) / 3600000.0
+               from sandbox
+              where account_id = account.id and expires_at > since and ready_at < now) as hours
+       from account, clock order by account.id`,
+  )
+  const head = ['EMAIL', 'ID', 'SINCE', 'STATE', 'SANDBOXES', 'HOURS', 'OWN LIMITS']
+  const cells = rows.map((row) => [
+    String(row.email),
+    String(row.id),
+    new Date(row.created_at as string).toISOString().slice(0, 10),
+    String(row.state),
+    String(row.sandboxes),
+    Number(row.hours).toFixed(2),
+    describeOwnLimits(row),
+  ])
+  const widths = head.map((_, column) => Math.max(...[head, ...cells].map((line) => line[column]!.length)))
+  const line = (texts: string[]) => texts.map((text, column) => text.padEnd(widths[column]!)).join('  ')
+  return [head, ...cells].map((texts) => line(texts).trimEnd()).join('\n')
+}
+
+/** At once: every request with a session token looks at the row. */
+export async function endSessions(db: Queries, { id, email }: Account): Promise<string> {
+  await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
+  return `All sessions of ${email} have ended; its API keys are as they were.`
+}
+
+/** Its keys stop within a second; the pods of its sandboxes go at the workers' next sweep. */
+export async function suspendAccount(db: Database, account: Account): Promise<string> {
+  const ended = await suspend(db, account)
+  return `${account.email} is suspended; sandboxes ended: ${ended}.`
+}
+
+/** Once more does nothing. @returns how many sandboxes it ended */
+async function suspend(db: Database, { id }: Account, deleted = false): Promise<number> {
+  return await db.transaction(async (db) => {
+    // Admission holds this row too: no sandbox comes after it.
+    await db.query('select from account where id = ? for no key update', [id])
+    await db.query(
+      `update account
+          set suspended_at = coalesce(suspended_at, sandlot_now()),
+              deleted_at = coalesce(deleted_at, case when ? then sandlot_now() end)
+        where id = ?`,
+      [deleted, id],
+    )
+    const active = await db.query<{ id: string }>(
+      'select id from sandbox where account_id = ? and destroyed_at is null',
+      [id],
+    )
+    let ended = 0
+    for (const sandbox of active) if (await endSandbox(db, sandbox.id, 'suspended')) ended++
+    return ended
+  })
+}
+
+/** @throws when it is being deleted */
+export async function unsuspendAccount(db: Database, { id, email }: Account): Promise<string> {
+  const rows = await db.query(
+    'update account set suspended_at = null where id = ? and deleted_at is null returning id',
+    [id],
+  )
+  if (rows.length === 0) throw new Error(`${email} is being deleted: that cannot be undone.`)
+  return `${email} is not suspended.`
+}
+
+/**
+ * Marks the account and ends its sandboxes; the workers' sweep removes it when its last pod is gone.
+ * @throws in words when that takes longer than a minute: it goes on by itself
+ */
+export async function removeAccount(
+  db: Database,
+  account: Account,
+  say: (line: string) => void,
+): Promise<string> {
+  const ended = await suspend(db, account, true)
+  say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
+  const endMs = performance.now() + patienceMs
+  while (performance.now() < endMs) {
+    const [left] = await db.query('select id from account where id = ?', [account.id])
+    if (!left) return `${account.email} is deleted.`
+    await sleep(250)
+  }
+  throw new Error(
+    `${account.email} is suspended and marked; the workers remove it when its last pod is gone. Do they run?`,
+  )
+}

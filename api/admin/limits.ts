@@ -1,0 +1,64 @@
+/** An account's own limits, in place of the settings. Each takes effect within a second. */
+import type { Database } from '../../shared/data/database.ts'
+
+const limits = {
+  concurrent: { column: 'concurrent_limit', setting: 'QUOTA_CONCURRENT_SANDBOXES', least: 0 },
+  hours: { column: 'hours_limit', setting: 'QUOTA_SANDBOX_HOURS_PER_MONTH', least: 0 },
+  seconds: { column: 'sandbox_seconds_limit', setting: 'SANDBOX_MAX_SECONDS', least: 1, most: 86_400 },
+  'sandbox-ops': { column: 'sandbox_ops_per_minute', setting: 'RATE_SANDBOX_OPS_PER_MINUTE', least: 1 },
+  'sandbox-lifecycle': {
+    column: 'sandbox_lifecycle_per_minute',
+    setting: 'RATE_SANDBOX_LIFECYCLE_PER_MINUTE',
+    least: 1,
+  },
+} satisfies Record<string, { column: string; setting: string; least: number; most?: number }>
+
+type LimitName = keyof typeof limits
+
+export const limitNames = Object.keys(limits) as LimitName[]
+
+/** By name: the figure, or null for the setting's. */
+export type Changes = Partial<Record<LimitName, number | null>>
+
+/** @throws in words for the terminal */
+export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): Changes {
+  const reset = values.reset ? Object.fromEntries(limitNames.map((name) => [name, null])) : {}
+  const given = limitNames.flatMap((name) => {
+    const text = values[name]
+    return text === undefined ? [] : [[name, text === 'default' ? null : readFigure(name, text)] as const]
+  })
+  return { ...reset, ...Object.fromEntries(given) }
+}
+
+function readFigure(name: LimitName, text: string): number {
+  const { least, most = 1_000_000 }: { least: number; most?: number } = limits[name]
+  const figure = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (figure >= least && figure <= most && (name === 'hours' || Number.isInteger(figure))) return figure
+  const kind = name === 'hours' ? 'number' : 'whole number'
+  throw new Error(`--${name} ${text} is not a ${kind} from ${least} to ${most}, nor "default".`)
+}
+
+export async function changeLimits(db: Database, accountId: string, changes: Changes): Promise<void> {
+  const columns = Object.keys(changes).map((name) => `${limits[name as LimitName].column} = ?`)
+  await db.query(`update account set ${columns.join(', ')} where id = ?`, [
+    ...Object.values(changes),
+    accountId,
+  ])
+}
+
+/** One line a limit. */
+export async function showLimits(db: Database, accountId: string): Promise<string> {
+  const [row] = await db.query('select * from account where id = ?', [accountId])
+  return limitNames
+    .map((name) => {
+      const { column, setting } = limits[name]
+      return `${name.padEnd(18)} ${row![column] ?? `default (${setting})`}`
+    })
+    .join('\n')
+}
+
+/** The limits that are an account's own, in a few words. */
+export function describeOwnLimits(row: Record<string, unknown>): string {
+  const own = limitNames.filter((name) => row[limits[name].column] !== null)
+  return own.map((name) => `${name}=${row[limits[name].column]}`).join(' ')
+}

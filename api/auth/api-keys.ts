@@ -1,0 +1,163 @@
+/**
+ * API keys: `sandlot_live_`, 43 characters of randomness, 6 of checksum. The database holds a hash
+ * of each; a process remembers what it looked up for less than a second, so a revoked key is dead
+ * within one second in all of them.
+ */
+import { hash as digest, randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { apiKeyPrefix } from '../../shared/contract/api-keys.ts'
+import type { Bucket, Scope } from '../../shared/contract/routes.ts'
+import { prepare, type Row } from '../../shared/data/database.ts'
+import type { Context } from '../../shared/platform/context.ts'
+
+/** A key, and what every request with it needs of its account: one query, remembered together. */
+export interface FoundKey {
+  id: string
+  accountId: string
+  scope: Scope
+  suspended: boolean
+  /** Null for none. */
+  allowlist: string[] | null
+  overrides: Overrides
+}
+
+/** What an operator has set for one account in place of the settings. */
+export interface Overrides extends Partial<Record<Bucket, number>> {
+  /** The longest life of one sandbox. */
+  sandboxSeconds?: number
+}
+
+export interface ApiKeys {
+  /** @returns undefined for a key that never was, was revoked or has expired */
+  find(raw: string): Promise<FoundKey | undefined>
+  /** Writes when keys were last used. */
+  close(): Promise<void>
+}
+
+export interface NewKey {
+  raw: string
+  hash: Buffer
+  lastFour: string
+}
+
+const characters = { random: 43, checksum: 6 }
+export const rememberMs = 900
+const mostRemembered = 10_000
+const flushMs = 10_000
+
+export const looksLikeApiKey = (credential: string): boolean => credential.startsWith(apiKeyPrefix)
+
+export function makeApiKey(): NewKey {
+  const body = apiKeyPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), characters.random)
+  const raw = body + checksumOf(body)
+  return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
+}
+
+/** Tells a typing error from a key, without asking the database. */
+export function isWellFormed(raw: string): boolean {
+  const at = apiKeyPrefix.length + characters.random
+  return (
+    looksLikeApiKey(raw) &&
+    raw.length === at + characters.checksum &&
+    checksumOf(raw.slice(0, at)) === raw.slice(at)
+  )
+}
+
+export function openApiKeys({ db, log }: Context): ApiKeys {
+  const remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
+  let used = new Set<string>()
+
+  function lookUp(hash: string, raw: string): Promise<FoundKey | undefined> {
+    const known = remembered.get(hash)
+    // Counted from before the query, so that what it saw is never older than this.
+    const now = performance.now()
+    if (known && known.untilMs > now) return known.key
+    if (!isWellFormed(raw)) return Promise.resolve(undefined)
+    const key = query(hash)
+    remembered.delete(hash)
+    if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
+    remembered.set(hash, { key, untilMs: now + rememberMs })
+    const forget = () => {
+      if (remembered.get(hash)?.key === key) remembered.delete(hash)
+    }
+    key.then((found) => found ?? forget(), forget)
+    return key
+  }
+
+  async function query(hash: string): Promise<FoundKey | undefined> {
+    const [row] = await db.run<KeyRow>(byHash, [Buffer.from(hash, 'base64')])
+    return row && toFoundKey(row)
+  }
+
+  /** One statement for all keys used since the last time, and at most one write a minute for each. */
+  async function writeUsed() {
+    if (used.size === 0) return
+    const ids = [...used]
+    used = new Set()
+    try {
+      await db.query(
+        `update api_key set last_used_at = sandlot_now()
+          where id in (?) and (last_used_at is null or last_used_at < sandlot_now() - interval '1 minute')`,
+        [ids],
+      )
+    } catch (error) {
+      for (const id of ids) used.add(id)
+      log.warn({ err: error }, 'could not write when API keys were last used')
+    }
+  }
+  const timer = setInterval(writeUsed, flushMs).unref()
+
+  return {
+    async find(raw) {
+      const found = await lookUp(digest('sha256', raw, 'base64'), raw)
+      if (found) used.add(found.id)
+      return found
+    },
+    async close() {
+      clearInterval(timer)
+      await writeUsed()
+    },
+  }
+}
+
+const byHash = prepare(
+  'api key by hash',
+  `select api_key.id, account_id, scope, suspended_at is not null as suspended, allowlist,
+          sandbox_seconds_limit, sandbox_ops_per_minute, sandbox_lifecycle_per_minute
+     from api_key join account on account.id = account_id
+    where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
+)
+
+interface KeyRow extends Row {
+  id: string
+  account_id: string
+  scope: Scope
+  suspended: boolean
+  allowlist: string[] | null
+  sandbox_seconds_limit: number | null
+  sandbox_ops_per_minute: number | null
+  sandbox_lifecycle_per_minute: number | null
+}
+
+const toFoundKey = (row: KeyRow): FoundKey => ({
+  id: row.id,
+  accountId: row.account_id,
+  scope: row.scope,
+  suspended: row.suspended,
+  allowlist: row.allowlist,
+  overrides: {
+    ...(row.sandbox_seconds_limit !== null && { sandboxSeconds: row.sandbox_seconds_limit }),
+    ...(row.sandbox_ops_per_minute !== null && { sandbox_ops: row.sandbox_ops_per_minute }),
+    ...(row.sandbox_lifecycle_per_minute !== null && { sandbox_lifecycle: row.sandbox_lifecycle_per_minute }),
+  },
+})
+
+const checksumOf = (body: string): string => base62(BigInt(crc32(body)), characters.checksum)
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function base62(number: bigint, length: number): string {
+  let text = ''
+  for (let rest = number; text.length < length; rest /= 62n) text = alphabet[Number(rest % 62n)] + text
+  return text
+}

@@ -1,0 +1,101 @@
+/** Who is asking: an API key or a session token, each good for its own routes alone. */
+import type { Credential, Route, Scope } from '../../shared/contract/routes.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { App } from '../app.ts'
+import { looksLikeApiKey, type Overrides } from './api-keys.ts'
+import { looksLikeToken } from './tokens.ts'
+
+export interface Caller {
+  /** The account's. */
+  id: string
+  /** The API key's, or the account's for a session token. */
+  credentialId: string
+  /** Undefined for a session token. */
+  scope: Scope | undefined
+  /** What it may run: null for everything. A session token runs nothing. */
+  allowlist: readonly string[] | null
+  overrides: Overrides
+  /**
+   * The same as of now, for a request that takes its time until it does something.
+   * @throws {Problem} when it would be refused by now
+   */
+  again(): Promise<Caller>
+}
+
+/**
+ * @param header the Authorization header
+ * @throws {Problem} 401 or 403, with words on what is needed
+ */
+export async function authenticate(
+  app: App,
+  needed: Exclude<Credential, 'none'>,
+  header: string | undefined,
+): Promise<Caller> {
+  const credential = bearerOf(header, needed)
+  return needed === 'key' ? callerOfKey(app, credential) : callerOfToken(app, credential)
+}
+
+const names = { key: 'an API key', token: 'the session token of a sign-up or login' }
+
+function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
+  if (!header) {
+    throw new Problem('missing_credentials', `Send ${names[needed]} as "Authorization: Bearer …".`)
+  }
+  const [, credential] = /^Bearer +([\x21-\x7e]+) *$/i.exec(header) ?? []
+  if (credential === undefined) {
+    throw new Problem(
+      'invalid_credentials',
+      `The Authorization header must be "Bearer" and then ${names[needed]}.`,
+    )
+  }
+  return credential
+}
+
+async function callerOfKey(app: App, credential: string): Promise<Caller> {
+  if (looksLikeToken(credential)) {
+    throw new Problem(
+      'wrong_credential_type',
+      'This route needs an API key; a session token manages keys, password and sessions alone.',
+    )
+  }
+  const key = await app.apiKeys.find(credential)
+  if (!key) throw new Problem('invalid_credentials', 'The API key is not valid: unknown, revoked or expired.')
+  if (key.suspended) throw suspended()
+  const { accountId, scope, allowlist, overrides } = key
+  const again = () => callerOfKey(app, credential)
+  return { id: accountId, credentialId: key.id, scope, allowlist, overrides, again }
+}
+
+/** @throws {Problem} `scope_not_allowed` */
+export function mustHaveScope({ scope }: Caller, endpoint: Pick<Route, 'method' | 'path' | 'scope'>): void {
+  if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
+  throw new Problem(
+    'scope_not_allowed',
+    `${endpoint.method} ${endpoint.path} needs an API key of scope "full", and this one is of scope "${scope}": it runs commands and works with files and sandboxes, and changes nothing that binds it.`,
+    { members: { scope, needed: endpoint.scope } },
+  )
+}
+
+async function callerOfToken(app: App, credential: string): Promise<Caller> {
+  if (looksLikeApiKey(credential)) {
+    throw new Problem(
+      'wrong_credential_type',
+      'This route needs the session token of a login; an API key cannot manage API keys.',
+    )
+  }
+  const { accountId: id, generation } = app.tokens.verify(credential)
+  const [account] = await app.context.db.query<{ suspended: boolean; session_generation: number }>(
+    'select suspended_at is not null as suspended, session_generation from account where id = ?',
+    [id],
+  )
+  if (!account) throw new Problem('invalid_credentials', 'The account of this session token is gone.')
+  if (account.session_generation !== generation) {
+    throw new Problem('invalid_credentials', 'The session of this token was ended. Log in to get a new one.')
+  }
+  if (account.suspended) throw suspended()
+  const again = () => callerOfToken(app, credential)
+  return { id, credentialId: id, scope: undefined, allowlist: [], overrides: {}, again }
+}
+
+export const suspended = () =>
+  new Problem('account_suspended', 'The account is suspended. Ask the operator of this service why.')

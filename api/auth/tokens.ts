@@ -1,0 +1,69 @@
+/** The session token of the dashboard: a JWT that opens what manages an account and nothing else. */
+import jwt from 'jsonwebtoken'
+import * as z from 'zod'
+import { limits } from '../../shared/contract/limits.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+
+const algorithm = 'HS256'
+const issuer = 'sandlot'
+const audience = 'sandlot-dashboard'
+
+/** Whose it is, and which generation of the account's sessions it belongs to: a later one ends it. */
+export interface Session {
+  accountId: string
+  generation: number
+}
+
+export interface Tokens {
+  issue(session: Session): string
+  /** @throws {Problem} `token_expired` or `invalid_credentials` */
+  verify(token: string): Session
+}
+
+/** Whether a credential is a JWT by its shape, valid or not. */
+export const looksLikeToken = (credential: string): boolean =>
+  /^[\w-]{2,}\.[\w-]{2,}\.[\w-]*$/.test(credential)
+
+/** @param secrets newest first: the first signs, all of them verify */
+export function makeTokens(secrets: readonly string[]): Tokens {
+  return {
+    issue: ({ accountId, generation }) =>
+      jwt.sign({ generation }, secrets[0]!, {
+        algorithm,
+        issuer,
+        audience,
+        subject: accountId,
+        expiresIn: limits.tokenSeconds,
+      }),
+    verify(token) {
+      for (const secret of secrets) {
+        const session = sessionOf(token, secret)
+        if (session !== undefined) return session
+      }
+      throw new Problem('invalid_credentials', 'The session token is not valid. Log in to get a new one.')
+    },
+  }
+}
+
+/** What a token says, all of it: that its signature is right makes no type of what it signs. */
+const Payload = z
+  .object({
+    sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
+    exp: z.int(),
+    // Tokens of the version before have none.
+    generation: z.int().min(0).default(0),
+  })
+  .transform(({ sub, generation }): Session => ({ accountId: sub, generation }))
+
+/** Undefined when it was not signed with this secret, or does not say what it should. */
+function sessionOf(token: string, secret: string): Session | undefined {
+  try {
+    return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data
+  } catch (error) {
+    // The signature is checked first, so an expired token was one of ours.
+    if (error instanceof jwt.TokenExpiredError) {
+      throw new Problem('token_expired', 'The session token has expired. Log in to get a new one.')
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,67 @@
+/** The account's command allowlist, asked before a command goes to a worker. */
+import { type Decision, decide, refuseVariables } from '../../shared/allowlist/decide.ts'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { App } from '../app.ts'
+import type { Caller } from '../auth/authenticate.ts'
+
+/**
+ * Lets a command of a client pass, whichever way it came and will run. The list came with the look-up
+ * of the API key, so this asks the database nothing unless it refuses.
+ * @throws {Problem} `command_not_allowed`, and the refusal is counted
+ */
+export async function mustBeAllowed(
+  { context }: Pick<App, 'context'>,
+  account: Caller,
+  { command, env }: Pick<ExecRequest, 'command' | 'env'>,
+): Promise<void> {
+  const decision = decide(account.allowlist, command, env)
+  if (decision.allowed) return
+  await countRefusal(context, account.id)
+  throw refused(decision, { command: typeof command === 'string' ? '/bin/sh -c' : command[0] })
+}
+
+/**
+ * Lets variables be kept that later commands will get.
+ * @throws {Problem} `command_not_allowed`, which counts as no command
+ */
+export function mayBeKept(
+  { allowlist }: Pick<Caller, 'allowlist'>,
+  source: 'sandbox' | 'secret',
+  env: Record<string, unknown> = {},
+): void {
+  const decision = allowlist ? refuseVariables(source, env) : undefined
+  if (decision) throw refused(decision)
+}
+
+/** What a worker refused, which alone knows a sandbox's environment and the secrets, counts like the rest. */
+export const countRefused =
+  ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
+  async (error: unknown): Promise<never> => {
+    if (error instanceof Problem && error.code === 'command_not_allowed')
+      await countRefusal(context, account.id)
+    throw error
+  }
+
+function refused(
+  { reason, needs, variable }: Extract<Decision, { allowed: false }>,
+  members: Record<string, unknown> = {},
+): Problem {
+  const named = { ...members, ...(needs && { needs }), ...(variable && { variable }) }
+  return new Problem('command_not_allowed', reason, { members: named })
+}
+
+/** Days are UTC; the sweep forgets them after a month. */
+async function countRefusal({ db, log }: App['context'], accountId: string): Promise<void> {
+  try {
+    await db.query(
+      `insert into command_refusal as kept (account_id, day, count)
+       values (?, (sandlot_now() at time zone 'UTC')::date, 1)
+       on conflict (account_id, day) do update set count = kept.count + 1`,
+      [accountId],
+    )
+  } catch (error) {
+    // It stays refused, counted or not.
+    log.warn({ err: error, account_id: accountId }, 'a refused command was not counted')
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * A command's events on their way from the worker to the client. Whole events alone are passed on,
+ * so that this side can have the last word when the worker is lost: no stream ever just stops.
+ */
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { sentEvent } from '../../shared/contract/event-lines.ts'
+import { whenSilentFor } from '../../shared/platform/standstill.ts'
+import type { Ended, Printed } from './rows.ts'
+
+export interface Passing {
+  /** Ends everything: the client left. */
+  signal: AbortSignal
+  /** What is known of the command once its worker is silent, and so much of its output has passed. @throws when nothing can be told */
+  lastWord: (printed: Printed) => Promise<Ended>
+}
+
+/** Workers send a comment every 10 s, so this much silence means that one is gone. */
+const silenceMs = 25_000
+const noBytes: Buffer = Buffer.alloc(0)
+const endOfEvent = Buffer.from('\n\n')
+
+/** Waits for the client like any other Readable: one that does not read stops the worker. */
+export function passEvents(source: IncomingMessage, passing: Passing): Readable {
+  const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
+  // What nobody begins to read, as after HEAD, never comes to the end of relay: the worker would wait for ever.
+  events.once('close', () => source.destroy())
+  return events
+}
+
+async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
+  let held = noBytes
+  let lastId = '0-0'
+  try {
+    for await (const chunk of untilSilent(source)) {
+      const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      const at = bytes.lastIndexOf(endOfEvent)
+      const end = at < 0 ? 0 : at + endOfEvent.length
+      held = bytes.subarray(end)
+      if (end === 0) continue
+      const whole = bytes.subarray(0, end)
+      lastId = idIn(whole) ?? lastId
+      yield whole
+      if (hasLine(whole, 'event: exit\n')) return
+    }
+  } catch {
+    // Broken off: the last word is ours.
+  } finally {
+    source.destroy()
+  }
+  if (signal.aborted) return
+  const printed = placeOf(lastId)
+  // Without one the stream ends whole, and its client asks again: as when we stop.
+  const known = await lastWord(printed).catch(() => undefined)
+  // It may have ended, and printed more, since the connection to its worker broke: that is told as a gap.
+  if (known) yield lastEvents(known, lastId)
+}
+
+/** @throws when nothing comes for too long while somebody waits for it */
+async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
+  const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
+  for (;;) {
+    const heard = whenSilentFor(silenceMs, () => source.destroy(new Error('the worker is silent')))
+    const { done, value } = await chunks.next().finally(heard)
+    if (done) return
+    yield value
+  }
+}
+
+const exitEvent = (ended: Ended, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
+
+const placeOf = (id: string): Printed => {
+  const [stdout = 0, stderr = 0] = id.split('-').map(Number)
+  return { stdout, stderr }
+}
+
+/** A client counts what it got: no last word says less. */
+const atLeast = (ended: Ended, { stdout, stderr }: Printed): Ended => ({
+  ...ended,
+  stdout_bytes: Math.max(ended.stdout_bytes, stdout),
+  stderr_bytes: Math.max(ended.stderr_bytes, stderr),
+})
+
+/** The only events of a command that no worker knows any more: what it missed, and how it ended. */
+export function lastEvents(known: Ended, lastEventId: string | undefined): Buffer {
+  const { stdout, stderr } = placeOf(lastEventId ?? '0-0')
+  const ended = atLeast(known, { stdout, stderr })
+  const id = `${ended.stdout_bytes}-${ended.stderr_bytes}`
+  const missed = {
+    stdout_bytes: ended.stdout_bytes - stdout,
+    stderr_bytes: ended.stderr_bytes - stderr,
+  }
+  return Buffer.concat([
+    lastEventId === undefined ? Buffer.from(sentEvent('0-0', 'start', { id: ended.id })) : noBytes,
+    missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(sentEvent(id, 'gap', missed)) : noBytes,
+    exitEvent(ended, id),
+  ])
+}
+
+/** No data of an event holds a newline: JSON escapes it. */
+function hasLine(events: Buffer, line: string): boolean {
+  return events.lastIndexOf(`\n${line}`) >= 0 || events.indexOf(line) === 0
+}
+
+function idIn(events: Buffer): string | undefined {
+  const at = events.lastIndexOf('\nid: ')
+  const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
+  if (from < 0) return undefined
+  return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
+}

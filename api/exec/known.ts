@@ -1,0 +1,121 @@
+/** A command that was started before: found for its owner, and asked for where it runs. */
+
+import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import type { OneExec } from '../../shared/rpc/calls.ts'
+import type { App } from '../app.ts'
+import type { Caller } from '../auth/authenticate.ts'
+import { findOwn } from '../sandboxes/own.ts'
+import { running } from '../sandboxes/running.ts'
+import { WorkerGone } from '../worker-client/client.ts'
+import {
+  type Ended,
+  type ExecRow,
+  findExec,
+  findStarted,
+  lastWordOf,
+  neverSeen,
+  type Printed,
+  takePlace,
+} from './rows.ts'
+
+/** What a worker may need beyond the command's own time: to be handed over, to start, to answer. */
+export const marginMs = 20_000
+
+export interface Asking {
+  account: Caller
+  params: { id: string; exec_id: string }
+  requestId: string
+  signal: AbortSignal
+}
+
+export interface Known {
+  sandbox: SandboxRow
+  row: ExecRow
+  /** What a worker is asked with. */
+  args: OneExec
+  workerId: string
+}
+
+/** @throws {Problem} `not_found`, `exec_not_found` */
+export async function findKnown(app: App, asking: Asking): Promise<Known> {
+  const { row: sandbox } = await findOwn(app.context.db, asking.account.id, asking.params.id)
+  return knownIn(app, sandbox, asking)
+}
+
+/** @throws {Problem} as {@link findKnown}, and when the sandbox does not run */
+export async function findInRunning(app: App, asking: Asking): Promise<Known & { leftMs: number }> {
+  const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
+  const { row: sandbox, leftMs } = await running(app, wait)
+  return { ...(await knownIn(app, sandbox, asking)), leftMs }
+}
+
+async function knownIn({ context }: App, sandbox: SandboxRow, asking: Asking): Promise<Known> {
+  const { account, params, requestId } = asking
+  const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
+  if (!row) throw new Problem('exec_not_found', 'There is no such command in this sandbox.')
+  const args = { sandboxId: sandbox.id, accountId: account.id, requestId, execId: row.id }
+  return { sandbox, row, args, workerId: row.worker_id }
+}
+
+/** @returns undefined when the command's worker is gone, or knows it no more */
+export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (isForgotten(error)) return undefined
+    throw error
+  }
+}
+
+export const isForgotten = (error: unknown): boolean =>
+  error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
+
+export interface Started {
+  accountId: string
+  sandboxId: string
+  execId: string
+  /** The Idempotency-Key that it may run under, with another id. */
+  key?: string | undefined
+  startedAt: Date
+  /** Of one that was handed over just now: it may not have begun, and then never does. */
+  request?: ExecRequest
+}
+
+/**
+ * What can be said of a command after its worker was lost. What is told stands in the row first; where
+ * that cannot be written nothing is told of its end.
+ * @param printed how many bytes a client got of it
+ * @throws {Problem} `unavailable`
+ */
+export async function lastWord({ context }: App, started: Started, printed?: Printed): Promise<Ended> {
+  const { db } = context
+  try {
+    const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
+    const find = () => findStarted(db, { ...started, key: started.key })
+    let row = await find()
+    if (!row && started.request && !sandbox.destroyed_at) {
+      await takePlace(context, { ...started, request: started.request })
+      row = await find()
+    }
+    return row
+      ? await lastWordOf(db, row, sandbox, printed)
+      : neverSeen(started.execId, started.startedAt, sandbox)
+  } catch (error) {
+    throw meansAway(error)
+      ? unavailable(
+          `The worker of this command was lost. What came of it is not known yet: see the sandbox's commands.`,
+          error,
+        )
+      : error
+  }
+}
+
+/** What it printed, if anything, is gone. */
+export const withoutOutput = (ended: Ended): ExecResult => ({
+  ...ended,
+  stdout: '',
+  stderr: '',
+  truncated: ended.truncated || ended.stdout_bytes + ended.stderr_bytes > 0,
+})

@@ -1,0 +1,90 @@
+/**
+ * Whom the API port answers, by the names in a request's head. A page that a browser was lured to must not
+ * speak to a service on its user's machine or network: not as what it is (its Origin), and not by a name
+ * of its own that was rebound to here (its Host).
+ */
+import type { Middleware } from 'koa'
+import { Problem } from '../../shared/platform/problem.ts'
+
+export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
+
+/** Any name; then only the Origin is looked at. */
+const anyHost = '*'
+/** Addresses to listen on that are no name to ask for. */
+const unspecified = ['0.0.0.0', '::', '']
+
+export const refuseForeignHosts =
+  (check: HostCheck): Middleware =>
+  (koa, next) => {
+    check(koa.headers)
+    return next()
+  }
+
+/**
+ * @param allowed names, `*.names` below one, each with a port or without, or `*`
+ * @param own the address that the API listens on
+ */
+export function makeHostCheck(allowed: readonly string[], own: string): HostCheck {
+  const ofOwn = unspecified.includes(own) ? [] : [own.includes(':') ? `[${own}]` : own]
+  const patterns = [...allowed.filter((each) => each !== anyHost), ...ofOwn].map((each) => each.toLowerCase())
+  const isKnown = (host: Host) => isLocal(host.name) || patterns.some((pattern) => fits(host, pattern))
+  const takesAny = allowed.includes(anyHost)
+
+  return ({ host: given = '', origin }) => {
+    const host = readHost(given)
+    if (!host || !(takesAny || isKnown(host))) throw foreignHost(given)
+    if (origin === undefined) return
+    const page = originHost(origin)
+    // Over TLS the certificate vouches for the name; over plain HTTP any name may point here.
+    const isOwn = page?.isSecure && page.host.whole === host.whole
+    if (!page || !(isOwn || isKnown(page.host))) throw foreignOrigin(origin)
+  }
+}
+
+/** @param host a name or address, such as HOST */
+export const isLocal = (host: string): boolean =>
+  host === 'localhost' ||
+  host.endsWith('.localhost') ||
+  host === '[::1]' ||
+  host === '::1' ||
+  /^127(\.\d{1,3}){3}$/.test(host)
+
+interface Host {
+  name: string
+  /** With its port, if it has one. */
+  whole: string
+}
+
+/** @returns undefined for what is none, such as one with a user or a path in it */
+function readHost(text: string): Host | undefined {
+  const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
+  if (!isPlain || !URL.canParse(`http://${text}`)) return undefined
+  const { hostname } = new URL(`http://${text}`)
+  const [, port = ''] = /(:\d+)$/.exec(text) ?? []
+  return { name: hostname, whole: hostname + port }
+}
+
+function originHost(origin: string): { host: Host; isSecure: boolean } | undefined {
+  const [, scheme, text = ''] = /^(https?):\/\/([^/]+)$/i.exec(origin) ?? []
+  const host = readHost(text)
+  return host && { host, isSecure: scheme?.toLowerCase() === 'https' }
+}
+
+function fits({ name, whole }: Host, pattern: string): boolean {
+  const against = /:\d+$/.test(pattern) ? whole : name
+  return pattern.startsWith('*.') ? against.endsWith(pattern.slice(1)) : against === pattern
+}
+
+const longest = 300
+
+const foreignHost = (host: string) =>
+  new Problem(
+    'host_not_allowed',
+    `This service is not known as ${JSON.stringify(host.slice(0, longest))}. Whoever runs it names its hosts in ALLOWED_HOSTS.`,
+  )
+
+const foreignOrigin = (origin: string) =>
+  new Problem(
+    'origin_not_allowed',
+    `Pages of ${origin.slice(0, longest)} may not call this. Call it from a program, or from a page of this machine or of the service.`,
+  )

@@ -1,0 +1,177 @@
+/**
+ * A request's JSON body: so many bytes as its route takes, at a pace, within what all bodies may
+ * hold of memory, and of so many values that looking at each is quick.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import { createBrotliDecompress, createUnzip } from 'node:zlib'
+import type { Context as KoaContext } from 'koa'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { HeldBytes } from '../limits/body-budget.ts'
+
+/** In each such time so many bytes must come, or the rest: slower than any line that carries megabytes. */
+const pace = { ms: 10_000, bytes: 64 * 1024 }
+/** For the whole of a body, at that pace or above. */
+const wholeMs = 120_000
+/** More than any request needs; a body of brackets alone would take twenty times its size, and seconds. */
+const mostValues = 100_000
+
+/**
+ * @param held counts what the body takes, until the request has its answer
+ * @returns what the JSON says, undefined for no body
+ * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`, or that there is no room for it
+ */
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBytes): Promise<unknown> {
+  if (koa.request.length === 0) return undefined
+  if (koa.request.is('application/json') === false) {
+    throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
+  }
+  const most = endpoint.bodyBytes ?? limits.usualBodyBytes
+  const unpack = unpackerOf(koa.req)
+  if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(most)
+  try {
+    const bytes = await gather(koa.req, unpack, most, held)
+    return bytes.length === 0 ? undefined : parse(new TextDecoder().decode(bytes))
+  } catch (error) {
+    // Nobody waits for the rest of it.
+    if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
+    throw error
+  }
+}
+
+type Unpacker = ReturnType<typeof createUnzip>
+
+function unpackerOf({ headers }: IncomingMessage): Unpacker | undefined {
+  const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
+  if (encoding === 'identity') return undefined
+  if (encoding === 'gzip' || encoding === 'deflate') return createUnzip()
+  if (encoding === 'br') return createBrotliDecompress()
+  throw new Problem('unsupported_media_type', 'The body must be in UTF-8, plain or compressed with gzip.')
+}
+
+async function gather(
+  request: IncomingMessage,
+  unpack: Unpacker | undefined,
+  most: number,
+  held: HeldBytes,
+): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const chunks: Buffer[] = []
+  let size = 0
+  const take = (chunk: Buffer) => {
+    size += chunk.length
+    try {
+      if (size > most) throw tooLarge(most)
+      held.add(chunk.length)
+      chunks.push(chunk)
+    } catch (error) {
+      reject(error as Error)
+    }
+  }
+  const brokeOff = () => {
+    if (!request.complete) reject(new Problem('invalid_request', 'The body broke off.'))
+  }
+  const source: Readable = unpack ? request.pipe(unpack) : request
+  const whole = () => resolve(Buffer.concat(chunks))
+  unpack?.on('error', () => reject(notJson()))
+  request.on('error', brokeOff).on('close', brokeOff)
+  source.on('data', take).on('end', whole)
+  const stop = keepPace(request, reject)
+  try {
+    return await promise
+  } finally {
+    stop()
+    request.off('error', brokeOff).off('close', brokeOff)
+    source.off('data', take).off('end', whole)
+    if (unpack) request.unpipe(unpack)
+    unpack?.destroy()
+  }
+}
+
+/** @returns what ends it */
+function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () => void {
+  const startedAt = performance.now()
+  let came = 0
+  const count = (chunk: Buffer) => {
+    came += chunk.length
+  }
+  const look = () => {
+    const late = performance.now() - startedAt > wholeMs
+    if (late || came < pace.bytes) fail(tooSlow())
+    came = 0
+  }
+  request.on('data', count)
+  // What came while this process stood still is read before it is looked at.
+  const timer = setInterval(() => setImmediate(look), pace.ms)
+  return () => {
+    clearInterval(timer)
+    request.off('data', count)
+  }
+}
+
+function parse(text: string): unknown {
+  mustHaveFewValues(text)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw notJson()
+  }
+  mustBePlain(value)
+  return value
+}
+
+/** Counts what begins or parts values, before any of them is made. */
+function mustHaveFewValues(text: string): void {
+  // Each takes a character at least.
+  if (text.length <= mostValues) return
+  let count = 0
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]
+    if (character === '"') at = endOfText(text, at + 1)
+    else if (character === ',' || character === '[' || character === '{') count++
+    if (count > mostValues) throw tooManyValues()
+  }
+}
+
+/** @returns where the quote is that ends the text which begins here */
+function endOfText(text: string, start: number): number {
+  for (let from = start; ; ) {
+    const quote = text.indexOf('"', from)
+    if (quote < 0) return text.length
+    let backslashes = 0
+    while (text[quote - 1 - backslashes] === '\\') backslashes++
+    if (backslashes % 2 === 0) return quote
+    from = quote + 1
+  }
+}
+
+/** A field of this name would change what an object is, once it is copied. */
+const poison = '__proto__'
+
+function mustBePlain(value: unknown): void {
+  const open = [value]
+  while (open.length > 0) {
+    const at = open.pop()
+    if (typeof at !== 'object' || at === null) continue
+    if (Object.hasOwn(at, poison)) throw notJson()
+    for (const each of Object.values(at)) if (typeof each === 'object') open.push(each)
+  }
+}
+
+const tooLarge = (most: number) =>
+  new Problem('body_too_large', `The body of this route may have at most ${most} bytes.`)
+
+const tooSlow = () =>
+  new Problem(
+    'body_too_slow',
+    `A JSON body has ${wholeMs / 1000} s, and must bring ${pace.bytes} bytes or its rest in each ${pace.ms / 1000} s.`,
+  )
+
+const notJson = () => refused('is not valid JSON')
+const tooManyValues = () => refused(`has more than ${mostValues} values`)
+
+const refused = (message: string) =>
+  new Problem('invalid_request', `The body ${message}.`, { members: { errors: [{ path: '', message }] } })

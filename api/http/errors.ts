@@ -1,0 +1,96 @@
+/** Around every request: its id, its log line, its figures, and the one shape that all errors take. */
+import type { Context as KoaContext, Middleware } from 'koa'
+import { errors } from '../../shared/contract/errors.ts'
+import { newRequestId } from '../../shared/data/ids.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { hasLeft, type OpenRequests, stoppingOf } from './shutdown.ts'
+import { type Upgrade, upgradeOf } from './websocket.ts'
+
+/** What the parts of one request tell each other. */
+export interface RequestState {
+  requestId: string
+  log: Logger
+  /** Aborts when the client leaves, or must be told that we stop. */
+  signal: AbortSignal
+  /** The route's pattern, once it is known. */
+  route?: string
+  /** Of a request that asks for a WebSocket. */
+  upgrade?: Upgrade | undefined
+}
+
+/** What a log says of a request whose client did not wait for the answer. */
+const clientLeft = 499
+
+export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {
+  return async (koa, next) => {
+    const startedAt = performance.now()
+    const state = openState(koa, log, requests)
+    try {
+      await next()
+    } catch (error) {
+      const problem = asProblem(error, state)
+      if (!hasLeft(state.signal)) metrics.refusals.inc({ code: problem.code })
+      answerWith(koa, problem, state.requestId)
+    }
+    const ms = performance.now() - startedAt
+    const labels = {
+      route: state.route ?? 'none',
+      method: koa.method,
+      status: hasLeft(state.signal) ? clientLeft : koa.status,
+    }
+    metrics.requests.observe(labels, ms / 1000)
+    state.log.info({ ...labels, ms: Math.round(ms * 10) / 10 }, 'request')
+  }
+}
+
+function openState(koa: KoaContext, log: Logger, requests: OpenRequests): RequestState {
+  const requestId = newRequestId()
+  koa.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' })
+  return Object.assign(koa.state, {
+    requestId,
+    log: log.child({ request_id: requestId }),
+    signal: requests.follow(koa.res),
+    upgrade: upgradeOf(koa.req),
+  })
+}
+
+/** @returns what a client is told of whatever was thrown; the rest is for the log */
+export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
+  if (error instanceof Problem) {
+    if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
+    return error
+  }
+  const stopping = stoppingOf(signal)
+  if (stopping) return stopping
+  if (meansAway(error)) {
+    log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
+    return unavailable('A part of the service is away. Try again in a moment.')
+  }
+  // What a handler throws because its client left is nobody's fault.
+  if (!signal.aborted) log.error({ err: error }, 'a request failed')
+  return new Problem('internal_error', 'Something went wrong on our side. Tell us the request id.')
+}
+
+/** Its words without the stack: while a part is away, every request has such a line. */
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
+
+function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
+  const { status, title } = errors[problem.code]
+  koa.status = status
+  koa.set('Content-Type', 'application/problem+json')
+  if (status === 401) koa.set('WWW-Authenticate', 'Bearer')
+  if (problem.retryAfterSeconds !== undefined) {
+    koa.set('Retry-After', String(Math.max(1, Math.ceil(problem.retryAfterSeconds))))
+  }
+  koa.body = JSON.stringify({
+    type: 'about:blank',
+    title,
+    status,
+    detail: problem.message,
+    code: problem.code,
+    request_id: requestId,
+    ...problem.members,
+  })
+}

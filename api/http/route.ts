@@ -1,0 +1,190 @@
+/**
+ * A route: an endpoint of the contract and the handler that serves it. Every request goes the same
+ * way: authenticate, take a token from the bucket, validate, handle, reply.
+ */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import type { Context as KoaContext } from 'koa'
+import type * as z from 'zod'
+import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import type { App } from '../app.ts'
+import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
+import { cutOffOnceRefused } from '../auth/revocation.ts'
+import type { HeldBytes } from '../limits/body-budget.ts'
+import { replyWithJson } from './answer.ts'
+import { readBody } from './body.ts'
+import type { RequestState } from './errors.ts'
+import { validate } from './validate.ts'
+import type { Upgrade } from './websocket.ts'
+
+/** What a handler gets of a request, each part as its schema left it. */
+export interface Call<E extends Endpoint> {
+  account: E['credential'] extends 'none' ? undefined : Caller
+  params: Input<E['params']>
+  query: Input<E['query']>
+  body: Input<E['body']>
+  headers: Input<E['headers']>
+  /** The request itself, for a route that takes its body as it comes. */
+  request: IncomingMessage
+  /** The client's connection, when it asked for a WebSocket. */
+  upgrade: Upgrade | undefined
+  requestId: string
+  /** Carries the ids of the request, the account and the sandbox. */
+  log: Logger
+  /** Aborts when the client leaves, or must be told that we stop. */
+  signal: AbortSignal
+}
+
+/** An answer with another status than the endpoint's, or with headers of its own. */
+export class Answer<T> {
+  readonly reply: T
+  readonly status: number | undefined
+  readonly headers: Record<string, string>
+
+  constructor(reply: T, { status, headers = {} }: { status?: number; headers?: Record<string, string> }) {
+    this.reply = reply
+    this.status = status
+    this.headers = headers
+  }
+}
+
+/** Bytes as they come. The client's pace is the source's. */
+export class Streamed {
+  readonly body: Readable
+  readonly status: number
+  readonly headers: Record<string, string>
+
+  /** @param headers a worker's: those of its connection are left out */
+  constructor(body: Readable, { status, headers }: { status: number; headers: IncomingHttpHeaders }) {
+    this.body = body
+    this.status = status
+    this.headers = Object.fromEntries(
+      Object.entries(headers).flatMap(([name, value]) =>
+        typeof value !== 'string' || ofConnection.has(name) ? [] : [[name, value]],
+      ),
+    )
+  }
+}
+
+const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'date', 'trailer', 'upgrade'])
+
+/** The handler has answered by itself, on the client's connection. */
+export const answered = Symbol('answered')
+
+export interface ServedRoute {
+  endpoint: Endpoint
+  serve(app: App, koa: KoaContext): Promise<void>
+  /** The same within this process, for a caller who is known: bucket, schemas, handler. */
+  invoke(app: App, call: Invocation): Promise<Answer<unknown>>
+}
+
+/** A request that did not come over HTTP by itself; its parts are still to be validated. */
+export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
+  account: Caller
+  params?: unknown
+  query?: unknown
+  body?: unknown
+}
+
+type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['reply']> : undefined
+
+export function route<E extends Endpoint>(
+  endpoint: E,
+  handle: (call: Call<E>) => Promise<Reply<E> | Answer<Reply<E>> | Streamed | typeof answered>,
+): ServedRoute {
+  return {
+    endpoint,
+    async serve(app, koa) {
+      const state = koa.state as RequestState
+      const caller = await identify(app, endpoint, koa)
+      await takeToken(app, endpoint, koa, caller)
+      // Who asks first whether to send its body need not send one that is refused.
+      if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
+      const held = app.bodies.open(caller?.id)
+      koa.res.once('close', () => held.free())
+      const body = endpoint.body && (await readBody(koa, endpoint, held))
+      // A body takes its time: nothing is done with it for a key that was revoked meanwhile.
+      const account = endpoint.body ? await caller?.again() : caller
+      if (account) cutOffOnceRefused(app, account, koa.res)
+      const given = await validate(endpoint, {
+        params: koa.params,
+        query: koa.query,
+        headers: koa.headers,
+        body,
+      })
+      nameSandbox(state, given.params)
+      const { requestId, log, signal } = state
+      const call = { ...given, account, requestId, log, signal, request: koa.req, upgrade: state.upgrade }
+      const answer = await handle(call as unknown as Call<E>)
+      if (answer === answered) return leaveAlone(koa)
+      if (answer instanceof Streamed) return replyWith(koa, answer)
+      reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}), held)
+    },
+    async invoke(app, { account, requestId, log, signal, ...parts }) {
+      mustHaveScope(account, endpoint)
+      await app.buckets.take(endpoint.bucket, account.id, account.overrides[endpoint.bucket])
+      const given = await validate(endpoint, {
+        params: {},
+        query: {},
+        headers: {},
+        body: undefined,
+        ...parts,
+      })
+      const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>)
+      return answer instanceof Answer ? answer : new Answer(answer, {})
+    },
+  }
+}
+
+async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<Caller | undefined> {
+  if (endpoint.credential === 'none') return undefined
+  const account = await authenticate(app, endpoint.credential, koa.headers.authorization)
+  mustHaveScope(account, endpoint)
+  app.running.enter(account.id, koa.res)
+  const state = koa.state as RequestState
+  state.log = state.log.child({ account_id: account.id })
+  return account
+}
+
+/** All routes with an `id` are a sandbox's. */
+function nameSandbox(state: RequestState, params: unknown) {
+  const { id } = (params ?? {}) as { id?: string }
+  if (id === undefined) return
+  state.log = state.log.child({ sandbox_id: id })
+}
+
+async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, account: Caller | undefined) {
+  const taken = account
+    ? app.buckets.take(bucket, account.id, account.overrides[bucket])
+    : app.buckets.take(bucket, app.clientAddress(koa.req))
+  const { limit, remaining } = await taken
+  koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
+}
+
+function reply(
+  koa: KoaContext,
+  endpoint: Endpoint,
+  { reply, status, headers }: Answer<unknown>,
+  held: HeldBytes,
+) {
+  koa.status = status ?? endpoint.status
+  koa.set(headers)
+  if (isPlain(reply)) return replyWithJson(koa, reply, endpoint.credential === 'none' ? undefined : held)
+  koa.body = reply ?? null
+}
+
+/** Neither text, nor bytes, nor a stream of them. */
+const isPlain = (reply: unknown): reply is object =>
+  typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
+
+function replyWith(koa: KoaContext, { body, status, headers }: Streamed) {
+  koa.status = status
+  koa.body = body
+  koa.set(headers)
+}
+
+function leaveAlone(koa: KoaContext) {
+  koa.status = 101
+  koa.respond = false
+}

@@ -1,0 +1,74 @@
+/**
+ * The requests that run when the process is told to stop: what ends in time is answered as ever, and who
+ * still waits then is told so, rather than cut off.
+ */
+import type { Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { Problem } from '../../shared/platform/problem.ts'
+
+/** Each layer that a request goes through waits for its end once, some for the way as well: Node warns from 11 on. */
+const mostListeners = 20
+/** Less than the grace of a command unless told: who asks again by then finds it running. */
+const retrySeconds = 1
+
+const stopping = new Problem(
+  'unavailable',
+  'This API process is stopping and waits no longer. Ask again: under an Idempotency-Key the same request ' +
+    'attaches to its command, which lives on for its grace_ms. Without one, what was done is not known.',
+  { retryAfterSeconds: retrySeconds },
+)
+
+export interface OpenRequests {
+  /** @returns a signal that aborts when the client leaves, or with {@link stoppingOf} when we cannot wait longer */
+  follow(response: ServerResponse): AbortSignal
+  /** From now on every connection is closed behind its answer. */
+  closeBehind(): void
+  /** Tells those who still wait. Nothing ends at once: for its worker it is as if the client had left. */
+  giveUp(): void
+}
+
+/** What a client is told whose request was given up, because this process stops. */
+export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
+  reason === stopping ? stopping : undefined
+
+export const hasLeft = (signal: AbortSignal): boolean => signal.aborted && !stoppingOf(signal)
+
+export function trackRequests(): OpenRequests {
+  const open = new Map<ServerResponse, AbortController>()
+  let isClosing = false
+  let hasGivenUp = false
+  return {
+    follow(response) {
+      const gone = new AbortController()
+      open.set(response, gone)
+      response.setMaxListeners(mostListeners)
+      response.once('close', () => {
+        open.delete(response)
+        if (!response.writableFinished) gone.abort()
+      })
+      if (isClosing) response.shouldKeepAlive = false
+      if (hasGivenUp) gone.abort(stopping)
+      return gone.signal
+    },
+    closeBehind() {
+      isClosing = true
+      for (const response of open.keys()) response.shouldKeepAlive = false
+    },
+    giveUp() {
+      hasGivenUp = true
+      for (const gone of open.values()) gone.abort(stopping)
+    },
+  }
+}
+
+/** @returns what closes connections that nothing ever came over, which Node does not count as idle */
+export function trackUnused(server: Server): () => void {
+  const open = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  return () => {
+    for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
+  }
+}

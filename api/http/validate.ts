@@ -1,0 +1,71 @@
+/** Holds what a client sent against an endpoint's schemas, and names everything that does not fit. */
+import * as z from 'zod'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+
+const parts = ['query', 'headers', 'body'] as const
+
+export interface Given {
+  params: unknown
+  query: unknown
+  headers: unknown
+  body: unknown
+}
+
+const nothing = z.strictObject({})
+
+/** So many of what is wrong are named, and so much of a name that the client made up. */
+const shown = { errors: 100, characters: 200 }
+
+/**
+ * @returns each part as its schema left it, undefined where the endpoint has none
+ * @throws {Problem} `invalid_request` with every issue, `not_found` for a parameter that can be no id
+ */
+export async function validate(endpoint: Endpoint, given: Given): Promise<Record<string, unknown>> {
+  const params = endpoint.params?.safeParse(given.params)
+  if (params?.success === false) throw new Problem('not_found', 'There is no such thing.')
+  const taken: Record<string, unknown> = { params: params?.data }
+  const errors: FieldError[] = []
+  for (const part of parts) {
+    const schema = endpoint[part] ?? (part === 'query' ? nothing : undefined)
+    if (!schema) continue
+    const result = schema.safeParse(given[part], { error: sayMissing })
+    if (result.success) taken[part] = result.data
+    else errors.push(...result.error.issues.flatMap(describe))
+  }
+  if (errors.length === 0) return taken
+  throw invalid(...errors)
+}
+
+export interface FieldError {
+  path: string
+  message: string
+}
+
+export function invalid(...errors: FieldError[]): Problem {
+  const named = errors.slice(0, shown.errors).map(({ path, message }) => ({ path: cut(path), message }))
+  const [first] = named
+  const more = errors.length > 1 ? ` There are ${errors.length} such errors.` : ''
+  return new Problem('invalid_request', `${first?.path || 'The body'}: ${first?.message}.${more}`, {
+    members: { errors: named },
+  })
+}
+
+const cut = (path: string) =>
+  path.length <= shown.characters ? path : `${path.slice(0, shown.characters)}…`.toWellFormed()
+
+const sayMissing: z.core.$ZodErrorMap = (issue) =>
+  issue.code === 'invalid_type' && issue.input === undefined ? 'is required' : undefined
+
+function describe(issue: z.core.$ZodIssue): FieldError[] {
+  const path = issue.path.join('.')
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: [...issue.path, key].join('.'),
+      message: 'is not known here',
+    }))
+  }
+  // The words of the schema of the key, rather than that there is something wrong with it.
+  if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
+  return [{ path, message: issue.message }]
+}

@@ -1,0 +1,67 @@
+/**
+ * What the JSON of requests and answers that one API process holds takes of its memory: bounded in all, and for
+ * each account, so that nobody who sends much or reads nothing, slowly or for long, leaves nothing for the others.
+ */
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
+
+/** Bytes. What is made of a body (text, values, what goes to a worker) takes some times more. */
+const mostOfAll = 256 * 1024 * 1024
+/** Six of the largest bodies at once. */
+const mostOfAccount = 64 * 1024 * 1024
+/** Of all who have no account yet; a sign-up has some KiB. */
+const mostOfStrangers = 16 * 1024 * 1024
+
+export interface BodyBudget {
+  /** @param accountId undefined for a stranger */
+  open(accountId: string | undefined): HeldBytes
+}
+
+export interface HeldBytes {
+  /** @throws {Problem} `rate_limited` when these bytes are more than the account's share, `unavailable` when there are too many in all */
+  add(bytes: number): void
+  /** Gives all of it back; from then on nothing is added. */
+  free(): void
+}
+
+export function openBodyBudget(): BodyBudget {
+  const ofOwner = new Map<string | undefined, number>()
+  let ofAll = 0
+  return {
+    open(accountId) {
+      const most = accountId === undefined ? mostOfStrangers : mostOfAccount
+      let held = 0
+      let isOver = false
+      const count = (bytes: number) => {
+        held += bytes
+        ofAll += bytes
+        const owned = (ofOwner.get(accountId) ?? 0) + bytes
+        if (owned > 0) ofOwner.set(accountId, owned)
+        else ofOwner.delete(accountId)
+      }
+      return {
+        add(bytes) {
+          if (isOver) return
+          if ((ofOwner.get(accountId) ?? 0) + bytes > most) throw tooMuch(accountId)
+          if (ofAll + bytes > mostOfAll) throw tooMuchOfAll()
+          count(bytes)
+        },
+        free() {
+          isOver = true
+          count(-held)
+        },
+      }
+    },
+  }
+}
+
+const tooMuchOfAll = () =>
+  unavailable('Too many large bodies are being taken right now. Try again in a moment.')
+
+const tooMuch = (accountId: string | undefined) =>
+  accountId === undefined
+    ? tooMuchOfAll()
+    : new Problem(
+        'rate_limited',
+        `The requests of this account that run, and answers that it has yet to read, have ${mostOfAccount} bytes together. Wait for one of them, or send and read bytes raw.`,
+        { retryAfterSeconds: 1 },
+      )

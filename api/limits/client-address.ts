@@ -1,0 +1,51 @@
+/** Who sends a request, as the buckets of sign-up and login count them. */
+import type { IncomingMessage } from 'node:http'
+import ipaddr from 'ipaddr.js'
+import proxyAddr from 'proxy-addr'
+import { SettingsError } from '../../shared/platform/settings.ts'
+
+export type ClientAddress = (request: IncomingMessage) => string
+
+/**
+ * @param trustedProxies the only ones whose X-Forwarded-For is believed
+ * @throws {SettingsError} names what is no address
+ */
+export function makeClientAddress(trustedProxies: string[]): ClientAddress {
+  const isTrusted = trustOf(trustedProxies)
+  return (request) => {
+    const socket = request.socket.remoteAddress ?? ''
+    const claimed = withoutPort(proxyAddr(request, (address, hop) => isTrusted(withoutPort(address), hop)))
+    return normalise(ipaddr.isValid(claimed) ? claimed : socket)
+  }
+}
+
+function trustOf(proxies: string[]) {
+  if (proxies.length === 0) return () => false
+  try {
+    return proxyAddr.compile(proxies)
+  } catch (error) {
+    throw new SettingsError(`TRUSTED_PROXIES: ${(error as Error).message}`)
+  }
+}
+
+/** Some proxies write where a request came from as `203.0.113.7:1234` or `[2001:db8::1]:1234`. */
+function withoutPort(address: string): string {
+  const [, bracketed, plain] =
+    /^(?:\[([^\]]*)\]|((?:::ffff:)?\d+\.\d+\.\d+\.\d+))(?::\d+)?$/i.exec(address) ?? []
+  return bracketed ?? plain ?? address
+}
+
+/** One IPv4 address in any spelling, or the /64 of an IPv6 address: what one customer has at least. */
+export function normalise(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  const parsed = ipaddr.process(address)
+  if (parsed.kind() === 'ipv4') return parsed.toString()
+  const network = (parsed as ipaddr.IPv6).parts.slice(0, 4)
+  return `${network.map((part) => part.toString(16)).join(':')}::/64`
+}
+
+/** Of a normalised address: the /24 or /48 that its customer may have more of, or a neighbour has. */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
+  return address.split(':').slice(0, 3).join(':')
+}

@@ -1,0 +1,86 @@
+/**
+ * Token buckets, one for each account (or address) and kind of work, refilled steadily. They live
+ * in Redis, on Redis's clock, so that all API processes share them, and one script takes a token;
+ * those of `reads` and `changes` live in the process.
+ */
+
+import type { Bucket } from '../../shared/contract/routes.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import { openLocalBuckets } from './local-buckets.ts'
+
+export interface Taken {
+  /** Tokens a minute, which is also how many a full bucket holds. */
+  limit: number
+  /** Whole tokens left. */
+  remaining: number
+}
+
+export interface Buckets {
+  /**
+   * Takes one token.
+   * @param owner an account's id, or an address
+   * @param ownLimit tokens a minute where an operator has set this owner's, in place of the setting
+   * @throws {Problem} `rate_limited`, with the time until the next token
+   * @throws when it is in Redis, and that is away: nobody is let through uncounted
+   */
+  take(bucket: Bucket, owner: string, ownLimit?: number): Promise<Taken>
+}
+
+// What is missing from a full bucket, in units of which a token has 60,000,000 and each microsecond
+// brings back as many as the bucket has tokens a minute. Whole numbers alone, so nothing is rounded.
+const takeScript = `
+  local limit, token = tonumber(ARGV[1]), 60000000
+  local t = redis.call('TIME')
+  local now = t[1] * 1000000 + t[2]
+  local missing = 0
+  local stored = redis.call('GET', KEYS[1])
+  if stored then
+    local space = string.find(stored, ' ', 1, true)
+    local past = math.max(0, now - tonumber(string.sub(stored, space + 1)))
+    missing = math.max(0, tonumber(string.sub(stored, 1, space - 1)) - past * limit)
+  end
+  local full = limit * token
+  if missing + token > full then
+    return {0, 0, math.ceil((missing + token - full) / limit)}
+  end
+  missing = missing + token
+  redis.call('SET', KEYS[1], string.format('%.0f %.0f', missing, now), 'PX', math.ceil(missing / limit / 1000))
+  return {1, math.floor((full - missing) / token), 0}`
+
+/** Allowed (1 or 0), tokens left, microseconds until the next. */
+type Answer = [number, number, number]
+
+const countedHere: readonly Bucket[] = ['reads', 'changes']
+
+export function openBuckets({ redis, settings }: Context): Buckets {
+  redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
+  const takeToken = (key: string, limit: number): Promise<Answer> =>
+    (redis as unknown as { sandlotTakeToken(key: string, limit: number): Promise<Answer> }).sandlotTakeToken(
+      key,
+      limit,
+    )
+  const local = openLocalBuckets()
+  return {
+    async take(bucket, owner, ownLimit) {
+      const limit = ownLimit ?? settings.rates[bucket]
+      if (countedHere.includes(bucket)) {
+        const taken = local.take(`${bucket} ${owner}`, limit)
+        if ('waitMs' in taken) throw tooMany(bucket, limit, taken.waitMs)
+        return { limit, ...taken }
+      }
+      const [allowed, remaining, waitUs] = await takeToken(`sandlot:bucket:${bucket}:${owner}`, limit)
+      if (allowed === 1) return { limit, remaining }
+      throw tooMany(bucket, limit, waitUs / 1000)
+    },
+  }
+}
+
+function tooMany(bucket: Bucket, limit: number, waitMs: number): Problem {
+  const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000))
+  return new Problem(
+    'rate_limited',
+    `At most ${limit} of these requests a minute. Try again in ${retryAfterSeconds} s.`,
+    { retryAfterSeconds, members: { bucket, limit } },
+  )
+}

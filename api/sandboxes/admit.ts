@@ -1,0 +1,278 @@
+/**
+ * Admission: whether an account may have one more sandbox, and the row of it, in one transaction
+ * that holds the account's row, so that no two requests pass on the same free place.
+ */
+import type * as z from 'zod'
+import { limits } from '../../shared/contract/limits.ts'
+import type { createSandbox } from '../../shared/contract/sandboxes.ts'
+import { prepare, type Queries } from '../../shared/data/database.ts'
+import { newSandboxId, newSandboxIdAt, podName } from '../../shared/data/ids.ts'
+import { envPlace, warmPodMs } from '../../shared/data/sandboxes.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
+import { suspended } from '../auth/authenticate.ts'
+import { invalid } from '../http/validate.ts'
+import { millisecondsPerHour, usage } from './usage.ts'
+
+export type CreateRequest = z.output<typeof createSandbox.body>
+
+export interface Admission {
+  sandboxId: string
+  /** Whether the Idempotency-Key was known, and this is its sandbox of before. */
+  replayed: boolean
+  /** Whether it runs already, in a warm pod; else one is to be made. Undefined when nothing was admitted. */
+  pod?: 'claimed' | 'cold'
+  /** From now until it ends. */
+  lifeMs: number
+  /** Sandboxes that were past their end, and were ended here to make room: their pods are to go. */
+  expired: string[]
+}
+
+export interface Order {
+  body: CreateRequest
+  image: string
+  /** How long it may live. */
+  seconds: number
+}
+
+/**
+ * Fills in what the body leaves open.
+ * @param mostSeconds the longest life, where an operator has set the account's own
+ * @throws {Problem} `invalid_request` for what this installation does not offer
+ */
+export function readOrder(
+  { sandbox }: Settings,
+  body: CreateRequest,
+  mostSeconds: number = sandbox.maxSeconds,
+): Order {
+  const image = body.image ?? sandbox.image
+  if (!sandbox.images.includes(image)) {
+    throw invalid({ path: 'image', message: `must be one of ${sandbox.images.join(', ')}` })
+  }
+  const seconds = body.ttl_seconds ?? mostSeconds
+  if (seconds > mostSeconds) {
+    throw invalid({ path: 'ttl_seconds', message: `must be at most ${mostSeconds}` })
+  }
+  return { body, image, seconds }
+}
+
+/**
+ * Admits one sandbox, or refuses it without leaving a trace.
+ * @throws {Problem} `account_suspended`, `idempotency_conflict`,
+ *   `concurrent_sandbox_limit_reached` or `monthly_usage_limit_reached`
+ */
+export async function admit(
+  { db, settings, sealer }: Pick<Context, 'db' | 'settings' | 'sealer'>,
+  accountId: string,
+  { body, image, seconds }: Order,
+  idempotencyKey?: string,
+): Promise<Admission> {
+  return db.transaction(async (db) => {
+    const account = await lockAccount(db, accountId, settings)
+    const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body, settings))
+    if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
+
+    const active = await findActive(db, accountId)
+    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
+    checkConcurrent(
+      active.filter(({ id }) => !expired.includes(id)),
+      account.concurrentLimit,
+    )
+    const now = await checkMonth(db, accountId, account.hoursLimit)
+
+    const endsAt = new Date(now.getTime() + seconds * 1000)
+    const warm = settings.pools.has(image) ? await claimWarmPod(db, image, now, endsAt) : undefined
+    const id = warm ? newSandboxIdAt(warm.name) : newSandboxId()
+    const env = body.env && sealer.seal(JSON.stringify(body.env), envPlace(id))
+    await db.run(insertSandbox, [
+      id,
+      accountId,
+      body.name ?? null,
+      image,
+      JSON.stringify(body.metadata ?? {}),
+      env ?? null,
+      now,
+      endsAt,
+      warm?.name ?? podName(id),
+      warm?.uid ?? null,
+      warm?.born_at ?? null,
+    ])
+    const hash = hashOfRequest(body, settings.callsKeys)
+    if (idempotencyKey) await remember(db, accountId, idempotencyKey, hash, id, now)
+    const pod = warm ? 'claimed' : 'cold'
+    return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
+  })
+}
+
+/** With a warm pod it is ready at once. The parameters are its columns, in their order. */
+const insertSandbox = prepare(
+  'insert sandbox',
+  `with row (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid, pod_since) as
+          (values (?, ?, ?, ?, ?::jsonb, ?::bytea, ?::timestamptz, ?::timestamptz, ?, ?, ?::timestamptz)),
+        clock as materialized (select greatest(sandlot_now(), created_at) as now from row)
+   insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid,
+                        pod_since, ready_at, claim, timings)
+   select row.*,
+          case when pod_uid is not null then now end,
+          case when pod_uid is not null then 'unused' end,
+          case when pod_uid is null then jsonb_build_object('pod', 'cold')
+               else jsonb_build_object('pod', 'claimed', 'claimed_ms', ms, 'ready_ms', ms) end
+     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
+)
+
+interface ClaimedPod extends Record<string, unknown> {
+  name: string
+  uid: string
+  born_at: string
+}
+
+/** Of two that claim at once each passes over what the other has locked: no pod is given twice. */
+const claimOldest = prepare(
+  'claim warm pod',
+  `delete from warm_pod where name = (
+     select name from warm_pod
+      where image = ? and ready_at is not null
+        and born_at > ?::timestamptz - ? * interval '1 millisecond' and ends_at >= ?
+      order by born_at limit 1 for update skip locked)
+   returning name, uid, born_at`,
+)
+
+/**
+ * Takes a warm pod from the pool, for good: when the transaction fails, it stays there.
+ * @returns undefined when none is ready, or none would live until `endsAt`
+ */
+async function claimWarmPod(
+  db: Queries,
+  image: string,
+  now: Date,
+  endsAt: Date,
+): Promise<ClaimedPod | undefined> {
+  const [pod] = await db.run<ClaimedPod>(claimOldest, [image, now, warmPodMs, endsAt])
+  return pod
+}
+
+const lockById = prepare(
+  'lock account',
+  `select suspended_at is not null as suspended,
+          coalesce(concurrent_limit, ?) as concurrent, coalesce(hours_limit, ?) as hours
+     from account where id = ? for no key update`,
+)
+
+/** What every later statement sees is as of this lock: read committed takes a new look each time. */
+async function lockAccount(db: Queries, accountId: string, { quotas }: Settings) {
+  const [row] = await db.run<{ suspended: boolean; concurrent: number; hours: number }>(lockById, [
+    quotas.concurrent,
+    quotas.hoursPerMonth,
+    accountId,
+  ])
+  if (!row) throw new Problem('invalid_credentials', 'The account of this API key is gone.')
+  if (row.suspended) throw suspended()
+  return { concurrentLimit: Number(row.concurrent), hoursLimit: Number(row.hours) }
+}
+
+async function findReplay(
+  db: Queries,
+  accountId: string,
+  key: string,
+  body: CreateRequest,
+  { callsKeys }: Settings,
+) {
+  const [row] = await db.query<{ request_hash: Buffer; sandbox_id: string }>(
+    `select request_hash, sandbox_id from idempotency_key
+      where account_id = ? and key = ? and created_at > sandlot_now() - ? * interval '1 hour'`,
+    [accountId, key, limits.idempotencyHours],
+  )
+  if (!row) return undefined
+  if (isHashOf(row.request_hash, body, callsKeys)) return row.sandbox_id
+  throw new Problem(
+    'idempotency_conflict',
+    'This Idempotency-Key was used with another body. Use a new key for a new sandbox.',
+  )
+}
+
+/** A key that was forgotten may be used again. */
+async function remember(
+  db: Queries,
+  accountId: string,
+  key: string,
+  hash: Buffer,
+  sandboxId: string,
+  now: Date,
+) {
+  await db.query(
+    `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
+     values (?, ?, ?, ?, ?)
+     on conflict (account_id, key) do update
+        set request_hash = excluded.request_hash, sandbox_id = excluded.sandbox_id,
+            created_at = excluded.created_at`,
+    [accountId, key, hash, sandboxId, now],
+  )
+}
+
+/** Whoever is late with ending them (no worker, no Redis), they hold no place past their end. */
+async function endExpired(db: Queries, accountId: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `update sandbox
+        set destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at)), destroy_reason = 'expired'
+      where account_id = ? and destroyed_at is null and expires_at <= sandlot_now()
+  returning id`,
+    [accountId],
+  )
+  return rows.map(({ id }) => id)
+}
+
+type InTheWay = {
+  id: string
+  name: string | null
+  created_at: string
+  expires_at: string
+  /** Until it ends. */
+  seconds: number
+}
+
+const activeOfAccount = prepare(
+  'active sandboxes',
+  `select id, name, created_at, expires_at,
+          extract(epoch from expires_at - sandlot_now())::double precision as seconds
+     from sandbox where account_id = ? and destroyed_at is null order by expires_at`,
+)
+
+const findActive = (db: Queries, accountId: string): Promise<InTheWay[]> =>
+  db.run(activeOfAccount, [accountId])
+
+function checkConcurrent(rows: InTheWay[], limit: number) {
+  if (rows.length < limit) return
+  const time = (text: string) => new Date(text).toISOString()
+  throw new Problem(
+    'concurrent_sandbox_limit_reached',
+    `${rows.length} of ${limit} sandboxes are active. Destroy one, or wait until one expires.`,
+    {
+      // With a limit of 0 there is nothing to wait for; a day is as good as any.
+      retryAfterSeconds: rows[0]?.seconds ?? 86_400,
+      members: {
+        limit,
+        active: rows.length,
+        sandboxes: rows.map(({ id, name, created_at, expires_at }) => ({
+          id,
+          name,
+          created_at: time(created_at),
+          expires_at: time(expires_at),
+        })),
+      },
+    },
+  )
+}
+
+/** @returns the clock at which it was within the limit */
+async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
+  const { milliseconds, month, monthEnd, now } = await usage(db, accountId)
+  if (milliseconds < limit * millisecondsPerHour) return now
+  const used = milliseconds / millisecondsPerHour
+  throw new Problem(
+    'monthly_usage_limit_reached',
+    `${used.toFixed(2)} of ${limit} sandbox-hours of ${month} are used. The next month begins ${monthEnd.toISOString()}.`,
+    { retryAfterSeconds: (monthEnd.getTime() - now.getTime()) / 1000, members: { limit, used } },
+  )
+}

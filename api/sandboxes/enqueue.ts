@@ -1,0 +1,47 @@
+/**
+ * Words to the workers that a row has changed. Without them the sweep finds it a little later, so a
+ * queue that is away is logged and fails no request: what was asked for is in the database.
+ */
+
+import type { Context } from '../../shared/platform/context.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import { tellChange } from '../../shared/platform/notify.ts'
+import type { Admission } from './admit.ts'
+
+interface Of {
+  requestId: string
+  log: Logger
+}
+
+/** A claimed pod is told when the first command, which follows at once, has had the machine for itself. */
+const assignAfterMs = 500
+
+/** A pod, or word to its warm one, for a sandbox that was admitted, and its end at its cap. */
+export async function hintCreated(context: Context, admission: Admission, of: Of): Promise<void> {
+  const { sandboxId, replayed, pod, lifeMs, expired } = admission
+  if (replayed) return
+  await allOf(of, [
+    pod === 'claimed'
+      ? context.jobs.add('assignPod', { sandboxId, requestId: of.requestId }, assignAfterMs)
+      : context.jobs.add('createPod', { sandboxId, requestId: of.requestId }),
+    context.jobs.add('expire', { sandboxId }, lifeMs),
+    hintDestroyed(context, expired, of),
+  ])
+}
+
+/** The end of the pods of sandboxes that are destroyed. */
+export async function hintDestroyed(context: Context, ids: string[], of: Of): Promise<void> {
+  await allOf(
+    of,
+    ids.flatMap((sandboxId) => [
+      context.jobs.add('deletePod', { sandboxId, requestId: of.requestId }),
+      tellChange(context.redis, sandboxId),
+    ]),
+  )
+}
+
+async function allOf({ log }: Of, hints: Promise<void>[]) {
+  for (const hint of await Promise.allSettled(hints)) {
+    if (hint.status === 'rejected') log.warn({ err: hint.reason }, 'a hint was lost; the sweep will act')
+  }
+}

@@ -1,0 +1,59 @@
+/** Waiting for a sandbox: until it runs, or is ended, or the patience of a request is. */
+import { limits } from '../../shared/contract/limits.ts'
+import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { App } from '../app.ts'
+import { findOwn, type OwnSandbox } from './own.ts'
+
+/** A change is told of over Redis; in case that is lost, the row is read again this often. */
+const lookAgainMs = 1_000
+
+export interface Waiting {
+  accountId: string
+  sandboxId: string
+  mostMs: number
+  /** Ends the wait early. */
+  signal: AbortSignal
+}
+
+/** Resolves with the sandbox when it is ready or destroyed, or as it is when the time is up. */
+export async function settled({ context }: App, wait: Waiting): Promise<OwnSandbox> {
+  const end = performance.now() + wait.mostMs
+  for (;;) {
+    const leftMs = end - performance.now()
+    // Listens before it looks, so that no change falls between the two.
+    const change = context.changes.next(wait.sandboxId, Math.min(lookAgainMs, Math.max(0, leftMs)))
+    const found = await findOwn(context.db, wait.accountId, wait.sandboxId)
+    const isSettled = found.row.ready_at ?? found.row.destroyed_at
+    if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
+    await change
+  }
+}
+
+/** A sandbox that commands can run in, and how much longer it lives. */
+export interface Running {
+  row: SandboxRow
+  leftMs: number
+}
+
+/** @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s */
+export async function running(app: App, wait: Omit<Waiting, 'mostMs'>): Promise<Running> {
+  const { row, now } = await settled(app, { ...wait, mostMs: limits.startingWaitMs })
+  const leftMs = row.expires_at.getTime() - now.getTime()
+  if (row.destroyed_at) throw destroyed(row)
+  // It is past its end, and whoever ends it is late.
+  if (leftMs <= 0) throw destroyed({ ...row, destroy_reason: 'expired' })
+  if (!row.ready_at) {
+    throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {
+      retryAfterSeconds: 2,
+    })
+  }
+  return { row, leftMs }
+}
+
+export function destroyed({ id, destroy_reason, destroy_detail }: SandboxRow): Problem {
+  const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
+  return new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {
+    members: { sandbox_id: id, destroy_reason, destroy_detail: destroy_detail ?? null },
+  })
+}

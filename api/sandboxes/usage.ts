@@ -1,0 +1,104 @@
+/** What an account has used in a month: the billed intervals of its sandboxes, cut to that month. */
+import { prepare, type Queries } from '../../shared/data/database.ts'
+
+export interface Usage {
+  /** UTC, such as 2026-11. */
+  month: string
+  milliseconds: number
+  /** The clock it was read by. */
+  now: Date
+  /** When the next month begins. */
+  monthEnd: Date
+}
+
+export const millisecondsPerHour = 3_600_000
+
+/** The month and the moment that is counted up to. Parameters: that moment or null, the month or null. */
+const bounds = `
+  clock as materialized (select coalesce(?::timestamptz, sandlot_now()) as now),
+  bounds as (
+    select now, to_char(since, 'YYYY-MM') as month, since at time zone 'UTC' as since,
+           (since + interval '1 month') at time zone 'UTC' as until
+      from clock,
+           date_trunc('month', coalesce(to_timestamp(?::text, 'YYYY-MM'), now) at time zone 'UTC') as since)`
+
+const billed = 'billed_ms(ready_at, destroyed_at, expires_at, since, least(until, now))'
+const inMonth = 'account_id = ? and expires_at > since and ready_at < least(until, now)'
+
+const ofMonth = prepare(
+  'usage',
+  `with ${bounds}
+   select month, now, until as month_end,
+          (select coalesce(sum(${billed}), 0) from sandbox where ${inMonth}) as used
+     from bounds`,
+)
+
+/** @param month UTC, such as 2026-11; the one that is now if absent */
+export async function usage(db: Queries, accountId: string, month?: string): Promise<Usage> {
+  const [row] = await db.run<UsageRow>(ofMonth, [null, month ?? null, accountId])
+  return toUsage(row!)
+}
+
+interface UsageRow extends Record<string, unknown> {
+  month: string
+  used: string
+  now: string
+  month_end: string
+}
+
+const toUsage = (row: UsageRow): Usage => ({
+  month: row.month,
+  milliseconds: Number(row.used),
+  now: new Date(row.now),
+  monthEnd: new Date(row.month_end),
+})
+
+export interface SandboxUsageRow {
+  id: string
+  name: string | null
+  created_at: string
+  ready_at: string
+  destroyed_at: string | null
+  milliseconds: string
+}
+
+export interface UsagePage {
+  /** Counts up to this moment of before in place of now, so that the pages of a list add up. */
+  asOf: Date | null
+  /** The id that the page before ended with. */
+  before: string | null
+  limit: number
+}
+
+const bySandbox = prepare(
+  'usage by sandbox',
+  `with ${bounds},
+        billed as materialized (
+          select id, name, created_at, ready_at, destroyed_at, ${billed} as milliseconds
+            from sandbox, bounds where ${inMonth})
+   select month, now, until as month_end,
+          (select coalesce(sum(milliseconds), 0) from billed) as used, page.*
+     from bounds
+     left join lateral (
+       select * from billed
+        where milliseconds > 0 and (?::text is null or id < ?) order by id desc limit ?) as page on true
+    order by page.id desc`,
+)
+
+/** The month's usage with its sandboxes, newest first, all as of one moment and in one statement. */
+export async function usageBySandbox(
+  db: Queries,
+  accountId: string,
+  month: string | undefined,
+  { asOf, before, limit }: UsagePage,
+): Promise<Usage & { sandboxes: SandboxUsageRow[] }> {
+  const rows = await db.run<UsageRow & (SandboxUsageRow | { id: null })>(bySandbox, [
+    asOf,
+    month ?? null,
+    accountId,
+    before,
+    before,
+    limit,
+  ])
+  return { ...toUsage(rows[0]!), sandboxes: rows.filter((row) => row.id !== null) }
+}

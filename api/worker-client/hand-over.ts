@@ -1,0 +1,104 @@
+/**
+ * One request to one worker, in two steps: only when the worker has said that it is there is the
+ * body sent. Before that any failure is harmless, after it what the worker did is not known.
+ */
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { type Agent, request as openRequest } from 'node:https'
+import type { Readable } from 'node:stream'
+import { whenSilentFor } from '../../shared/platform/standstill.ts'
+import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
+import { bytesOver } from './health.ts'
+
+export interface HandOver {
+  url: URL
+  /** The worker that alone can take it. */
+  callee: Callee
+  headers: Record<string, string>
+  /** Bytes, or a client's own body as it comes. */
+  body: Buffer | Readable
+  agent: Agent
+  /** Ends the request and its answer: the client left. */
+  signal: AbortSignal
+  /** From handing over to the head of the answer, in milliseconds; later it counts as lost. */
+  timeoutMs: number
+  /** Tells when the worker has gone silent, from handing over to the end of the answer. @returns what ends it */
+  watch(onSilence: () => void, bytesMoved: () => number): () => void
+}
+
+/** The answer's head, its body yet to be read; or why the worker did not take it. */
+export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
+
+/** It was handed over and no answer came: what it did is not known. */
+export class CallLost extends Error {
+  override name = 'CallLost'
+}
+
+/** How long a worker has to say that it is there. */
+const handOverMs = 3_000
+
+/** @throws {CallLost} */
+export async function handOver(target: HandOver): Promise<HandedOver> {
+  const { url, agent, headers, body, signal, timeoutMs } = target
+  signal.throwIfAborted()
+  const { promise, resolve, reject } = Promise.withResolvers<HandedOver>()
+  let handedOver = false
+  let silent = false
+  let answer: IncomingMessage | undefined
+  let unwatch = () => {}
+  const length = Buffer.isBuffer(body) ? { 'content-length': body.length } : {}
+  const request = openRequest(url, {
+    ...provenTo(target.callee),
+    agent,
+    method: 'POST',
+    headers: { ...headers, ...length, expect: '100-continue' },
+    signal,
+  })
+  const giveUpAfter = (ms: number) =>
+    whenSilentFor(ms, () => {
+      silent = true
+      request.destroy(new Error(`no word from the worker within ${ms} ms`))
+    })
+  let stopWaiting = giveUpAfter(handOverMs)
+  request.on('continue', () => {
+    stopWaiting()
+    handedOver = true
+    const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
+    unwatch = target.watch(giveUp, () => bytesOver(request.socket))
+    stopWaiting = giveUpAfter(timeoutMs)
+    if (Buffer.isBuffer(body)) request.end(body)
+    else body.pipe(request)
+  })
+  request.on('response', (response: IncomingMessage) => {
+    stopWaiting()
+    // An answer before the body was asked for: it is ending, or does not know us.
+    if (!handedOver) {
+      return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
+    }
+    answer = response
+    // One that comes before the end of a client's body leaves the rest of that unread.
+    response.on('end', () => letGo(body, request))
+    resolve({ response })
+  })
+  request.on('error', reject)
+  request.on('close', () => {
+    stopWaiting()
+    unwatch()
+    // What was not handed over is the next worker's: not a byte of it may be read away.
+    if (handedOver) letGo(body, request)
+    reject(new Error('the connection was closed'))
+  })
+  return promise.catch((error: Error) => {
+    signal.throwIfAborted()
+    if (handedOver) throw new CallLost('a worker was lost during a call', { cause: error })
+    return request.reusedSocket && !silent ? { stale: true } : { notTaken: error }
+  })
+}
+
+/** The client may go on sending; nobody listens. */
+function letGo(body: Buffer | Readable, request: ClientRequest) {
+  if (Buffer.isBuffer(body)) return
+  body.unpipe(request)
+  body.resume()
+  // A body that was broken off leaves a connection that can carry no other request.
+  if (!request.writableEnded) request.destroy()
+}

@@ -1,0 +1,141 @@
+/**
+ * Whether the workers that have our calls still live. A process that is frozen, or a machine that is cut
+ * off, leaves its connections open: only a question without an answer tells. One question a worker
+ * and second is asked while calls of ours are there, however many.
+ */
+import { type Agent, get } from 'node:https'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from '../../shared/platform/log.ts'
+import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
+import { openCallAgent, provenTo } from '../../shared/rpc/channel.ts'
+import type { ListedWorker } from '../../shared/rpc/directory.ts'
+
+export interface Pulse {
+  /**
+   * Watches a worker while a call is there.
+   * @param onSilence called at most once, when it no longer answers
+   * @param bytesMoved over the call's connection so far
+   * @returns what ends it
+   */
+  follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void
+  /** It has not answered, and not since. Nothing new should be sent to it. */
+  isSilent(workerId: string): boolean
+  close(): void
+}
+
+const askEveryMs = 1_000
+/** With the pause before the question, silence is noticed after 3 to 4 s. */
+const answerMs = 3_000
+/** Whose calls carry bytes in the last of that time lives, and is only busy. */
+const lastMs = 2_000
+/** How often one that is silent is asked without a call being there. It is another's to forget it. */
+const lastQuestions = 60
+
+export function feelPulse(log: Logger): Pulse {
+  const agent = openCallAgent({ keepAlive: true })
+  const watched = new Map<string, Watch>()
+  return {
+    follow(worker, onSilence, bytesMoved) {
+      const watch = watched.get(worker.id) ?? new Watch(worker, agent, log, () => watched.delete(worker.id))
+      watched.set(worker.id, watch)
+      return watch.add(onSilence, bytesMoved)
+    },
+    isSilent: (id) => watched.get(id)?.isSilent ?? false,
+    close() {
+      for (const watch of watched.values()) watch.stop()
+      agent.destroy()
+    },
+  }
+}
+
+/** What has gone over a connection both ways. What the kernel holds for one that is frozen moves once, no further. */
+export const bytesOver = (socket: Socket | null | undefined): number =>
+  !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
+
+/** Asks one worker, until no call is there and it has answered. */
+class Watch {
+  isSilent = false
+  private readonly calls = new Map<() => void, () => number>()
+  private readonly worker: ListedWorker
+  private readonly agent: Agent
+  private readonly log: Logger
+  private readonly onEnd: () => void
+  private timer: NodeJS.Timeout | undefined
+  private questionsLeft = lastQuestions
+
+  constructor(worker: ListedWorker, agent: Agent, log: Logger, onEnd: () => void) {
+    this.log = log.child({ worker: worker.id })
+    this.worker = worker
+    this.agent = agent
+    this.onEnd = onEnd
+    this.askLater()
+  }
+
+  add(onSilence: () => void, bytesMoved: () => number): () => void {
+    const call = () => onSilence()
+    this.calls.set(call, bytesMoved)
+    return () => this.calls.delete(call)
+  }
+
+  stop(): void {
+    clearTimeout(this.timer)
+    this.calls.clear()
+    this.onEnd()
+  }
+
+  private askLater(): void {
+    this.timer = setTimeout(() => void this.ask(), askEveryMs)
+    this.timer.unref()
+  }
+
+  private async ask(): Promise<void> {
+    const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
+    if (!isWanted) return this.stop()
+    const askedAt = performance.now()
+    const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
+    const isSilent = !(await answers(this.worker, this.agent)) && !this.hasMovedSince(await before)
+    // A wait in which this process stood still was none: it asks anew.
+    if (isSilent && stoodStill(askedAt)) return this.askLater()
+    this.isSilent = isSilent
+    if (isSilent) this.tellAll()
+    else this.questionsLeft = lastQuestions
+    this.askLater()
+  }
+
+  private bytesOfCalls(): [call: () => void, bytes: number][] {
+    return [...this.calls].map(([call, bytesMoved]) => [call, bytesMoved()])
+  }
+
+  private hasMovedSince(before: [call: () => void, bytes: number][]): boolean {
+    return before.some(([call, bytes]) => (this.calls.get(call)?.() ?? 0) > bytes)
+  }
+
+  private tellAll(): void {
+    if (this.calls.size > 0)
+      this.log.warn({ calls: this.calls.size }, 'a worker went silent: its calls are lost')
+    for (const call of this.calls.keys()) call()
+    this.calls.clear()
+  }
+}
+
+/** A connection that is refused, or breaks, is an answer of a kind: the calls on it broke by themselves. */
+function answers(worker: ListedWorker, agent: Agent): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get(new URL('/healthz', worker.url), { ...provenTo(worker), agent }, (response) => {
+      response.resume()
+      done(true)
+    })
+    const done = (answer: boolean) => {
+      clearTimeout(timer)
+      resolve(answer)
+    }
+    const timer = setTimeout(async () => {
+      // When this process itself was busy for so long, the answer may lie there unread.
+      await readWhatCame()
+      done(false)
+      request.destroy()
+    }, answerMs)
+    request.on('error', () => done(true))
+  })
+}

@@ -1,0 +1,267 @@
+/** The service as typed calls: a route's name and what the contract says goes in and comes out. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { input, output, ZodType } from 'zod'
+import type { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { type Route, type RouteName, routes } from '../../shared/contract/routes.ts'
+import { CliError } from './errors.ts'
+import {
+  type Answer,
+  ConnectionError,
+  type Exchange,
+  exchange,
+  type Opened,
+  openExchange,
+  readText,
+} from './http.ts'
+import { isProblem, problemToError } from './problem.ts'
+import type { Settings } from './settings.ts'
+import { version } from './version.ts'
+
+type Endpoints = typeof endpoints
+
+/** `{params: …}` where the route has parameters, `{}` where it has none; optional where all of it is. */
+type Part<Name extends RouteName, Key extends 'params' | 'query' | 'body'> =
+  Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
+    ? Record<never, never> extends input<Schema>
+      ? { [K in Key]?: input<Schema> }
+      : undefined extends input<Schema>
+        ? { [K in Key]?: input<Schema> }
+        : { [K in Key]: input<Schema> }
+    : unknown
+
+export type Request<Name extends RouteName> = Part<Name, 'params'> &
+  Part<Name, 'query'> &
+  Part<Name, 'body'> & {
+    /** The session token, for the routes that take one. */
+    token?: string
+    headers?: Record<string, string>
+    /** How long the answer may take; 60 s by default. */
+    timeoutMs?: number
+    /** The body of a route that takes bytes; read anew for each try. */
+    bytes?: AsyncIterable<Uint8Array>
+  }
+
+export type Reply<Name extends RouteName> =
+  Endpoints[Name] extends Record<'reply', infer Schema extends ZodType> ? output<Schema> : undefined
+
+export type Api = ReturnType<typeof createApi>
+
+const answerMs = 60_000
+/** Pauses before each further try, when the connection failed and trying again is safe. */
+const retryMs = [100, 400]
+
+/** A request that was made, to be looked at: without query, credentials and bodies. */
+export interface RequestTrace {
+  method: string
+  path: string
+  /** Of the answer, or why there was none. */
+  status?: number
+  problem?: string
+  /** Until the answer, or of a stream its head, was there. */
+  ms: number
+  requestId?: string
+}
+
+export type Trace = (request: RequestTrace) => void
+
+/** @param trace told of each request, once it is answered or has failed */
+export const createApi = (settings: Settings, trace?: Trace) => ({
+  /**
+   * Calls a route.
+   * @throws {CliError} with the service's code, or one of the client's own when there was no such answer
+   */
+  async call<Name extends RouteName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
+    const route: Route = routes[name]
+    const given: Given = request
+    const base = await settings.baseUrl()
+    const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
+    const outgoing = prepare(base, route, given, headers)
+    const answer = await exchangeAgain(
+      tracing(exchange, headOf, trace),
+      outgoing,
+      isRepeatable(route, headers),
+      ({ status }) => status === 503 && headers['idempotency-key'] !== undefined,
+    )
+    return readAnswer(answer, route, given, outgoing.url) as Reply<Name>
+  },
+
+  /**
+   * Calls a route whose answer comes as it is made. `timeoutMs` is until it begins.
+   * @throws {CliError} as {@link call}
+   */
+  async open<Name extends RouteName>(name: Name, request: Request<Name>): Promise<Opened> {
+    const route: Route = routes[name]
+    const given: Given = request
+    const base = await settings.baseUrl()
+    const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
+    const outgoing = prepare(base, route, given, headers)
+    const send = tracing(openExchange, ({ response }) => headOf(response), trace)
+    const opened = await exchangeAgain(send, outgoing, isRepeatable(route, headers))
+    const { statusCode: status = 0, headers: answered } = opened.response
+    if (status >= 200 && status < 300) return opened
+    const answer = { status, headers: answered, text: await readText(opened.response) }
+    readAnswer(answer, route, given, outgoing.url)
+    throw new CliError('unexpected_answer', `${outgoing.url.origin} answered ${status}.`)
+  },
+
+  /** Where a route is, what it wants to hear, how to read a refusal and whom to tell, for a WebSocket. */
+  async addressOf<Name extends RouteName>(name: Name, request: Request<Name>) {
+    const route: Route = routes[name]
+    const given: Given = request
+    const { url, headers } = prepare(
+      await settings.baseUrl(),
+      route,
+      given,
+      await headersFor(route, given, settings),
+    )
+    const refuse = (answer: Answer) => void readAnswer(answer, route, given, url)
+    /** Traces the handshake that `open` makes. */
+    const traced = <T extends Head>(open: () => Promise<T>) =>
+      tracing(open, headOf, trace)({ url, method: route.method })
+    return { url, headers, refuse, traced }
+  },
+})
+
+/** A request, whatever its route. */
+interface Given {
+  params?: Record<string, unknown>
+  query?: Record<string, unknown>
+  body?: unknown
+  token?: string
+  headers?: Record<string, string>
+  timeoutMs?: number
+  bytes?: AsyncIterable<Uint8Array>
+}
+
+function prepare(base: string, route: Route, given: Given, headers: Record<string, string>): Exchange {
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(given.params?.[name])))
+  const url = new URL(`${base}${path}`)
+  for (const [name, value] of Object.entries(given.query ?? {})) {
+    if (value !== undefined) url.searchParams.set(name, String(value))
+  }
+  const { timeoutMs = answerMs } = given
+  if (given.bytes !== undefined) {
+    const withBytes = { ...headers, 'content-type': 'application/octet-stream' }
+    return { url, method: route.method, headers: withBytes, body: given.bytes, timeoutMs }
+  }
+  if (given.body === undefined) return { url, method: route.method, headers, timeoutMs }
+  const body = JSON.stringify(given.body)
+  const length = Buffer.byteLength(body)
+  if (length > limits.bodyBytes) {
+    throw new CliError(
+      'body_too_large',
+      `The request would have ${length} bytes; ${limits.bodyBytes} are allowed.`,
+    )
+  }
+  const withBody = { ...headers, 'content-type': 'application/json', 'content-length': String(length) }
+  return { url, method: route.method, headers: withBody, body, timeoutMs }
+}
+
+/** `.` and `..` would change the path: URL parsing resolves them even when percent-encoded. */
+function encodeId(id: string): string {
+  if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
+  throw new CliError('usage', `${JSON.stringify(id)} is no id.`)
+}
+
+async function headersFor(
+  route: Route,
+  { token }: Given,
+  settings: Settings,
+): Promise<Record<string, string>> {
+  const headers = { accept: 'application/json', 'user-agent': `sandlot-cli/${version}` }
+  if (route.credential === 'none') return headers
+  const credential = route.credential === 'key' ? await settings.apiKey() : token
+  return { ...headers, authorization: `Bearer ${credential}` }
+}
+
+/** Whether the service answers the same when a request reaches it twice. */
+const isRepeatable = (route: Route, headers: Record<string, string>): boolean =>
+  route.method !== 'POST' || headers['idempotency-key'] !== undefined
+
+interface Head {
+  status?: number | undefined
+  statusCode?: number | undefined
+  headers: Answer['headers']
+}
+
+/** What a trace tells of an answer. */
+export const headOf = ({ status, statusCode, headers }: Head) => ({
+  status: status ?? statusCode ?? 0,
+  requestId: String(headers['x-request-id'] ?? ''),
+})
+
+/** `send`, with its time told. */
+function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
+  send: (outgoing: Outgoing) => Promise<T>,
+  describe: (answer: T) => ReturnType<typeof headOf>,
+  trace: Trace | undefined,
+): (outgoing: Outgoing) => Promise<T> {
+  if (trace === undefined) return send
+  return async (outgoing) => {
+    const { method, url } = outgoing
+    const started = performance.now()
+    const say = (answer: Partial<RequestTrace>) =>
+      trace({ method, path: url.pathname, ms: performance.now() - started, ...answer })
+    try {
+      const answer = await send(outgoing)
+      say(describe(answer))
+      return answer
+    } catch (error) {
+      say({ problem: (error as Error).message })
+      throw error
+    }
+  }
+}
+
+/** @param mayPass whether an answer is worth another try, as of a process that stops while another goes on */
+async function exchangeAgain<T>(
+  send: (outgoing: Exchange) => Promise<T>,
+  outgoing: Exchange,
+  repeatable: boolean,
+  mayPass: (answer: T) => boolean = () => false,
+): Promise<T> {
+  for (const pause of retryMs) {
+    try {
+      const answer = await send(outgoing)
+      if (!mayPass(answer)) return answer
+    } catch (error) {
+      if (!(error instanceof ConnectionError) || (error.reached && !repeatable)) throw error
+    }
+    await sleep(pause)
+  }
+  return send(outgoing)
+}
+
+function readAnswer(
+  { status, headers, text: body }: Answer,
+  route: Route,
+  given: Given,
+  { origin }: URL,
+): unknown {
+  if (status >= 300 && status < 400) throw redirected(status, headers.location, origin)
+  if (status === 204) return undefined
+  const value = parseJson(body)
+  if (status >= 200 && status < 300 && value !== undefined) return value
+  if (isProblem(value))
+    throw problemToError(value, { route, ...given, status, retryAfter: headers['retry-after'] })
+  throw new CliError('unexpected_answer', `${origin} answered ${status}, but not as Sandlot does.`, {
+    hint: 'Is this the address of the service? `sandlot config show` tells where it comes from.',
+    details: { status },
+  })
+}
+
+const redirected = (status: number, location: string | undefined, origin: string) =>
+  new CliError(
+    'redirected',
+    `${origin} answered with a redirect (${status}) to ${location ?? 'nowhere'}. It is not followed: the credentials would go along.`,
+    { hint: 'If that is the right address, give it: `sandlot config set-url URL`.', details: { status } },
+  )
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,109 @@
+/** A file of a session in the user's own editor. */
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Api } from './api.ts'
+import { addStory, CliError } from './errors.ts'
+import type { Output } from './output.ts'
+import type { Settings } from './settings.ts'
+
+interface Editing {
+  api: Api
+  id: string
+  path: string
+  settings: Settings
+}
+
+interface Change {
+  before: Buffer
+  after: Buffer
+}
+
+/** Prints what changed as a diff. Refused when the file has changed in the session meanwhile. */
+export async function editByHand({ output, ...editing }: Editing & { output: Output }): Promise<void> {
+  if (!process.stdin.isTTY || output.json) {
+    throw new CliError('usage', 'An editor needs a terminal. Give --old and --new.')
+  }
+  const change = await changeByHand(editing)
+  if (!change) return output.note('Nothing was changed.')
+  await showDiff(editing.path, change)
+}
+
+/**
+ * Hands a file to the user's editor, and writes what comes back.
+ * @returns undefined when nothing was changed
+ * @throws {CliError} also when the file has changed in the session meanwhile
+ */
+export async function changeByHand({ api, id, path, settings }: Editing): Promise<Change | undefined> {
+  const before = await download(api, id, path)
+  const folder = makeFolder()
+  const file = join(folder, basename(path) || 'file')
+  let keep = false
+  try {
+    writeFileSync(file, before, { mode: 0o600 })
+    const code = await run(['/bin/sh', '-c', `${settings.editor()} "$1"`, 'sh', file])
+    if (code !== 0) throw new CliError('failed', `The editor ended with ${code}; nothing was written.`)
+    const after = readFileSync(file)
+    if (after.equals(before)) return undefined
+    try {
+      await upload(api, id, path, before, after)
+    } catch (error) {
+      keep = true
+      throw error instanceof CliError
+        ? addStory(error, 'The file was not written.', `What you wrote is in ${file}.`)
+        : error
+    }
+    return { before, after }
+  } finally {
+    if (!keep) rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function showDiff(path: string, { before, after }: Change): Promise<void> {
+  const folder = makeFolder()
+  const [old, fresh] = [join(folder, 'before'), join(folder, 'after')]
+  try {
+    writeFileSync(old, before, { mode: 0o600 })
+    writeFileSync(fresh, after, { mode: 0o600 })
+    // Without a `diff` on this machine, there is none.
+    await run(['diff', '-u', '--label', `${path} before`, '--label', path, old, fresh]).catch(() => {})
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const makeFolder = () => mkdtempSync(join(tmpdir(), 'sandlot-edit-'))
+
+async function download(api: Api, id: string, path: string): Promise<Buffer> {
+  const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
+  if (Number(response.headers['content-length']) > limits.editBytes) {
+    response.destroy()
+    throw new CliError('failed', `${path} is too large to edit; files get and files put take any size.`)
+  }
+  return await buffer(response).catch((error) => Promise.reject(fail(error)))
+}
+
+async function upload(api: Api, id: string, path: string, before: Buffer, after: Buffer): Promise<void> {
+  const sum = createHash('sha256').update(before).digest('hex')
+  await api.call('writeRawFile', {
+    params: { id },
+    query: { path },
+    headers: { 'if-match': `"${sum}"` },
+    bytes: {
+      async *[Symbol.asyncIterator]() {
+        yield after
+      },
+    },
+  })
+}
+
+const run = (argv: string[]): Promise<number | string> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(argv[0]!, argv.slice(1), { stdio: 'inherit' })
+    child.on('error', reject)
+    child.on('close', (code, signal) => resolve(code ?? signal ?? 1))
+  })

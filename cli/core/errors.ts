@@ -1,0 +1,146 @@
+/** How the client fails: one error, the exit code of each kind, and what to do next. */
+import type { ErrorCode } from '../../shared/contract/errors.ts'
+
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  missing: 3,
+  credentials: 4,
+  conflict: 5,
+  quota: 6,
+  rateLimit: 7,
+  service: 8,
+  execTimedOut: 124,
+  execFailed: 125,
+  interrupted: 130,
+} as const
+
+/** Codes of the client itself, beside those of the API. */
+const ownCodes = {
+  usage: exitCodes.usage,
+  address_refused: exitCodes.usage,
+  settings_broken: exitCodes.usage,
+  no_address: exitCodes.usage,
+  no_profile: exitCodes.usage,
+  no_api_key: exitCodes.credentials,
+  no_session: exitCodes.missing,
+  several_sessions: exitCodes.conflict,
+  network: exitCodes.service,
+  redirected: exitCodes.service,
+  unexpected_answer: exitCodes.service,
+  output_failed: exitCodes.failed,
+  command_lost: exitCodes.service,
+  interrupted: exitCodes.interrupted,
+  failed: exitCodes.failed,
+} as const
+
+const apiCodes: Record<ErrorCode, number> = {
+  invalid_request: exitCodes.usage,
+  missing_credentials: exitCodes.credentials,
+  invalid_credentials: exitCodes.credentials,
+  token_expired: exitCodes.credentials,
+  wrong_credential_type: exitCodes.credentials,
+  scope_not_allowed: exitCodes.credentials,
+  account_suspended: exitCodes.credentials,
+  origin_not_allowed: exitCodes.credentials,
+  host_not_allowed: exitCodes.usage,
+  command_not_allowed: exitCodes.failed,
+  permission_denied: exitCodes.failed,
+  read_only: exitCodes.failed,
+  not_found: exitCodes.missing,
+  file_not_found: exitCodes.missing,
+  exec_not_found: exitCodes.missing,
+  method_not_allowed: exitCodes.failed,
+  email_taken: exitCodes.conflict,
+  api_key_limit_reached: exitCodes.quota,
+  file_exists: exitCodes.conflict,
+  is_directory: exitCodes.conflict,
+  edit_no_match: exitCodes.conflict,
+  edit_not_unique: exitCodes.conflict,
+  exec_finished: exitCodes.conflict,
+  stdin_offset_conflict: exitCodes.conflict,
+  idempotency_conflict: exitCodes.conflict,
+  sandbox_starting: exitCodes.conflict,
+  sandbox_destroyed: exitCodes.missing,
+  file_changed: exitCodes.conflict,
+  body_too_large: exitCodes.usage,
+  body_too_slow: exitCodes.service,
+  unsupported_media_type: exitCodes.failed,
+  range_not_satisfiable: exitCodes.failed,
+  rate_limited: exitCodes.rateLimit,
+  concurrent_sandbox_limit_reached: exitCodes.quota,
+  monthly_usage_limit_reached: exitCodes.quota,
+  internal_error: exitCodes.service,
+  sandbox_start_failed: exitCodes.service,
+  unavailable: exitCodes.service,
+  no_space: exitCodes.failed,
+}
+
+/** For codes that a newer service knows and this client does not. */
+const statusCodes: Record<number, number> = {
+  400: exitCodes.usage,
+  401: exitCodes.credentials,
+  403: exitCodes.credentials,
+  404: exitCodes.missing,
+  409: exitCodes.conflict,
+  410: exitCodes.missing,
+  412: exitCodes.conflict,
+  429: exitCodes.rateLimit,
+}
+
+interface Extras {
+  /** What the user can do about it, in a sentence. */
+  hint?: string | undefined
+  /** More members for the JSON of the error. */
+  details?: Record<string, unknown> | undefined
+  exitCode?: number | undefined
+}
+
+/** A failure that the user is told about. `code` is one of the API's or of `ownCodes`. */
+export class CliError extends Error {
+  override name = 'CliError'
+  readonly code: string
+  readonly exitCode: number
+  readonly hint: string | undefined
+  readonly details: Record<string, unknown>
+
+  constructor(code: keyof typeof ownCodes | (string & {}), message: string, extras: Extras = {}) {
+    super(message)
+    this.code = code
+    this.exitCode = extras.exitCode ?? exitCodeFor(code, Number(extras.details?.status))
+    this.hint = extras.hint
+    this.details = extras.details ?? {}
+  }
+}
+
+/** Turns whatever was thrown into an error to show. */
+export function describeError(error: unknown): CliError {
+  if (error instanceof CliError) return error
+  return new CliError('failed', `The client itself failed: ${error instanceof Error ? error.message : error}`)
+}
+
+/** A copy that says what had been done before. */
+export const addStory = (error: CliError, story: string, hint: string): CliError =>
+  new CliError(error.code, `${story} ${error.message}`, {
+    hint: joinHints(hint, error.hint),
+    details: error.details,
+    exitCode: error.exitCode,
+  })
+
+/** A copy with more to say on what to do, and more members for the JSON. */
+export const addHint = (error: CliError, hint: string, details: Record<string, unknown> = {}): CliError =>
+  new CliError(error.code, error.message, {
+    hint: joinHints(hint, error.hint),
+    details: { ...error.details, ...details },
+    exitCode: error.exitCode,
+  })
+
+const joinHints = (...hints: (string | undefined)[]): string =>
+  hints.filter((text) => text !== undefined).join('\n')
+
+function exitCodeFor(code: string, status: number): number {
+  if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]
+  if (Object.hasOwn(apiCodes, code)) return apiCodes[code as ErrorCode]
+  return statusCodes[status] ?? (status >= 500 ? exitCodes.service : exitCodes.failed)
+}

@@ -1,0 +1,65 @@
+/** What comes in on stdin or from a file. */
+import { createReadStream, fstatSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import { limits } from '../../shared/contract/limits.ts'
+import { CliError } from './errors.ts'
+
+/** Whether something is piped in: a pipe, a socket or a file, but no terminal and not /dev/null. */
+export function hasPipedInput(): boolean {
+  try {
+    const stat = fstatSync(0)
+    return stat.isFIFO() || stat.isSocket() || stat.isFile()
+  } catch {
+    return false // closed
+  }
+}
+
+/**
+ * Reads stdin to its end.
+ * @param say told once when it takes long, since a pipe that stays open looks like a hang
+ * @param advice what to do about it
+ * @throws {CliError} `body_too_large` as soon as it is clear that no request can carry it
+ */
+export async function readInput(say: (text: string) => void, advice = ''): Promise<Buffer> {
+  const timer = setTimeout(() => say(`Waiting for the end of stdin. ${advice}`.trim()), 2000)
+  try {
+    return await readWhole(process.stdin, 'stdin')
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** @throws {CliError} when it cannot be read, or no request can carry it */
+export async function readLocalFile(path: string): Promise<Buffer> {
+  try {
+    return await readWhole(createReadStream(path), path)
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    throw new CliError('failed', `${path} cannot be read: ${(error as Error).message}`)
+  }
+}
+
+/** The text, byte for byte, or undefined when the bytes are not UTF-8. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+async function readWhole(stream: Readable, what: string): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of stream) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > limits.bodyBytes) {
+      throw new CliError(
+        'body_too_large',
+        `${what} has more than the ${limits.bodyBytes} bytes that a request may have.`,
+      )
+    }
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,109 @@
+/** From the API's problem details (RFC 9457) to an error that says what to do next. */
+import type { Route } from '../../shared/contract/routes.ts'
+import { CliError } from './errors.ts'
+import { showSeconds } from './times.ts'
+
+export const execIdHint = '`sandlot exec ls` lists the commands of a session.'
+
+export interface Problem {
+  type?: string
+  status: number
+  code: string
+  title: string
+  detail: string
+  request_id: string
+  errors?: { path: string; message: string }[]
+  sandboxes?: unknown[]
+}
+
+export const isProblem = (value: unknown): value is Problem =>
+  typeof value === 'object' &&
+  value !== null &&
+  'code' in value &&
+  typeof value.code === 'string' &&
+  'detail' in value &&
+  typeof value.detail === 'string'
+
+/** What was asked, and the answer's status and headers. */
+interface Exchanged {
+  route: Route
+  params?: Record<string, unknown>
+  query?: Record<string, unknown>
+  body?: unknown
+  status: number
+  retryAfter: string | undefined
+}
+
+export function problemToError(problem: Problem, exchanged: Exchanged): CliError {
+  const { route, status, retryAfter } = exchanged
+  const { code, title: _, detail: __, type: ___, ...members } = problem
+  const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
+  return new CliError(code, messageFor(problem, exchanged), {
+    hint: hintFor(problem, route, seconds),
+    details: {
+      ...members,
+      status,
+      ...(seconds !== undefined && { retry_after: seconds }),
+      ...(code === 'not_found' && sessionIn(exchanged)),
+    },
+  })
+}
+
+/** The session that was asked for, as it was typed. */
+function sessionIn({ route, params, query, body }: Exchanged): { session?: unknown } {
+  if (route.path.startsWith('/v1/sandboxes/:id')) return { session: params?.id }
+  const session = query?.sandbox_id ?? (body as { sandbox_id?: unknown } | undefined)?.sandbox_id
+  return session === undefined ? {} : { session }
+}
+
+function messageFor({ code, detail, errors = [] }: Problem, { route, params = {} }: Exchanged): string {
+  if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
+    return `There is no session ${params.id}.`
+  if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))
+    return `There is no API key ${params.key_id}.`
+  // A single field stands in the detail already.
+  const fields = errors.filter(({ message }) => !detail.includes(message))
+  return [detail, ...fields.map(({ path, message }) => `  ${path || 'the body'}: ${message}`)].join('\n')
+}
+
+function hintFor(problem: Problem, route: Route, seconds: number | undefined): string | undefined {
+  const later = seconds === undefined ? 'Try again later.' : `Try again in ${showSeconds(seconds)}.`
+  switch (problem.code) {
+    case 'missing_credentials':
+    case 'invalid_credentials':
+    case 'wrong_credential_type':
+      if (route.credential !== 'key') return 'Check the email address and the password.'
+      return '`sandlot config show` tells which key was sent; `sandlot signup` makes and saves another one.'
+    case 'scope_not_allowed':
+      return '`sandlot keys create --scope full` makes a key that may.'
+    case 'api_key_limit_reached':
+      return '`sandlot keys ls` shows when each was last used; `sandlot keys rm` revokes one.'
+    case 'not_found':
+      if (route.path.startsWith('/v1/sandboxes/')) return '`sandlot session ls` lists the active sessions.'
+      if (route.path.startsWith('/v1/api-keys/')) return '`sandlot keys ls` lists the keys.'
+      return undefined
+    case 'exec_not_found':
+      return execIdHint
+    case 'sandbox_destroyed':
+      return '`sandlot session create` makes another one.'
+    case 'sandbox_starting':
+      return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
+    case 'file_exists':
+      return '--overwrite replaces it.'
+    case 'concurrent_sandbox_limit_reached':
+      return `In the way: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
+    case 'monthly_usage_limit_reached':
+      return `\`sandlot whoami\` shows the usage. ${later}`
+    case 'rate_limited':
+    case 'unavailable':
+      return later
+  }
+  return undefined
+}
+
+function namesOf(sandboxes: unknown[] | undefined): string {
+  const ids = (sandboxes ?? []).map((item) =>
+    typeof item === 'object' && item !== null && 'id' in item ? String(item.id) : String(item),
+  )
+  return ids.join(', ') || 'your active sessions'
+}

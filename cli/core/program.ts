@@ -1,0 +1,181 @@
+/** The command line: finds the command that was asked for, loads it alone, and ends in an exit code. */
+import { Command, CommanderError } from 'commander'
+import { type Branch, commands, type Entry } from '../commands/index.ts'
+import { addCommonOptions, type CommonOptions, optionsOf } from './command.ts'
+import { CliError, describeError, exitCodes } from './errors.ts'
+import { isLeaving, leave } from './leaving.ts'
+import { createOutput, type Output } from './output.ts'
+import { canDraw, colorChoices } from './settings.ts'
+import { version } from './version.ts'
+
+/**
+ * Runs one command line.
+ * @param args without Node and the script
+ * @returns the exit code; everything is printed by then
+ */
+export async function runProgram(args: string[]): Promise<number> {
+  const run: Run = { command: undefined, code: exitCodes.done, output: guessOutput(args), entries: new Map() }
+  const fail = (error: unknown) => {
+    const problem = describeError(error)
+    run.output.fail(problem, exitCodeOf(problem, run))
+    return exitCodeOf(problem, run)
+  }
+  process.on('SIGINT', () => {
+    if (!isLeaving()) void leave(fail(new CliError('interrupted', 'Interrupted.')))
+  })
+  surviveClosedOutput(fail)
+  try {
+    const program = createProgram(run)
+    if (opensPicker(program, args)) {
+      const { openPicker } = await import('../ui/index.ts')
+      return await openPicker(program.opts())
+    }
+    const topic = args[0] === 'help' && args[1] !== undefined ? await readTopic(args[1]) : undefined
+    if (topic !== undefined) {
+      process.stdout.write(topic)
+      return exitCodes.done
+    }
+    // `sandlot help session create` is `sandlot session create --help`: the one that loads the command.
+    await program.parseAsync(args[0] === 'help' ? [...args.slice(1), '--help'] : args, {
+      from: 'user',
+    })
+    return run.code
+  } catch (error) {
+    // It has been said why, and what fails now does so because of that.
+    if (isLeaving()) return exitCodes.interrupted
+    if (!(error instanceof CommanderError)) return fail(error)
+    if (error.exitCode === 0) return exitCodes.done
+    // Commander has explained it on stderr; only a reader of JSON has heard nothing yet.
+    const problem = new CliError('usage', messageOf(error))
+    run.output.failSilently(problem, exitCodeOf(problem, run))
+    return exitCodeOf(problem, run)
+  }
+}
+
+/** Nothing but options that are common to all, at a terminal. */
+function opensPicker(program: Command, args: string[]): boolean {
+  const { operands, unknown } = program.parseOptions(args)
+  const { json, input } = program.opts<CommonOptions>()
+  if (operands.length > 0 || unknown.length > 0 || json !== undefined || input === false) return false
+  // At last: only to look at stdin makes Node open it.
+  return canDraw()
+}
+
+/** The command line as it is declared, for what is made from it: completions, the manual. */
+export function describeProgram() {
+  const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
+  return {
+    program: createProgram(run),
+    /** Gives a command its arguments and options, or what stands below it; once. */
+    load: (command: Command) => load(command, run),
+  }
+}
+
+/** What is known of the run so far. */
+interface Run {
+  command: Command | undefined
+  code: number
+  /** For failures. */
+  output: Output
+  /** How the commands that are there go on. */
+  entries: Map<Command, Entry>
+}
+
+function createProgram(run: Run): Command {
+  const program = new Command('sandlot')
+    .description('Short-lived, isolated sandboxes: create one, run commands in it, work with its files.')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command...]', 'show help')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'sandlot: ')) })
+    .showHelpAfterError('`--help` shows how.')
+    .addHelpText('after', footer)
+    .hook('preAction', (_, command) => {
+      run.command = command
+      const { json, color } = optionsOf<CommonOptions>(command)
+      run.output = createOutput({ json: json !== undefined, color })
+    })
+  addCommonOptions(program)
+  addCommands(program, commands, run)
+  return program
+}
+
+const footer = `
+Settings: a flag, then --profile, then SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, then the file of
+  \`sandlot config show\`; more in \`sandlot help settings\`.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such thing, 4 credentials, 5 ambiguous or conflicting,
+  6 a quota, 7 a rate limit, 8 network or server, 130 interrupted; more in \`sandlot help exit-codes\`.`
+
+/** A topic that is no command. @throws {CliError} `usage` when there is neither */
+async function readTopic(name: string): Promise<string | undefined> {
+  if (Object.hasOwn(commands, name) || name.startsWith('-')) return undefined
+  const { topics } = await import('./topics.ts')
+  if (Object.hasOwn(topics, name)) return topics[name]!()
+  throw new CliError('usage', `There is no help on ${JSON.stringify(name)}.`, {
+    hint: `\`sandlot --help\` lists the commands; topics beside them are ${Object.keys(topics).join(' and ')}.`,
+  })
+}
+
+/** Names and summaries are there at once; what else a command is comes when it is called. */
+function addCommands(parent: Command, branch: Branch, run: Run): void {
+  for (const [name, entry] of Object.entries(branch)) {
+    const hidden = 'hidden' in entry && entry.hidden === true
+    run.entries.set(parent.command(name, { hidden }).description(entry.summary), entry)
+  }
+  parent.hook('preSubcommand', async (_, command) => {
+    run.command = command
+    await load(command, run)
+  })
+}
+
+async function load(command: Command, run: Run): Promise<void> {
+  const entry = run.entries.get(command)
+  if (entry === undefined) return
+  if ('commands' in entry) addCommands(command, entry.commands, run)
+  else {
+    const { define } = await entry.load()
+    define(command, (code) => {
+      run.code = code
+    })
+  }
+  addCommonOptions(command)
+  agreeToNegated(command)
+}
+
+/** What can only be switched off is on. Commander sees to that before it asks us what the options are. */
+function agreeToNegated(command: Command): void {
+  for (const option of command.options) {
+    const [name, positive] = [option.attributeName(), option.long?.replace('--no-', '--')]
+    const isAlone = option.negate && !command.options.some(({ long }) => long === positive)
+    if (isAlone) command.setOptionValueWithSource(name, true, 'default')
+  }
+}
+
+/** Commander's help for a group without a command is an error without words. */
+const messageOf = ({ code, message }: CommanderError): string =>
+  code === 'commander.help' ? 'A command is missing.' : message.replace(/^error: /, '')
+
+/** `exec` and `session create --rm` keep every code but their own few for the command they run. */
+function exitCodeOf(error: CliError, { command }: Run): number {
+  const runsOne = command?.name() === 'exec' || command?.opts().rm === true
+  return runsOne && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
+}
+
+/** A guess until the line is parsed, so that even a wrong one is answered in JSON. */
+function guessOutput(args: string[]): Output {
+  const end = args.indexOf('--')
+  const own = args.slice(0, end < 0 ? undefined : end)
+  const color = colorChoices.find((choice) => own.includes(`--color=${choice}`))
+  return createOutput({ json: own.some((word) => /^--json(=|$)/.test(word)), color })
+}
+
+/** A reader that has seen enough (`| head`) is no failure; a full disk is. */
+function surviveClosedOutput(fail: (error: unknown) => number): void {
+  process.stderr.on('error', () => {})
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return
+    void leave(fail(new CliError('output_failed', `Writing to stdout failed: ${error.message}`)))
+  })
+}

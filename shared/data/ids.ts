@@ -1,0 +1,31 @@
+/** Ids sort by the time they were made, and say what they are of. */
+import { randomUUID } from 'node:crypto'
+import { ulid as freshUlid, monotonicFactory } from 'ulid'
+
+const ulid = monotonicFactory()
+
+/** Lower case, so that a pod can be named after its sandbox. */
+const idOf = (prefix: string) => `${prefix}_${ulid().toLowerCase()}`
+
+export const newAccountId = () => idOf('acc')
+export const newApiKeyId = () => idOf('key')
+export const newSandboxId = () => idOf('sbx')
+export const newWarmPodName = () => idOf('warm').replace('_', '-')
+export const newSecretId = () => idOf('sec')
+export const newExecId = () => idOf('exec')
+export const newRequestId = () => `req_${randomUUID()}`
+export const newWorkerId = () => idOf('wrk')
+
+/** The name of a pod that is made for a sandbox: derived from its id, so that 409 and 404 mean "done". */
+export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
+/** The other way round. */
+export const sandboxIdOfPod = (podName: string): string => podName.replace('-', '_')
+
+/** What decides which worker holds a sandbox or a warm pod (shared/rpc/directory.ts). */
+export const placeOf = (id: string) => id.slice(-placeLength)
+const placeLength = 4
+
+/** A new id with the place of a warm pod: the worker that keeps slots for it holds the sandbox. */
+export const newSandboxIdAt = (podName: string) =>
+  // Not of the monotonic kind, whose ids of one millisecond differ at their ends alone.
+  `sbx_${freshUlid().toLowerCase().slice(0, -placeLength)}${placeOf(podName)}`

@@ -1,0 +1,59 @@
+/** The life of a sandbox's row, for the API and the workers alike. The row is the only truth. */
+import type { DestroyReason } from '../contract/sandboxes.ts'
+import { prepare, type Queries, type Row } from './database.ts'
+import { type SandboxRow, sandboxColumns, sandboxDates } from './entities.ts'
+import { podName } from './ids.ts'
+
+export type { SandboxRow }
+
+/** Makes a typed row of what a statement returned. */
+export function toSandbox(row: Row): SandboxRow {
+  const sandbox = { ...row }
+  for (const name of sandboxDates) {
+    const text = row[name]
+    if (typeof text === 'string') sandbox[name] = new Date(text)
+  }
+  return sandbox as unknown as SandboxRow
+}
+
+const byId = prepare('sandbox by id', `select ${sandboxColumns} from sandbox where id = ?`)
+
+export async function findSandbox(db: Queries, id: string): Promise<SandboxRow | undefined> {
+  const [row] = await db.run(byId, [id])
+  return row && toSandbox(row)
+}
+
+/**
+ * Ends a sandbox: its slot in the quota is free from here on, its pod follows.
+ * A pod that failed before it was ready has failed to start; a start that has succeeded meanwhile has not failed.
+ * @returns the row if this call ended it, undefined if it was ended before or never was
+ */
+export async function endSandbox(
+  db: Queries,
+  id: string,
+  reason: DestroyReason,
+  detail: string | null = null,
+): Promise<SandboxRow | undefined> {
+  const [row] = await db.query(
+    `update sandbox
+        set destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at)),
+            destroy_reason = case when ready_at is null and ? = 'pod_failed' then 'start_failed' else ? end,
+            destroy_detail = ?
+      where id = ? and destroyed_at is null and (ready_at is null or ? <> 'start_failed')
+  returning *`,
+    [reason, reason, detail, id, reason],
+  )
+  return row && toSandbox(row)
+}
+
+/** Which pod is a sandbox's own, as its row says. */
+export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
+  name: sandbox.pod_name ?? podName(sandbox.id),
+  uid: sandbox.pod_uid ?? undefined,
+})
+
+/** No warm pod is claimed that is older: images and nodes change. */
+export const warmPodMs = 60 * 60_000
+
+/** Where a sandbox's environment is sealed for. */
+export const envPlace = (sandboxId: string) => `sandbox-env ${sandboxId}`

@@ -1,0 +1,56 @@
+/** An error that a client is meant to see: a code of the table, and words that say what to do next. */
+import { type ErrorCode, errors } from '../contract/errors.ts'
+
+export interface ProblemExtras {
+  /** Becomes `Retry-After`, in whole seconds, rounded up. */
+  retryAfterSeconds?: number
+  /** Members of the problem document beside the standard ones. */
+  members?: Record<string, unknown>
+  cause?: unknown
+}
+
+export class Problem extends Error {
+  override name = 'Problem'
+  readonly code: ErrorCode
+  readonly retryAfterSeconds: number | undefined
+  readonly members: Record<string, unknown>
+
+  constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}) {
+    super(detail, { cause: extras.cause })
+    this.code = code
+    this.retryAfterSeconds = extras.retryAfterSeconds
+    this.members = extras.members ?? {}
+  }
+
+  get status(): number {
+    return errors[this.code].status
+  }
+}
+
+/** How long a client waits before it asks again a service that has lost one of its parts. */
+const retrySeconds = 2
+
+export const unavailable = (detail: string, cause?: unknown) =>
+  new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause })
+
+/**
+ * Whether an error of a database or queue client means that the other side is away, rather than
+ * that it refused what was asked. Neither client has one class for it.
+ */
+export function meansAway(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof AggregateError) return at.errors.some(meansAway)
+    const { code } = at as { code?: unknown }
+    if (typeof code === 'string' && awayCodes.test(code)) return true
+    if (at.name === 'MaxRetriesPerRequestError' || awayWords.test(at.message)) return true
+  }
+  return false
+}
+
+// Sockets; PostgreSQL's classes 08 (connection, but for a protocol violation: that is our fault), 53
+// (resources) and 57 (operator), a lock that did not come, a transaction that lost to another.
+const awayCodes =
+  /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|53|57|55P03|40P01|40001)/
+// pg, pg-pool and ioredis have words alone; Redis's are of one that is loading, read-only or full.
+const awayWords =
+  /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|OOM)\b/

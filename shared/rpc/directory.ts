@@ -1,0 +1,141 @@
+/**
+ * Which workers are there, where, and whether they reach the cluster: a hash in Redis in which
+ * each worker renews its entry every second, on Redis's own clock. Redis is not believed: an entry counts when it is
+ * signed under a key that Redis never sees, and of now.
+ */
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { placeOf } from '../data/ids.ts'
+import type { Context } from '../platform/context.ts'
+import type { Logger } from '../platform/log.ts'
+import { deriveKey } from '../platform/seal.ts'
+
+export interface WorkerEntry {
+  id: string
+  /** Base address of its internal server. */
+  url: string
+  /** Why it cannot reach what runs the pods; null when it can. */
+  driverProblem: string | null
+  /** It is ending: it takes nothing new, and is there for what it has until that is done. */
+  isDraining?: boolean | undefined
+}
+
+/** One whose entry is its own. */
+export interface ListedWorker extends WorkerEntry {
+  /** The one of our CALLS_KEY that it signed with: it takes calls under that. */
+  secret: string
+}
+
+export const announceEveryMs = 1_000
+/**
+ * An entry older than this is of a worker that died. One that died a moment ago refuses connections,
+ * so waiting longer costs nothing, and a busy machine may delay a living one.
+ */
+const staleMs = 6_000
+/**
+ * How long whoever owns Redis can show an entry again, and so how far the clocks of two machines may be apart. What
+ * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
+ */
+const replayMs = 60_000
+const key = 'sandlot:workers'
+
+const announceScript = `
+  local t = redis.call('TIME')
+  redis.call('HSET', KEYS[1], ARGV[1], (t[1] * 1000 + math.floor(t[2] / 1000)) .. ' ' .. ARGV[2])`
+
+const listScript = `
+  local t = redis.call('TIME')
+  local oldest = t[1] * 1000 + math.floor(t[2] / 1000) - ARGV[1]
+  local all, live = redis.call('HGETALL', KEYS[1]), {}
+  for i = 1, #all, 2 do
+    local space = string.find(all[i + 1], ' ', 1, true)
+    if tonumber(string.sub(all[i + 1], 1, space - 1)) < oldest then
+      redis.call('HDEL', KEYS[1], all[i])
+    else
+      live[#live + 1] = string.sub(all[i + 1], space + 1)
+    end
+  end
+  return live`
+
+/** @param secrets all of CALLS_KEY: whoever has one of them knows the entry for what it is */
+export async function announceWorker(
+  redis: Redis,
+  secrets: readonly string[],
+  entry: WorkerEntry,
+): Promise<void> {
+  const text = JSON.stringify({ ...entry, at: Date.now() })
+  const signatures = secrets.map((secret) => sign(secret, text).toString('base64url'))
+  await redis.eval(announceScript, 1, key, entry.id, `${signatures.join(',')} ${text}`)
+}
+
+export const withdrawWorker = async (redis: Redis, id: string): Promise<void> => {
+  await redis.hdel(key, id)
+}
+
+/** Those that are there. Entries that nobody with our key wrote, or not now, are passed over with a line in the log. */
+export async function listWorkers({
+  redis,
+  settings,
+  log,
+}: Pick<Context, 'redis' | 'settings'> & { log?: Logger }): Promise<ListedWorker[]> {
+  const entries = (await redis.eval(listScript, 1, key, staleMs)) as string[]
+  const now = Date.now()
+  const listed = new Map<string, ListedWorker>()
+  for (const entry of entries) {
+    const worker = readEntry(entry, settings.callsKeys, now)
+    if (worker) listed.set(worker.id, worker)
+    else if (log) warnOfForgery(log)
+  }
+  return [...listed.values()]
+}
+
+const sign = (secret: string, text: string): Buffer =>
+  createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
+
+/** @returns undefined for one that is not a worker's own, or not of now */
+function readEntry(entry: string, secrets: readonly string[], now: number): ListedWorker | undefined {
+  const space = entry.indexOf(' ')
+  const text = entry.slice(space + 1)
+  const signatures = entry.slice(0, Math.max(0, space)).split(',')
+  const secret = secrets.find((each) => {
+    const right = sign(each, text)
+    return signatures.some((signature) => isEqual(Buffer.from(signature, 'base64url'), right))
+  })
+  if (secret === undefined) return undefined
+  const { at, ...worker } = JSON.parse(text) as WorkerEntry & { at: number }
+  return Math.abs(now - at) < replayMs ? { ...worker, secret } : undefined
+}
+
+const isEqual = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b)
+
+const warnEveryMs = 60_000
+let warnedAt = Number.NEGATIVE_INFINITY
+
+function warnOfForgery(log: Logger) {
+  if (performance.now() - warnedAt < warnEveryMs) return
+  warnedAt = performance.now()
+  log.warn(
+    'Redis lists a worker whose entry none of our CALLS_KEY signed, or whose clock is a minute off: it gets nothing',
+  )
+}
+
+/** Whether new work may be sent to it. */
+export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
+
+/**
+ * Rendezvous hashing: everybody puts the workers of one sandbox in the same order without asking.
+ * The first one holds it: it gets its commands, and opens slots for it ahead of time. What counts is the
+ * end of an id alone, which a sandbox has in common with the warm pod it claimed.
+ * @param id a sandbox's, or the name of a warm pod
+ */
+export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {
+  const rank = (worker: W) =>
+    (worker.driverProblem === null ? '0' : '1') +
+    createHash('sha1')
+      .update(`${worker.id} ${placeOf(id)}`)
+      .digest('hex')
+  return workers
+    .map((worker) => ({ worker, rank: rank(worker) }))
+    .sort((a, b) => (a.rank < b.rank ? -1 : 1))
+    .map(({ worker }) => worker)
+}

@@ -1,0 +1,119 @@
+/**
+ * The server on the internal port of every process: is it alive, is it ready, what does it
+ * measure. A worker also takes the API's calls there.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Context } from '../platform/context.ts'
+import { boundRest } from '../platform/sockets.ts'
+import { listWorkers, takesCalls } from './directory.ts'
+
+/** Resolves when the part is there; rejects with, or returns, words on what is missing. */
+type Check = () => Promise<unknown>
+
+const checkMs = 2_000
+/** For the head of a request; its body may be a client's upload or stdin, which takes as long as it takes. */
+const headMs = 20_000
+
+/** The parts that every process needs, by the name under which /readyz tells of them. */
+export const commonChecks = ({ db, redis }: Context): Record<string, Check> => ({
+  postgres: () => db.query('select 1'),
+  redis: () => redis.ping(),
+})
+
+export function openInternalServer(
+  context: Context,
+  checks: Record<string, Check>,
+  handleOther?: (request: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const server = createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
+    boundRest(request, response)
+    const path = request.url?.split('?')[0]
+    if (path === '/healthz') return answer(response, 200, { status: 'ok' })
+    if (path === '/readyz') return void tellReadiness(checks, response)
+    if (path === '/metrics') return void tellMetrics(context, response)
+    if (handleOther) return handleOther(request, response)
+    answer(response, 404, { status: 'not found' })
+  })
+  return server
+}
+
+async function tellReadiness(checks: Record<string, Check>, response: ServerResponse) {
+  const parts = Object.fromEntries(
+    await Promise.all(
+      Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
+    ),
+  )
+  const ready = Object.values(parts).every((state) => state === 'ok')
+  answer(response, ready ? 200 : 503, { status: ready ? 'ready' : 'unavailable', parts })
+}
+
+/** `ok`, or the words of what is wrong. */
+async function stateOf(check: Check): Promise<string> {
+  const late = new Promise<never>((_, reject) => {
+    setTimeout(() => reject(new Error(`no answer within ${checkMs / 1000} s`)), checkMs).unref()
+  })
+  try {
+    await Promise.race([check(), late])
+    return 'ok'
+  } catch (error) {
+    return error instanceof Error ? (error.message.split('\n')[0] ?? error.name) : String(error)
+  }
+}
+
+/** Figures that cost a query are fetched when somebody asks, and left out when they cannot be had. */
+async function tellMetrics(context: Context, response: ServerResponse) {
+  const { metrics, db, jobs } = context
+  await Promise.allSettled([
+    db
+      .query<{ state: string; count: string }>(
+        `select case when destroyed_at is not null then 'terminating'
+                     when ready_at is null then 'starting' else 'ready' end as state, count(*)
+           from sandbox where reaped_at is null group by 1`,
+      )
+      .then((rows) => {
+        metrics.sandboxes.reset()
+        for (const { state, count } of rows) metrics.sandboxes.set({ state }, Number(count))
+      }),
+    jobs.depth().then((depth) => {
+      for (const [state, count] of Object.entries(depth)) metrics.queueDepth.set({ state }, count)
+    }),
+  ])
+  response.setHeader('content-type', metrics.registry.contentType)
+  response.end(await metrics.registry.metrics())
+}
+
+export function answer(response: ServerResponse, status: number, body: unknown) {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body))
+}
+
+/** What the API's /readyz says of the workers and the cluster. */
+export const workerChecks = (context: Context): Record<string, Check> => ({
+  workers: async () => {
+    if (!(await listWorkers(context)).some(takesCalls)) throw new Error('no worker is running')
+  },
+  cluster: async () => {
+    const workers = (await listWorkers(context)).filter(takesCalls)
+    if (workers.length === 0) throw new Error('no worker is there to ask it')
+    const problem = workers.every((worker) => worker.driverProblem !== null) && workers[0]?.driverProblem
+    if (problem) throw new Error(problem)
+  },
+})
+
+/** Listens, or says which address was taken. @returns the port, also where 0 was asked for */
+export async function listen(
+  server: Server,
+  { host, port }: { host: string; port: number },
+): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const words = error.code === 'EADDRINUSE' ? 'is taken by another process' : error.message
+      reject(
+        new Error(`Cannot listen on ${host}:${port}: it ${words}. Set PORT or INTERNAL_PORT to another.`),
+      )
+    })
+    server.listen(port, host, resolve)
+  })
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : port
+}

@@ -1,0 +1,17 @@
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { newExecId } from '../../shared/data/ids.ts'
+import { Command } from '../../workers/exec/command.ts'
+
+/** A command that nothing runs, for what is made of its output. @param more with `grace_ms`, it needs its client */
+export const makeCommand = (more: Pick<ExecRequest, 'grace_ms'> = {}) =>
+  new Command(
+    {
+      id: newExecId(),
+      sandboxId: 'sbx_1',
+      accountId: 'acc_1',
+      request: { command: ['true'], ...more },
+      needsClient: more.grace_ms !== undefined,
+      startedAt: new Date(),
+    },
+    async () => undefined,
+  )

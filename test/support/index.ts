@@ -1,0 +1,199 @@
+/**
+ * A whole Sandlot for one test: a database and a Redis of its own, API and worker processes as an
+ * operator would run them, accounts that call them. What it started is gone when it is disposed of,
+ * and the test fails when a pod, a process or an unfinished row stays behind.
+ *
+ *     await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
+ *     const alice = await world.account()
+ *     const { body } = await alice.call('createSandbox')
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { inject } from 'vitest'
+import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
+import { type Database, openDatabase } from '../../shared/data/database.ts'
+import { type Keys, keysFor } from '../../shared/platform/keys.ts'
+import { connectRedis } from '../../shared/platform/redis.ts'
+import { readSettings, type Settings } from '../../shared/platform/settings.ts'
+import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
+import type { CrashPoint } from '../../workers/pods/crash-points.ts'
+import { type Account, type NewAccount, signUp } from './account.ts'
+import { type Cluster, installNamespace } from './cluster.ts'
+import { dropDatabase, makeDatabase } from './database.ts'
+import { eventually } from './eventually.ts'
+import { assertNothingLeft, endAllSandboxes } from './leftovers.ts'
+import { type Process, startProcess } from './process.ts'
+import { ownPostgres, ownRedis, type Plug } from './services.ts'
+import { openWireIn, type Wire } from './wire.ts'
+
+export type { Process }
+
+export interface WorldOptions {
+  /** API processes; 1 unless told. */
+  apis?: number
+  /** Worker processes; 1 unless told. */
+  workers?: number
+  /** `local` unless told; `kubernetes` gets a namespace of its own. */
+  driver?: 'local' | 'kubernetes'
+  /** Settings of all processes, over those that make tests quick. */
+  env?: Record<string, string>
+  /** A PostgreSQL of this world alone, to pull the plug of; half a second. */
+  ownPostgres?: boolean
+  /** The workers reach the cluster by a wire that can be cut. */
+  wire?: boolean
+}
+
+export interface World extends AsyncDisposable {
+  settings: Settings
+  /** Written to and read as a superuser, past the API. */
+  db: Database
+  redis: Redis
+  apis: Process[]
+  workers: Process[]
+  /** The servers themselves, to stop, kill, freeze and start again. */
+  plugs: { redis: Plug; postgres: Plug | undefined }
+  cluster: Cluster | undefined
+  wire: Wire | undefined
+  /** A folder that goes with the world. */
+  folder: string
+  /** Base address of an API process. */
+  url(index?: number): string
+  /** Signs up, makes an API key. */
+  account(options?: NewAccount): Promise<Account>
+  startApi(env?: Record<string, string>): Promise<Process>
+  startWorker(env?: Record<string, string>): Promise<Process>
+  /** A worker that kills itself, as `kill -9` would, when it first reaches the crash point. */
+  startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
+  /** A worker that freezes, as by SIGSTOP, when it first reaches the crash point. Resolves before it does. */
+  startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
+  eventually: typeof eventually
+}
+
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  const { apis = 1, workers = 1, driver = 'local' } = options
+  await using undo = new AsyncDisposableStack()
+  const watchdog = startWatchdog()
+  undo.defer(() => watchdog.dismiss())
+  // Not the user's TMPDIR: the path of a socket has 107 bytes at most.
+  const folder = mkdtempSync('/tmp/sandlot-world-')
+  watchdog.remove(folder)
+  undo.defer(() => rmSync(folder, { recursive: true, force: true }))
+
+  const [redisPlug, postgresPlug, cluster] = await Promise.all([
+    ownRedis(folder, watchdog),
+    options.ownPostgres ? ownPostgres(folder, watchdog) : undefined,
+    driver === 'kubernetes' ? installNamespace(folder) : undefined,
+  ])
+  undo.defer(() => redisPlug.stop())
+  if (postgresPlug) undo.defer(() => postgresPlug.stop())
+  if (cluster) undo.defer(() => cluster.remove())
+  // What the workers should have ended, and the test has failed for.
+  else undo.defer(async () => void (await endLocalPods(join(folder, 'sandboxes'))))
+  const wire = options.wire && cluster ? await openWireIn(folder, cluster) : undefined
+  if (wire) undo.defer(() => wire.close())
+
+  const database = await makeDatabase(postgresPlug?.url)
+  undo.defer(() => dropDatabase(database))
+  const env: Record<string, string> & Keys = {
+    ...quick,
+    DATABASE_URL: database.url,
+    REDIS_URL: redisPlug.url,
+    JWT_SECRET: randomBytes(32).toString('hex'),
+    SECRETS_KEY: randomBytes(32).toString('hex'),
+    ...(cluster?.env ?? localEnv(folder)),
+    ...options.env,
+  }
+  const settings = readSettings(env)
+  const db = openDatabase(database.url, { connections: 4 })
+  undo.defer(() => db.close())
+  const redis = connectRedis(redisPlug.url, 'patient', pino({ level: 'silent' }))
+  undo.defer(() => redis.disconnect())
+
+  const processes: Process[] = []
+  const world: World = {
+    settings,
+    db,
+    redis,
+    apis: [],
+    workers: [],
+    plugs: { redis: redisPlug, postgres: postgresPlug },
+    cluster,
+    wire,
+    folder,
+    url: (index = 0) => world.apis[index]!.url,
+    account: (account) => signUp(world, account),
+    startApi: (more) => start('api', world.apis, more),
+    startWorker: (more) => start('worker', world.workers, more),
+    startDoomedWorker: (point, more) =>
+      start('worker', world.workers, { ...more, CRASH_AT: point }, 'test/support/doomed-worker.ts'),
+    startFreezingWorker: (point, more) =>
+      start('worker', world.workers, { ...more, FREEZE_AT: point }, 'test/support/doomed-worker.ts'),
+    eventually,
+    async [Symbol.asyncDispose]() {
+      await using _rest = rest
+      await redisPlug.start()
+      await postgresPlug?.start()
+      wire?.mend()
+      if (world.workers.length > 0) await endAllSandboxes(world)
+      await Promise.all(processes.map((process) => process.stop()))
+      if (world.workers.length > 0) await assertNothingLeft(world)
+    },
+  }
+
+  async function start(
+    kind: 'api' | 'worker',
+    into: Process[],
+    more: Record<string, string> = {},
+    entry?: string,
+  ) {
+    const name = `${kind}-${processes.filter((process) => process.kind === kind).length}`
+    const given = { ...env, ...wire?.env, ...more } as typeof env
+    const itsEnv = given.KEEP_SECRETS_KEY ? given : { ...given, ...keysFor(kind, given) }
+    const process = startProcess({ kind, name, folder, env: itsEnv, watchdog, entry })
+    processes.push(process)
+    into.push(process)
+    await process.ready
+    return process
+  }
+  undo.defer(async () => {
+    await Promise.all(processes.map((process) => process.kill()))
+  })
+
+  await Promise.all([
+    ...Array.from({ length: apis }, () => world.startApi()),
+    ...Array.from({ length: workers }, () => world.startWorker()),
+  ])
+  const rest = undo.move()
+  return world
+}
+
+/** Nothing waits for a limit that the test is not about. */
+const quick = {
+  NODE_ENV: 'test',
+  PORT: '0',
+  INTERNAL_PORT: '0',
+  PASSWORD_SCRYPT_LOG_N: '10',
+  RATE_SANDBOX_OPS_PER_MINUTE: '1000000',
+  RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1000000',
+  RATE_SIGNUP_PER_MINUTE: '1000000',
+  RATE_LOGIN_PER_MINUTE: '1000000',
+  RATE_LOGIN_ACCOUNT_PER_MINUTE: '1000000',
+  RATE_MCP_PER_MINUTE: '1000000',
+  RATE_READS_PER_MINUTE: '1000000',
+  RATE_CHANGES_PER_MINUTE: '1000000',
+  SWEEP_SECONDS: '1',
+}
+
+function localEnv(folder: string): Record<string, string> {
+  const { bwrap } = inject('services')
+  return {
+    SANDBOX_DRIVER: 'local',
+    SANDBOX_LOCAL_DIR: join(folder, 'sandboxes'),
+    // The tests run on machines without bubblewrap too.
+    SANDBOX_LOCAL_UNSAFE: 'yes',
+    ...(bwrap ? { SANDBOX_LOCAL_BWRAP: bwrap } : {}),
+  }
+}

@@ -1,0 +1,62 @@
+import { addAbortListener } from 'node:events'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import type { OneExec } from '../../shared/rpc/calls.ts'
+import type { WorkerContext } from '../context.ts'
+import type { Call } from '../sandbox/call.ts'
+import type { Command } from './command.ts'
+import { startCommand } from './start.ts'
+
+/** Runs a client's command and answers when it has ended; at once when it is in the background. */
+export const exec: Call<'exec'> = async (args, worker, signal, isAwaited) => {
+  const command = await startCommand(worker, args, isAwaited)
+  if (args.mode === 'background') lookIn(command)
+  else await waitFor(command, signal)
+  return command.result()
+}
+
+/** The result of a command so far, or at its end. */
+export const getExec: Call<'getExec'> = async (args, worker, signal) => {
+  const command = findCommand(worker, args)
+  if (args.wait) await waitFor(command, signal)
+  return command.result()
+}
+
+/** Signals a command's process group. */
+export const stopExec: Call<'stopExec'> = async (args, worker) => {
+  const command = findCommand(worker, args)
+  await command.signal(args.signal)
+  return command.result()
+}
+
+/** @throws {Problem} `exec_not_found`: this worker does not know it, or does no more */
+export function findCommand(worker: WorkerContext, { execId, accountId }: OneExec): Command {
+  const command = worker.commands.find(execId, accountId)
+  if (!command) throw new Problem('exec_not_found', 'There is no such command.')
+  return command
+}
+
+/**
+ * Resolves at its end, or when nobody waits any more; a foreground command is then ended.
+ * @throws {Problem} `unavailable` when its end could not be written down
+ */
+async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
+  command.arrive()
+  const left = new Promise<true>((resolve) => {
+    // It may have left while the command was being started.
+    addAbortListener(signal, () => resolve(true))
+  })
+  const isKnown = await Promise.race([command.mayBeTold(), left])
+  command.leave()
+  if (!isKnown) {
+    throw unavailable(
+      'The command has ended, but the database that keeps its end is away. Ask for the command again later: ' +
+        'by its id, or with the same Idempotency-Key.',
+    )
+  }
+}
+
+/** From here on its grace counts: whoever asked for it may never follow it. */
+function lookIn(command: Command): void {
+  command.arrive()
+  command.leave()
+}

@@ -1,0 +1,27 @@
+/** Commands end with their sandbox: at once when somebody tells, within a minute when nobody does. */
+import { addAbortListener } from 'node:events'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import { unknownEnd } from './command.ts'
+
+const lookEveryMs = 30_000
+
+export function endCommandsWithSandboxes(worker: WorkerContext, signal: AbortSignal): void {
+  const { commands, changes, db, log } = worker
+
+  const look = async (sandboxId: string) => {
+    if (commands.of(sandboxId).length === 0) return
+    try {
+      const sandbox = await findSandbox(db, sandboxId)
+      if (sandbox && !sandbox.destroyed_at) return
+      commands.endSandbox(sandboxId, unknownEnd('killed', sandbox?.destroy_reason ?? null))
+    } catch (error) {
+      log.debug({ err: error, sandbox_id: sandboxId }, 'whether a sandbox has ended is looked up again later')
+    }
+  }
+  changes.onAny((sandboxId) => void look(sandboxId))
+  const timer = setInterval(() => {
+    for (const sandboxId of commands.sandboxIds()) void look(sandboxId)
+  }, lookEveryMs)
+  addAbortListener(signal, () => clearInterval(timer))
+}

@@ -1,0 +1,121 @@
+/**
+ * Writes down how commands ended, before anybody is told: PostgreSQL may be away, and is then tried again. It may
+ * also crash before it has kept what it took (rows.ts asks it not to wait for its disk), so each end is looked at once
+ * more, and written again where the row says that the command runs. Where somebody has told a client otherwise by then,
+ * that stands: whoever tells a client of a loss has most likely not got the answer of this worker.
+ */
+import { type Database, prepare } from '../../shared/data/database.ts'
+import type { Logger } from '../../shared/platform/log.ts'
+import type { End, Ending } from './command.ts'
+import { recordEnd, recordToldEnd } from './rows.ts'
+
+export interface Ends {
+  /**
+   * Resolves when PostgreSQL has taken it, however long that is away.
+   * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
+   */
+  write(end: End): Promise<Ending | undefined>
+  /** Resolves when PostgreSQL has taken all of them. */
+  written(): Promise<void>
+  close(): void
+}
+
+interface Kept {
+  end: End
+  /** Undefined until PostgreSQL has taken it. */
+  writtenAt: number | undefined
+  isUnderWay: boolean
+  tell: (other: Ending | undefined) => void
+}
+
+const lookEveryMs = 1_000
+/** PostgreSQL's own bound for what it has taken is three rounds of its WAL writer: 0.6 s unless it was set otherwise. */
+const heldAfterMs = 3_000
+/** Some 5 MB of ends that were written and not yet looked at: then the oldest are given up. */
+const most = 10_000
+
+const readRunning = prepare(
+  'ends that were lost',
+  `select id from exec where id = any(?::text[]) and status = 'running'`,
+)
+
+export function keepEnds(db: Database, log: Logger): Ends {
+  const kept = new Map<string, Kept>()
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  const unwritten = () => [...kept.values()].filter(({ writtenAt }) => writtenAt === undefined)
+
+  const tryToWrite = async (one: Kept) => {
+    if (one.isUnderWay) return
+    one.isUnderWay = true
+    try {
+      const other = await recordEnd(db, one.end)
+      one.writtenAt = performance.now()
+      // What stands there may be our own: the answer to the first try was lost.
+      if (other && !isSame(other, one.end)) kept.delete(one.end.id)
+      one.tell(other)
+    } catch (error) {
+      log.warn({ err: error, exec_id: one.end.id }, 'the end of a command waits for the database')
+    } finally {
+      one.isUnderWay = false
+    }
+  }
+  const restoreMissing = async (due: Kept[]) => {
+    if (due.length === 0) return
+    const ids = due.map(({ end }) => end.id)
+    const rows = await db.run<{ id: string }>(readRunning, [ids])
+    const missing = new Set(rows.map(({ id }) => id))
+    for (const one of due) {
+      if (!missing.has(one.end.id) || !(await recordToldEnd(db, one.end))) kept.delete(one.end.id)
+      else {
+        one.writtenAt = performance.now()
+        log.info({ exec_id: one.end.id }, 'an end that the database had lost was written again')
+      }
+    }
+  }
+  const look = async () => {
+    timer = undefined
+    await Promise.all(unwritten().map(tryToWrite))
+    const oldest = performance.now() - heldAfterMs
+    const due = [...kept.values()].filter(({ writtenAt }) => writtenAt !== undefined && writtenAt < oldest)
+    await restoreMissing(due).catch((error) =>
+      log.debug({ err: error, ends: due.length }, 'ends of commands wait for the database'),
+    )
+    lookLater()
+  }
+  const lookLater = () => {
+    if (isClosed || kept.size === 0) return
+    timer ??= setTimeout(() => void look(), lookEveryMs)
+    timer.unref()
+  }
+  const forgetOldest = () => {
+    if (kept.size <= most) return
+    for (const [id, { writtenAt }] of kept) {
+      if (writtenAt !== undefined) return kept.delete(id)
+    }
+  }
+
+  return {
+    async write(end) {
+      const { promise, resolve } = Promise.withResolvers<Ending | undefined>()
+      const one: Kept = { end, writtenAt: undefined, isUnderWay: false, tell: resolve }
+      kept.set(end.id, one)
+      forgetOldest()
+      void tryToWrite(one).then(lookLater)
+      return await promise
+    },
+    async written() {
+      while (!isClosed && unwritten().length > 0) {
+        await new Promise((resolve) => setTimeout(resolve, lookEveryMs).unref())
+      }
+    },
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+type Shown = Pick<Ending, 'status' | 'exit_code'>
+const isSame = (a: Shown, b: Shown) => a.status === b.status && a.exit_code === b.exit_code

@@ -1,0 +1,86 @@
+/** A command's output as server-sent events, exactly as the client gets them. */
+import type { Writable } from 'node:stream'
+import { sentEvent } from '../../shared/contract/event-lines.ts'
+import type { Command } from './command.ts'
+import type { Item, Place } from './output-log.ts'
+
+const keepAliveMs = 10_000
+/** Characters: about as much as an item of the log may have. */
+const mostTogether = 32 * 1024
+
+/** Where a client that comes back goes on: the id of the last event that it saw. */
+export function placeOf(eventId: string | undefined): Place | undefined {
+  const found = /^(\d+)-(\d+)$/.exec(eventId ?? '')
+  return found ? { stdout: Number(found[1]), stderr: Number(found[2]) } : undefined
+}
+
+/** Writes events until the command has ended or the other side has left. */
+export async function writeEvents(command: Command, from: Place | undefined, out: Writable): Promise<void> {
+  const reader = command.attach(from)
+  let hasLeft = false
+  const leave = () => {
+    if (!hasLeft) command.detach(reader)
+    hasLeft = true
+  }
+  out.on('close', leave)
+  // It may have left while the command was being started.
+  if (out.destroyed) leave()
+  const keepAlive = setInterval(() => out.write(':\n\n'), keepAliveMs)
+  try {
+    if (!from) await write(out, event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
+    for (;;) {
+      const item = await reader.next()
+      if (!item || hasLeft) return
+      if (item.kind === 'end') {
+        if (await command.mayBeTold()) await write(out, event('exit', command.summary(), item.after))
+        return
+      }
+      let text = asEvent(item)
+      // What is there already goes along: of bytes that come singly each would be a write of its own.
+      while (text.length < mostTogether) {
+        const more = reader.ready()
+        if (!more || more.kind === 'end') break
+        text += asEvent(more)
+      }
+      await write(out, text)
+    }
+  } finally {
+    clearInterval(keepAlive)
+    out.off('close', leave)
+    leave()
+  }
+}
+
+function asEvent(item: Exclude<Item, { kind: 'end' }>): string {
+  if (item.kind === 'gap') {
+    return event('gap', { stdout_bytes: item.missed.stdout, stderr_bytes: item.missed.stderr }, item.after)
+  }
+  return event(item.stream, asData(item.bytes), item.after)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function asData(bytes: Buffer): { text: string } | { base64: string } {
+  try {
+    return { text: utf8.decode(bytes) }
+  } catch {
+    return { base64: bytes.toString('base64') }
+  }
+}
+
+const event = (name: string, data: object, { stdout, stderr }: Place) =>
+  sentEvent(`${stdout}-${stderr}`, name, data)
+
+/** Resolves when the other side can take more, or has gone. */
+export async function write(out: Writable, text: string | Buffer): Promise<void> {
+  if (out.destroyed || out.write(text)) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      out.off('drain', done)
+      out.off('close', done)
+      resolve()
+    }
+    out.on('drain', done)
+    out.on('close', done)
+  })
+}

@@ -1,0 +1,72 @@
+/**
+ * A command's stdin, fed by requests that each say where their bytes belong: one that is repeated
+ * after a lost connection writes nothing twice, and one that leaves a hole is refused.
+ */
+import { Readable, type Writable } from 'node:stream'
+import { Problem } from '../../shared/platform/problem.ts'
+import { write } from './events.ts'
+
+export class StdinFeed {
+  /** How many bytes were taken so far. */
+  offset = 0
+  eof = false
+  private target: Writable | undefined
+  private readonly opened = Promise.withResolvers<void>()
+  /** Requests take turns. */
+  private turn: Promise<unknown> = Promise.resolve()
+
+  /** The command has started: from here on bytes go to it. */
+  open(stdin: Writable): void {
+    this.target = stdin
+    this.opened.resolve()
+  }
+
+  /** It has ended: nothing is taken any more. */
+  close(): void {
+    this.target = undefined
+    this.opened.resolve()
+  }
+
+  /** @param bytes begin at `at`, where the feed stands unless told */
+  async take(bytes: AsyncIterable<Buffer>, at: number | undefined, eof: boolean): Promise<void> {
+    const mine = this.turn.then(() => this.takeNow(bytes, at ?? this.offset, eof))
+    this.turn = mine.catch(() => {})
+    await mine
+  }
+
+  /** The same for bytes that are all there. */
+  takeBytes(bytes: Buffer, at: number | undefined, eof: boolean): Promise<void> {
+    return this.take(Readable.from([bytes]), at, eof)
+  }
+
+  private async takeNow(bytes: AsyncIterable<Buffer>, at: number, eof: boolean): Promise<void> {
+    if (at > this.offset) throw offsetConflict(this.offset)
+    await this.opened.promise
+    let place = at
+    for await (const chunk of bytes) {
+      // What was taken before is skipped.
+      const fresh = chunk.subarray(Math.max(0, this.offset - place))
+      place += chunk.length
+      if (fresh.length === 0) continue
+      if (this.eof) throw finished('its stdin is closed')
+      if (this.target?.destroyed || !this.target?.writable) throw finished('it takes no more')
+      this.offset += fresh.length
+      await write(this.target, fresh)
+    }
+    if (eof && !this.eof) {
+      this.eof = true
+      this.target?.end()
+    }
+  }
+}
+
+export const finished = (why: string) =>
+  new Problem('exec_finished', `The command takes nothing more: ${why}.`)
+
+const offsetConflict = (offset: number) =>
+  new Problem('stdin_offset_conflict', `The bytes must begin at ${offset} or before.`, {
+    members: { offset },
+  })
+
+/** All of a request's body. One that is refused half-way keeps its connection, for the refusal. */
+export const bytesOf = (body: Readable): AsyncIterable<Buffer> => body.iterator({ destroyOnReturn: false })

@@ -1,0 +1,29 @@
+import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
+import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { tellChange } from '../../shared/platform/notify.ts'
+import type { WorkerContext } from '../context.ts'
+import { deletePod } from './delete-pod.ts'
+
+/**
+ * Ends a sandbox for a reason of the workers' own, then deletes its pod. Needs Postgres and the
+ * cluster alone: a Redis that is away or was flushed delays nothing.
+ * @param between called when the row is ended and the pod still lives
+ */
+export async function endAndDelete(
+  worker: WorkerContext,
+  sandboxId: string,
+  reason: DestroyReason,
+  detail: string | null,
+  between: () => void,
+): Promise<void> {
+  const ended = await endSandbox(worker.db, sandboxId, reason, detail)
+  if (ended) {
+    between()
+    worker.log.info(
+      { sandbox_id: sandboxId, account_id: ended.account_id, reason: ended.destroy_reason, detail },
+      'a sandbox ended',
+    )
+    await tellChange(worker.redis, sandboxId).catch(() => {})
+  }
+  await deletePod({ sandboxId, requestId: '' }, worker)
+}

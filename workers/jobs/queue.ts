@@ -1,0 +1,48 @@
+/** Takes jobs off the queue and gives each to its processor. */
+import { type Job, UnrecoverableError, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import type { WorkerContext } from '../context.ts'
+import { processors } from './index.ts'
+import type { Processor } from './processor.ts'
+
+/** Jobs wait for the cluster more than they compute. */
+const atOnce = 64
+
+/** @param connection waits for a Redis that is away, as BullMQ's loops need */
+export function takeJobs(worker: WorkerContext, connection: Redis): Worker {
+  const queue = new Worker(queueName, (job) => doJob(worker, job), {
+    connection,
+    prefix: queuePrefix,
+    concurrency: atOnce,
+    // A worker that died gives its jobs up after this; the sweep is no slower.
+    lockDuration: 10_000,
+    stalledInterval: 5_000,
+  })
+  queue.on('error', (error) => worker.log.debug({ err: error }, 'the queue reports an error'))
+  return queue
+}
+
+async function doJob(worker: WorkerContext, job: Job): Promise<void> {
+  const name = job.name as JobName
+  const args = job.data as Jobs[JobName] & { requestId?: string }
+  if (!Object.hasOwn(processors, name)) {
+    throw new UnrecoverableError(`this worker knows no job ${name}: it is older than the API`)
+  }
+  // What Redis says is not believed: an id is all that a job is, and what is done its row decides.
+  if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('a job without the id of a sandbox')
+  const processor = processors[name] as Processor<JobName>
+  const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
+  const started = performance.now()
+  const finish = (outcome: 'done' | 'failed') =>
+    worker.metrics.jobs.observe({ job: name, outcome }, (performance.now() - started) / 1000)
+  try {
+    await processor(args as never, { ...worker, log })
+    finish('done')
+    log.debug({ ms: Math.round(performance.now() - started) }, 'a job is done')
+  } catch (error) {
+    finish('failed')
+    log.warn({ err: error, attempt: job.attemptsMade + 1 }, 'a job failed')
+    throw error
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The first use of a claimed warm pod, and its death before that. Until something ran in it nothing can
+ * be lost with it, so the sandbox quietly gets another pod, made for it.
+ */
+
+import { limits } from '../../shared/contract/limits.ts'
+import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { tellChange } from '../../shared/platform/notify.ts'
+import type { WorkerContext } from '../context.ts'
+import { PodGone } from '../drivers/driver.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { dropWarmPod, markUsed } from '../pods/sandbox-rows.ts'
+import { tellPod } from '../pool/tell.ts'
+import { type Slot, within } from '../shell/slot.ts'
+import { createPod } from './create-pod.ts'
+
+/**
+ * Before the first command of a warm pod is written into the slot. The pod is told when it has to end first: so nothing
+ * of a client's ever runs in one that would outlive its sandbox, were all workers to stand still from here on.
+ * @throws {PodGone} the sandbox has another pod by now, or the pod is dead
+ * @throws {DriverUnavailable} it could not be told
+ */
+export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
+  if (sandbox.claim !== 'unused') return slot
+  const use = async () => {
+    await tellPod(worker, sandbox)
+    return await markUsed(worker.db, sandbox.id, sandbox.pod_uid!)
+  }
+  const isOwn = await use().catch((error) => {
+    slot.close()
+    throw error
+  })
+  if (isOwn) return slot
+  slot.close()
+  throw new PodGone('The sandbox has another pod.')
+}
+
+/**
+ * Gives a sandbox whose warm pod is dead another one, unless something has run in it.
+ * @returns whether it did
+ */
+export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
+  const { db, log, redis, reach } = worker
+  const dead = podOf(sandbox)
+  if (sandbox.claim !== 'unused' || !dead.uid) return false
+  if (!(await dropWarmPod(db, sandbox.id, dead.uid))) return false
+  reach('replace: the row wants another pod, nobody makes it')
+  log.info({ sandbox_id: sandbox.id, account_id: sandbox.account_id }, 'a warm pod was dead and is replaced')
+  await tellChange(redis, sandbox.id).catch(() => {})
+  // It has no row any more: what stays of it, the sweep deletes.
+  void removePod(worker, dead).catch(() => {})
+  await createPod({ sandboxId: sandbox.id, requestId: '' }, worker)
+  return true
+}
+
+/**
+ * Resolves when the pod that replaces a dead one is ready, or does not become so soon.
+ * @param sandbox when its pod was found dead just now, which nobody else may know
+ */
+export async function awaitReplacement(
+  worker: WorkerContext,
+  sandboxId: string,
+  sandbox?: SandboxRow,
+): Promise<void> {
+  const replacing = async () => {
+    if (sandbox && (await replacePod(worker, sandbox))) return
+    // Somebody else is at it: a create is safe to run beside itself, and ends when the pod is ready.
+    await createPod({ sandboxId, requestId: '' }, worker)
+  }
+  await within(limits.startingWaitMs, replacing())
+}
+
+/**
+ * For a command that found no pod: replaces it where that is allowed, and brings `sandbox` up to date.
+ * @param tried the uid of the pod that was not there
+ * @returns whether there is another pod to try
+ */
+export async function renewPod(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  tried: string | null | undefined,
+): Promise<boolean> {
+  await awaitReplacement(worker, sandbox.id, sandbox)
+  const now = await findSandbox(worker.db, sandbox.id)
+  if (!now?.ready_at || now.destroyed_at || now.pod_uid === tried) return false
+  Object.assign(sandbox, now)
+  return true
+}

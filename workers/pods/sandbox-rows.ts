@@ -1,0 +1,121 @@
+/** The steps of a sandbox's row that workers alone take; each does nothing once it was destroyed. */
+import type { Queries } from '../../shared/data/database.ts'
+import { podName } from '../../shared/data/ids.ts'
+import { findSandbox, podOf, type SandboxRow, toSandbox } from '../../shared/data/sandboxes.ts'
+import type { Pod, PodDeath } from '../drivers/driver.ts'
+
+/**
+ * Writes down which pod is the sandbox's own.
+ * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
+ */
+export async function adoptPod(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
+  const rows = await db.query(
+    `update sandbox
+        set pod_uid = ?,
+            timings = timings || jsonb_build_object('pod_created_ms', ${sinceAdmission})
+      where id = ? and destroyed_at is null and (ready_at is null or pod_uid = ?)
+  returning id`,
+    [podUid, sandboxId, podUid],
+  )
+  return rows.length === 1
+}
+
+/**
+ * Billed time starts here.
+ * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
+ */
+export async function markReady(
+  db: Queries,
+  sandboxId: string,
+  podUid: string,
+): Promise<SandboxRow | undefined> {
+  const [row] = await db.query(
+    `update sandbox
+        set ready_at = coalesce(ready_at, greatest(sandlot_now(), created_at)),
+            timings = case when ready_at is null
+              then timings || jsonb_build_object('ready_ms', ${sinceAdmission}) else timings end
+      where id = ? and destroyed_at is null and pod_uid = ?
+  returning *`,
+    [sandboxId, podUid],
+  )
+  return row && toSandbox(row)
+}
+
+/** Writes down that its warm pod was told whose it is. */
+export async function markAssigned(db: Queries, sandboxId: string): Promise<void> {
+  await db.query(
+    `update sandbox set timings = timings || jsonb_build_object('assigned_ms', ${sinceAdmission})
+      where id = ? and timings -> 'assigned_ms' is null`,
+    [sandboxId],
+  )
+}
+
+/**
+ * From here on the death of its warm pod is the sandbox's own: something runs in it.
+ * @returns false when it has another pod by now, or none
+ */
+export async function markUsed(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
+  const rows = await db.query(
+    `update sandbox set claim = 'used' where id = ? and pod_uid = ? and ready_at is not null returning id`,
+    [sandboxId, podUid],
+  )
+  return rows.length === 1
+}
+
+/**
+ * Takes a warm pod, in which nothing has run, from a sandbox that is then to get one of its own; its
+ * start, and its bill, begin anew.
+ * @returns false when something has run, or somebody else did this, or the sandbox was destroyed
+ */
+export async function dropWarmPod(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
+  const rows = await db.query(
+    `update sandbox
+        set claim = 'replaced', pod_name = ?, pod_uid = null, pod_since = sandlot_now(), ready_at = null,
+            timings = jsonb_build_object('pod', 'replaced', 'dropped_ms', ${sinceAdmission})
+      where id = ? and pod_uid = ? and claim = 'unused' and destroyed_at is null
+  returning id`,
+    [podName(sandboxId), sandboxId, podUid],
+  )
+  return rows.length === 1
+}
+
+/** When the start of its pod began, for a sandbox that is not ready or was not before. */
+export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
+  claim === 'replaced' && pod_since ? pod_since : created_at
+
+/** The sandbox whose own a pod is, if any. */
+export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | undefined> {
+  const [row] = await db.query('select * from sandbox where pod_name = ? and reaped_at is null', [pod.name])
+  if (row) return toSandbox(row)
+  // A row of the version before does not name its pod.
+  const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
+  return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
+}
+
+/** What a pod's death is to its sandbox. Whether that had started, its row knows better (`endSandbox`). */
+export const endOf = ({ reason, detail }: PodDeath) => ({
+  reason: reason === 'expired' ? reason : ('pod_failed' as const),
+  detail,
+})
+
+/** Nothing is left to do for a destroyed sandbox: its pod was seen to be gone. */
+export async function markReaped(db: Queries, sandboxId: string): Promise<void> {
+  await db.query(
+    `update sandbox set reaped_at = greatest(sandlot_now(), destroyed_at)
+      where id = ? and destroyed_at is not null and reaped_at is null`,
+    [sandboxId],
+  )
+}
+
+/** Every sandbox that has, or may have, a pod: as many rows as there are pods. */
+export async function findUnreaped(db: Queries): Promise<SandboxRow[]> {
+  const rows = await db.query('select * from sandbox where reaped_at is null order by expires_at')
+  return rows.map((row) => toSandbox(row))
+}
+
+export async function readClock(db: Queries): Promise<Date> {
+  const [row] = await db.query<{ now: string }>('select sandlot_now() as now')
+  return new Date(row!.now)
+}
+
+const sinceAdmission = 'round(extract(epoch from sandlot_now() - created_at) * 1000)'

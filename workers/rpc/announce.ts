@@ -1,0 +1,65 @@
+/** Tells the API processes, every second, that this worker is there and whether it reaches the cluster. */
+import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
+import type { WorkerContext } from '../context.ts'
+
+export interface Announcement {
+  /** From here on the API sends nothing new. It is still listed: what it has is not to be taken for lost. */
+  drain(): Promise<void>
+  withdraw(): Promise<void>
+}
+
+/** A Redis that is away, or not yet connected, is tried again soon. */
+const retryMs = 100
+/** How long the start of a worker waits for its first announcement. */
+const firstMs = 2_000
+
+/**
+ * Resolves after the first announcement, or when Redis does not take it for a while.
+ * @param url where the API finds this worker's internal server
+ */
+export async function announce(
+  { id, redis, driver, log, settings }: WorkerContext,
+  url: string,
+): Promise<Announcement> {
+  let driverProblem: string | null = null
+  let withdrawn = false
+  let isDraining = false
+
+  const look = async () => {
+    const before = driverProblem
+    driverProblem = await driver.ping().then(
+      () => null,
+      (error: Error) => `the cluster cannot be reached: ${error.message.split('\n')[0]}`,
+    )
+    if (driverProblem !== before)
+      log.warn({ problem: driverProblem }, driverProblem ? 'the cluster is away' : 'the cluster is there')
+  }
+  const tell = () =>
+    announceWorker(redis, settings.callsKeys, { id, url, driverProblem, isDraining }).then(
+      () => true,
+      () => false,
+    )
+  const beat = async () => {
+    await look()
+    if (withdrawn) return
+    const told = await tell()
+    if (told) first.resolve()
+    if (!withdrawn) timer = setTimeout(beat, told ? announceEveryMs : retryMs)
+  }
+  let timer: NodeJS.Timeout | undefined
+  const first = Promise.withResolvers<void>()
+  void beat()
+  await Promise.race([first.promise, new Promise((resolve) => setTimeout(resolve, firstMs).unref())])
+
+  return {
+    async drain() {
+      isDraining = true
+      await tell()
+    },
+    async withdraw() {
+      withdrawn = true
+      clearTimeout(timer)
+      await withdrawWorker(redis, id).catch(() => {})
+    },
+  }
+}

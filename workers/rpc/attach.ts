@@ -1,0 +1,138 @@
+/**
+ * A WebSocket to a command. Binary frames to it are stdin, text frames are JSON: `resize`, `eof`,
+ * `signal`. Binary frames from it begin with a byte for the stream, text frames tell how it ended.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
+import * as z from 'zod'
+import { execSignals } from '../../shared/contract/exec.ts'
+import { endSoon } from '../../shared/platform/sockets.ts'
+import { type OneExec, problemHeader } from '../../shared/rpc/calls.ts'
+import type { WorkerContext } from '../context.ts'
+import { findCommand } from '../exec/calls.ts'
+import type { Command } from '../exec/command.ts'
+import type { Item } from '../exec/output-log.ts'
+import { finished } from '../exec/stdin-feed.ts'
+import { argsOf } from '../sandbox/call.ts'
+import { problemOf } from './problem.ts'
+
+const streamBytes = { stdout: 1, stderr: 2 } as const
+
+const Message = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('resize'), rows: z.int().min(1).max(1000), columns: z.int().min(1).max(1000) }),
+  z.object({ type: z.literal('eof') }),
+  z.object({ type: z.literal('signal'), signal: z.enum(execSignals) }),
+])
+
+const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, perMessageDeflate: false })
+
+export function takeAttachments(
+  worker: WorkerContext,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+) {
+  try {
+    const command = findCommand(worker, argsOf(request) as OneExec)
+    if (!command.isRunning) throw finished('it has ended')
+    sockets.handleUpgrade(request, socket, head, (webSocket) => serve(command, webSocket))
+  } catch (error) {
+    const { status, body } = problemOf(error)
+    const text = JSON.stringify(body)
+    socket.write(
+      `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\n${problemHeader}: 1\r\n` +
+        `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+    )
+    endSoon(socket)
+  }
+}
+
+/** How much may wait for its command until its socket is read no further: what comes behind it waits too. */
+const mostWaiting = 8 * 1024 * 1024
+/** The same for all sockets together: beyond it each goes on frame by frame. */
+const mostWaitingOfAll = 128 * 1024 * 1024
+/** What a frame that waits costs beyond its bytes. */
+const frameBytes = 1024
+let waitingOfAll = 0
+
+function serve(command: Command, socket: WebSocket) {
+  socket.on('error', () => socket.terminate())
+  let waiting = 0
+  const wait = (bytes: number) => {
+    waiting += bytes
+    waitingOfAll += bytes
+  }
+  /** One after the other: a frame waits until the command took the one before. */
+  const makeTurns = () => {
+    let turn: Promise<void> = Promise.resolve()
+    return (bytes: number, work: () => Promise<void>) => {
+      wait(bytes + frameBytes)
+      if (waiting > mostWaiting || waitingOfAll > mostWaitingOfAll) socket.pause()
+      turn = turn
+        .then(work)
+        .catch(() => {})
+        .then(() => {
+          wait(-bytes - frameBytes)
+          if (waiting <= mostWaiting) socket.resume()
+        })
+    }
+  }
+  const feed = makeTurns()
+  // Signals and sizes pass the stdin that waits.
+  const obey = makeTurns()
+  socket.on('message', (data: Buffer, isBinary) => {
+    if (isBinary) return feed(data.length, () => command.stdin.takeBytes(data, undefined, false))
+    const message = parse(data)
+    if (message?.type === 'eof') feed(0, () => command.stdin.takeBytes(Buffer.alloc(0), undefined, true))
+    if (message?.type === 'resize') obey(0, () => command.resize(message))
+    if (message?.type === 'signal') obey(0, () => command.signal(message.signal))
+  })
+  void sendOutput(command, socket)
+}
+
+/** @returns undefined for what is no message of ours: it is passed over */
+function parse(data: Buffer): z.infer<typeof Message> | undefined {
+  try {
+    return Message.parse(JSON.parse(String(data)))
+  } catch {
+    return undefined
+  }
+}
+
+/** RFC 6455's registry of close codes. */
+const tryAgainLater = 1013
+
+async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
+  const reader = command.attach()
+  let hasLeft = false
+  const leave = () => {
+    if (!hasLeft) command.detach(reader)
+    hasLeft = true
+  }
+  socket.on('close', leave)
+  for (;;) {
+    const item = await reader.next()
+    if (!item || hasLeft) return
+    if (item.kind === 'end') break
+    // What broke off reads no further: the command waits for it, until its grace is over.
+    if (!(await send(socket, frameOf(item)))) return
+  }
+  // As one that breaks: who attaches again is told once it is known.
+  if (!(await command.mayBeTold())) return socket.close(tryAgainLater)
+  await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
+  socket.close(1000)
+}
+
+function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
+  if (item.kind !== 'gap') return Buffer.concat([Buffer.of(streamBytes[item.stream]), item.bytes])
+  const { stdout, stderr } = item.missed
+  return JSON.stringify({ type: 'gap', stdout_bytes: stdout, stderr_bytes: stderr })
+}
+
+/**
+ * Resolves when the bytes have left this process, so that a reader that is slow slows the command.
+ * @returns false when the connection is broken
+ */
+const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>
+  new Promise((resolve) => socket.send(data, (error) => resolve(!error)))

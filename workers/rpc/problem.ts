@@ -1,0 +1,27 @@
+/** Failures on their way to the API. */
+
+import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
+import { ExecElsewhere } from '../exec/start.ts'
+
+/** @returns the status of the answer and its body; what is no client's to see says nothing */
+export function problemOf(error: unknown): { status: number; body: CallProblem } {
+  if (error instanceof ExecElsewhere) {
+    const members = { exec_id: error.known.id, worker_id: error.known.workerId }
+    return { status: 409, body: { code: execElsewhere, detail: error.message, members } }
+  }
+  const problem = asProblem(error)
+  const body: CallProblem = { code: problem.code, detail: problem.message, members: problem.members }
+  if (problem.retryAfterSeconds !== undefined) body.retryAfterSeconds = problem.retryAfterSeconds
+  return { status: problem.status, body }
+}
+
+/** Whether it is a fault of ours, to be logged. */
+export const isFault = (error: unknown): boolean =>
+  !(error instanceof Problem || error instanceof ExecElsewhere || meansAway(error))
+
+function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (meansAway(error)) return unavailable('A part of the service is away. Try again.')
+  return new Problem('internal_error', 'Something went wrong in a worker.')
+}

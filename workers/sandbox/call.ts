@@ -1,0 +1,50 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  argsHeader,
+  type CallName,
+  type Calls,
+  type StreamName,
+  type Streams,
+} from '../../shared/rpc/calls.ts'
+import type { WorkerContext } from '../context.ts'
+
+/**
+ * Whether the API still waits, as of this moment: an end of its connection that lies there unread counts. Nor does
+ * it once this process stood still for so long that it may have been taken for lost.
+ */
+export type IsAwaited = () => Promise<boolean>
+
+/**
+ * Answers one call of the API.
+ * @param signal aborts when the API has hung up
+ * @throws {Problem} what the client is to see
+ */
+export type Call<N extends CallName> = (
+  args: Calls[N]['args'],
+  worker: WorkerContext,
+  signal: AbortSignal,
+  isAwaited: IsAwaited,
+) => Promise<Calls[N]['result']>
+
+/** The two bodies of a stream: the client's on its way in, the answer on its way out. */
+export interface Wire {
+  request: IncomingMessage
+  response: ServerResponse
+  /** Aborts when the API has hung up. */
+  signal: AbortSignal
+  isAwaited: IsAwaited
+}
+
+/**
+ * Answers one call whose body or answer is bytes as they come; resolves when it is done.
+ * @throws {Problem} what the client is to see, as long as it has written nothing
+ */
+export type StreamCall<N extends StreamName> = (
+  args: Streams[N]['args'],
+  worker: WorkerContext,
+  wire: Wire,
+) => Promise<void>
+
+/** Small arguments in a header, where the body is the client's. */
+export const argsOf = (request: IncomingMessage): unknown =>
+  JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

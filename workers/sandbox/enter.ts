@@ -1,0 +1,116 @@
+/** What every call that works inside a sandbox begins and ends with. */
+
+import { prepare, type Row } from '../../shared/data/database.ts'
+import { sandboxColumns } from '../../shared/data/entities.ts'
+import { envPlace, findSandbox, podOf, type SandboxRow, toSandbox } from '../../shared/data/sandboxes.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { readWhatCame } from '../../shared/platform/standstill.ts'
+import type { WorkerContext } from '../context.ts'
+import { DriverUnavailable, PodGone } from '../drivers/driver.ts'
+import { awaitReplacement, renewPod, useWarmPod } from '../jobs/replace-pod.ts'
+import { type RunEnd, runCommand } from '../shell/run.ts'
+import type { Command } from '../shell/script.ts'
+import type { CommandIo, Slot } from '../shell/slot.ts'
+
+export interface Inside {
+  sandbox: SandboxRow
+  /** Milliseconds until the sandbox reaches its cap. */
+  leftMs: number
+}
+
+const withTimeLeft = prepare(
+  'sandbox with time left',
+  `select ${sandboxColumns}, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms
+     from sandbox where id = ?`,
+)
+
+/** @throws {Problem} when no command can run in it now */
+export async function enter(
+  worker: WorkerContext,
+  call: { sandboxId: string; accountId: string },
+): Promise<Inside> {
+  const { row, sandbox } = await readOwn(worker, call)
+  // It was ready when the API looked: its warm pod was found dead since.
+  const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
+  if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
+  return enterNow(isReplaced ? await readOwn(worker, call) : { row, sandbox })
+}
+
+async function readOwn(
+  worker: WorkerContext,
+  { sandboxId, accountId }: { sandboxId: string; accountId: string },
+) {
+  const [row] = await worker.db.run<Row & { left_ms: number }>(withTimeLeft, [sandboxId])
+  const sandbox = row && toSandbox(row)
+  if (!sandbox || sandbox.account_id !== accountId)
+    throw new Problem('not_found', 'There is no such sandbox.')
+  return { row, sandbox }
+}
+
+function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): Inside {
+  if (sandbox.destroyed_at) throw destroyed(sandbox)
+  if (!sandbox.ready_at) {
+    throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again.', {
+      retryAfterSeconds: 1,
+    })
+  }
+  return { sandbox, leftMs: Math.max(1, row.left_ms) }
+}
+
+/** The environment that the sandbox was created with. */
+export function environmentOf({ opener }: WorkerContext, sandbox: SandboxRow): Record<string, string> {
+  if (!sandbox.sealed_env) return {}
+  return JSON.parse(opener.open(sandbox.sealed_env, envPlace(sandbox.id))) as Record<string, string>
+}
+
+/** Runs a command of ours in the sandbox's own pod. @throws {Problem} when nothing has run */
+export async function runInside(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  command: Command,
+  io: CommandIo,
+  options: { timeoutMs: number; signal: AbortSignal },
+): Promise<RunEnd> {
+  const slot = await openSlotIn(worker, sandbox)
+  // Who was told meanwhile that this call is lost has hung up: then nothing is run.
+  await readWhatCame()
+  return await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
+}
+
+/** A shell that waits in the sandbox's own pod. @throws {Problem} when there is none to be had */
+export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
+  reaching(worker, sandbox, async () => {
+    const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
+    return await useWarmPod(worker, sandbox, slot)
+  })
+
+/**
+ * What `work` throws when the pod is gone or out of reach becomes what the client is to see. A warm pod
+ * that was gone before anything ran is replaced, which `sandbox` then says, and `work` is done in the new one.
+ */
+export async function reaching<T>(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  work: () => Promise<T>,
+): Promise<T> {
+  const tried = sandbox.pod_uid
+  try {
+    return await work().catch(async (error) => {
+      if (!(error instanceof PodGone && (await renewPod(worker, sandbox, tried)))) throw error
+      return await work()
+    })
+  } catch (error) {
+    if (!(error instanceof PodGone || error instanceof DriverUnavailable)) throw error
+    const now = await findSandbox(worker.db, sandbox.id)
+    if (now?.destroyed_at) throw destroyed(now)
+    throw unavailable('The sandbox cannot be reached right now; nothing was run. Try again.', error)
+  }
+}
+
+export { podOf }
+
+function destroyed({ destroy_reason, destroy_detail }: SandboxRow): Problem {
+  return new Problem('sandbox_destroyed', `The sandbox is destroyed (${destroy_reason}). Create another.`, {
+    members: { destroy_reason, destroy_detail },
+  })
+}

@@ -1,0 +1,23 @@
+import type { WorkerContext } from '../context.ts'
+import { endAndDelete } from '../jobs/end-and-delete.ts'
+import { replacePod } from '../jobs/replace-pod.ts'
+import { endOf, findByPod } from '../pods/sandbox-rows.ts'
+import { discardWarmPod } from '../pool/make.ts'
+
+/** Ends the row of a pod that died by itself, soon after it did; what is missed here the sweep finds. */
+export function watchDeaths(worker: WorkerContext): void {
+  worker.driver.watch(async (pod) => {
+    try {
+      if (await discardWarmPod(worker, pod)) return
+      const sandbox = await findByPod(worker.db, pod)
+      if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
+      if (pod.death.reason !== 'expired' && (await replacePod(worker, sandbox))) return
+      const { reason, detail } = endOf(pod.death)
+      await endAndDelete(worker, sandbox.id, reason, detail, () =>
+        worker.reach('sweep or watch: the row is ended, the pod lives'),
+      )
+    } catch (error) {
+      worker.log.warn({ err: error, pod: pod.name }, 'a dead pod is left to the sweep')
+    }
+  })
+}

@@ -1,0 +1,56 @@
+/**
+ * What no longer needs to be known is forgotten, so that nothing an account may store grows for ever.
+ * Part of the sweep: each statement finds what is due by an index, and takes a bounded bite of it.
+ */
+import { encodeTime } from 'ulid'
+import { limits } from '../../shared/contract/limits.ts'
+import type { WorkerContext } from '../context.ts'
+import { readClock } from '../pods/sandbox-rows.ts'
+
+/** Rows that one pass takes of a table: more would keep the pass, and whoever waits for its locks. */
+const bite = 2_000
+const dayMs = 24 * 60 * 60 * 1000
+
+/** A clock that is read for every row cannot be looked up in an index. */
+const readOnce = '(select sandlot_now())'
+
+export async function forgetThePast(worker: WorkerContext): Promise<void> {
+  await forgetIdempotencyKeys(worker)
+  await forgetRefusals(worker)
+  const before = placeInTime((await readClock(worker.db)).getTime() - limits.pastDays * dayMs)
+  await forgetCommands(worker, before)
+  await forgetMetadata(worker, before)
+}
+
+/** Where the ids of a moment begin: they sort by the time they were made. */
+const placeInTime = (ms: number): string => encodeTime(ms).toLowerCase()
+
+async function forgetIdempotencyKeys({ db }: WorkerContext) {
+  // Twice as long as they are honoured: no request that races this one sees a difference.
+  await db.query(`delete from idempotency_key where created_at < ${readOnce} - interval '48 hours'`)
+}
+
+/** Counts of refused commands are kept for a month. */
+async function forgetRefusals({ db }: WorkerContext) {
+  await db.query(`delete from command_refusal where day <= (${readOnce} at time zone 'UTC')::date - ?::int`, [
+    limits.refusalDays,
+  ])
+}
+
+async function forgetCommands({ db }: WorkerContext, before: string) {
+  await db.query(
+    `delete from exec where id in (
+       select id from exec where id < ? and status <> 'running' order by id limit ?)`,
+    [`exec_${before}`, bite],
+  )
+}
+
+/** The rest of a sandbox's row is what its usage is computed from. */
+async function forgetMetadata({ db }: WorkerContext, before: string) {
+  await db.query(
+    `update sandbox set metadata = '{}' where id in (
+       select id from sandbox
+        where id < ? and metadata <> '{}' and destroyed_at is not null order by id limit ?)`,
+    [`sbx_${before}`, bite],
+  )
+}

@@ -1,0 +1,242 @@
+/**
+ * The pass that makes the cluster and the database agree, both ways. It runs on a timer in every
+ * worker, under a lock of Postgres, so that neither a flushed Redis nor a dead worker stops it.
+ */
+import { addAbortListener } from 'node:events'
+import pLimit from 'p-limit'
+import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import type { PodState } from '../drivers/driver.ts'
+import { makeOrphanSweep } from '../exec/orphans.ts'
+import { assignPod } from '../jobs/assign-pod.ts'
+import { createPod } from '../jobs/create-pod.ts'
+import { deletePod } from '../jobs/delete-pod.ts'
+import { endAndDelete } from '../jobs/end-and-delete.ts'
+import { replacePod } from '../jobs/replace-pod.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { endOf, findUnreaped, readClock, startOf } from '../pods/sandbox-rows.ts'
+import { discardWarmPod } from '../pool/make.ts'
+import { findWarmPods, type WarmPod } from '../pool/rows.ts'
+import { forgetThePast } from './forget.ts'
+
+/** A number of our own for pg_try_advisory_xact_lock. */
+const lock = 7_263_002
+/** A row or a pod this young is left to the job that is about it. */
+const newbornMs = 5_000
+/** How many are mended at once. */
+const atOnce = 64
+/** How long a pass waits for what it began. */
+const passMs = 5_000
+
+export type Action =
+  | { kind: 'create'; sandboxId: string }
+  | {
+      kind: 'end'
+      sandboxId: string
+      reason: 'expired' | 'start_failed' | 'pod_failed'
+      detail: string | null
+    }
+  | { kind: 'delete'; sandboxId: string }
+  /** Its warm pod was not told whose it is. */
+  | { kind: 'assign'; sandboxId: string }
+  /** Its warm pod is dead, and nothing has run in it. */
+  | { kind: 'replace'; sandboxId: string }
+  /** A warm pod that nobody claimed is dead. */
+  | { kind: 'discard'; pod: WarmPod }
+  | { kind: 'delete stray'; pod: PodState }
+
+/** Runs until the signal aborts; a pass that fails is logged and the next one tries again. */
+export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): Promise<void> {
+  const mender = makeMender(worker)
+  const endOrphans = makeOrphanSweep(worker)
+  while (!signal.aborted) {
+    try {
+      await sweep(worker, mender, endOrphans)
+    } catch (error) {
+      worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
+    }
+    await pause(worker.settings.sweepSeconds * 1000, signal)
+  }
+}
+
+/** One pass. Does nothing when another worker is at it. */
+async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Promise<void>): Promise<void> {
+  await worker.db.transaction(async (queries) => {
+    const [row] = await queries.query<{ locked: boolean }>('select pg_try_advisory_xact_lock(?) as locked', [
+      lock,
+    ])
+    if (!row?.locked) return
+    // Rows first, then pods: a sandbox admitted in between has a pod and no row here, and is
+    // looked up again before anything is done to it.
+    // A claim takes a pod from the warm ones to the sandboxes: read in this order, it is in one of them.
+    const warm = await findWarmPods(worker.db)
+    const rows = await findUnreaped(worker.db)
+    const pods = await listPods(worker)
+    const now = await readClock(worker.db)
+    await mender.mend(decide(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
+    await endOrphans()
+    await forgetThePast(worker)
+    await removeDeletedAccounts(worker)
+  })
+}
+
+/**
+ * What is to be done, from the rows that may have a pod and the pods that are there.
+ * @param pods undefined when the cluster cannot be asked: rows that are due are ended all the same
+ */
+export function decide(
+  rows: readonly SandboxRow[],
+  pods: readonly PodState[] | undefined,
+  now: Date,
+  startSeconds: number,
+  warm: readonly WarmPod[] = [],
+): Action[] {
+  const seen = pods && new Map(pods.map((pod) => [pod.name, pod]))
+  const live = rows.filter((row) => !row.destroyed_at).map((row) => podOf(row).name)
+  const known = new Set([...live, ...warm.map((pod) => pod.name)])
+  const strays = (pods ?? []).filter((pod) => !known.has(pod.name))
+  // One that still starts is the pool's own to look after.
+  const isDead = (pod: WarmPod) =>
+    pod.ready_at !== null && seen !== undefined && (seen.get(pod.name)?.death ?? !seen.has(pod.name))
+  return [
+    ...rows
+      .map((row) => decideRow(row, seen && { pod: seen.get(podOf(row).name) }, now, startSeconds))
+      .filter((it) => it !== undefined),
+    ...warm.filter(isDead).map((pod): Action => ({ kind: 'discard', pod })),
+    ...strays.map((pod): Action => ({ kind: 'delete stray', pod })),
+  ]
+}
+
+function decideRow(
+  row: SandboxRow,
+  seen: { pod: PodState | undefined } | undefined,
+  now: Date,
+  startSeconds: number,
+): Action | undefined {
+  const sandboxId = row.id
+  const age = now.getTime() - startOf(row).getTime()
+  if (row.destroyed_at) {
+    const sinceMs = now.getTime() - row.destroyed_at.getTime()
+    return sinceMs > newbornMs ? { kind: 'delete', sandboxId } : undefined
+  }
+  if (row.expires_at <= now) return { kind: 'end', sandboxId, reason: 'expired', detail: null }
+  if (!row.ready_at && age >= startSeconds * 1000) {
+    const detail = `it was not ready within ${startSeconds} s`
+    return { kind: 'end', sandboxId, reason: 'start_failed', detail }
+  }
+  const death = seen?.pod?.death
+  const isGone = seen !== undefined && !seen.pod
+  if (row.ready_at && row.claim === 'unused' && (isGone || (death && death.reason !== 'expired'))) {
+    return { kind: 'replace', sandboxId }
+  }
+  if (death) return { kind: 'end', sandboxId, ...endOf(death) }
+  if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
+  if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
+  const isUntold = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
+  return seen && isUntold && age > newbornMs ? { kind: 'assign', sandboxId } : undefined
+}
+
+async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | undefined> {
+  try {
+    return await driver.list()
+  } catch (error) {
+    log.warn({ err: error }, 'the sweep cannot list the pods; it looks at the rows alone')
+    return undefined
+  }
+}
+
+interface Mender {
+  /** Resolves when all is mended, at the latest after {@link passMs}. */
+  mend(actions: Action[]): Promise<void>
+}
+
+/** Mends what a pass found. What takes long goes on beside the next pass, which leaves it alone. */
+function makeMender(worker: WorkerContext): Mender {
+  const limit = pLimit(atOnce)
+  const underWay = new Map<string, Promise<void>>()
+
+  const begin = async (action: Action, key: string) => {
+    try {
+      await mend(worker, action)
+      worker.metrics.sweeps.inc({ action: action.kind })
+    } catch (error) {
+      worker.log.warn({ err: error, action: action.kind }, 'the sweep could not mend this; it tries again')
+    } finally {
+      underWay.delete(key)
+    }
+  }
+  return {
+    async mend(actions) {
+      for (const action of actions) {
+        const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
+        if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
+      }
+      await Promise.race([Promise.all(underWay.values()), pause(passMs, new AbortController().signal)])
+    },
+  }
+}
+
+/** Each reads its row again first: it may have changed since. */
+async function mend(worker: WorkerContext, action: Action): Promise<void> {
+  switch (action.kind) {
+    case 'create':
+      return await createPod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+    case 'delete':
+      return await deletePod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+    case 'end':
+      return await mendEnd(worker, action)
+    case 'assign':
+      return await assignPod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+    case 'replace':
+      return await mendReplace(worker, action.sandboxId)
+    case 'discard':
+      return void (await discardWarmPod(worker, action.pod))
+    case 'delete stray':
+      return await removePod(worker, action.pod)
+  }
+}
+
+async function mendReplace(worker: WorkerContext, sandboxId: string): Promise<void> {
+  const row = await findSandbox(worker.db, sandboxId)
+  if (row && !(await lives(worker, row))) await replacePod(worker, row)
+}
+
+/** Before anything is done about a pod that is not there, the pods are listed once more. */
+async function lives({ driver }: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
+  const { name } = podOf(sandbox)
+  return (await driver.list()).some((pod) => pod.name === name && !pod.death)
+}
+
+async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) {
+  const { sandboxId, reason, detail } = action
+  const row = await findSandbox(worker.db, sandboxId)
+  if (row && detail === 'Gone' && (await lives(worker, row))) return
+  await endAndDelete(worker, sandboxId, reason, detail, () =>
+    worker.reach('sweep or watch: the row is ended, the pod lives'),
+  )
+}
+
+/** An account that an operator deleted goes when the last of its pods is gone, with all that is its own. */
+async function removeDeletedAccounts({ db, log }: WorkerContext) {
+  const gone = await db.query<{ id: string }>(
+    `with done as (
+            select id from account
+             where deleted_at is not null
+               and not exists (select from sandbox where account_id = account.id and reaped_at is null)
+               for update),
+          sandboxes as (delete from sandbox where account_id in (select id from done))
+     delete from account where id in (select id from done) returning id`,
+  )
+  for (const { id } of gone) log.info({ account_id: id }, 'an account was deleted')
+}
+
+const pause = (ms: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      listening[Symbol.dispose]()
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    const listening = addAbortListener(signal, done)
+  })
