@@ -63,6 +63,7 @@ async function bundle(outdir) {
     ]),
   )
   files.set('main.js', files.get('main.js').replace(requireBuiltin, `${provideGet}\n${requireBuiltin}`))
+  files.set('LICENSE', await readFile(join(root, 'LICENSE'), 'utf8'))
   files.set('THIRD-PARTY.txt', describeThirdParty(inputsOf(metafile)))
   return files
 }

@@ -32,9 +32,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("has the project's version, needs Node 22 alone, and is not published by accident", () => {
+test("has the project's version and licence, needs Node 22 alone, and is not published by accident", () => {
   const manifest = read('cli/package.json')
-  expect(manifest.version).toBe(read('package.json').version)
+  const { version, license } = read('package.json')
+  expect(manifest).toMatchObject({ version, license })
   expect(manifest).toMatchObject({ name: 'sandlot', engines: { node: '>=22' }, private: true })
   expect(manifest).not.toHaveProperty('dependencies')
   expect(manifest).not.toHaveProperty('scripts')
@@ -42,7 +43,13 @@ test("has the project's version, needs Node 22 alone, and is not published by ac
 
 test('holds what was built, and nothing else', () => {
   const parts = packed.filter((path) => !/^dist\/[\w-]+\.js$/.test(path))
-  expect(parts.sort()).toEqual(['README.md', 'dist/THIRD-PARTY.txt', 'dist/man/sandlot.1', 'package.json'])
+  expect(parts.sort()).toEqual([
+    'README.md',
+    'dist/LICENSE',
+    'dist/THIRD-PARTY.txt',
+    'dist/man/sandlot.1',
+    'package.json',
+  ])
   expect(packed).toContain('dist/main.js')
   expect(readdirSync(join(empty, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'sandlot',
