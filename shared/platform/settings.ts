@@ -3,100 +3,16 @@
  * else in the project reads `process.env`, but for the client and the scripts that start things.
  */
 import { resolve } from 'node:path'
-import * as z from 'zod'
+import type * as z from 'zod'
 import { callsKeyOf, publicKeyOf } from './seal.ts'
-import { poolEntry, poolsProblem, readPools } from './settings-pools.ts'
+import { poolsProblem, readPools } from './settings-pools.ts'
+import { Environment } from './settings-schema.ts'
 
 export type Settings = ReturnType<typeof readSettings>
 
 export class SettingsError extends Error {
   override name = 'SettingsError'
 }
-
-const whole = z.coerce.number().int()
-const port = whole.min(0).max(65535)
-const perMinute = whole.min(1)
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== ''),
-)
-/** `name`, `*.name` or an address, each with a port or without; or `*`. */
-const host = z
-  .string()
-  .regex(
-    /^(\*|(\*\.)?[\w.-]+(:\d+)?|\[[\da-f:.]+\](:\d+)?)$/i,
-    'expected names such as sandlot.example.com, *.example.com or sandlot.example.com:8443, comma-separated',
-  )
-/** A Kubernetes quantity, such as `500m`, `1`, `512Mi`. */
-const quantity = z
-  .string()
-  .regex(/^\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/, 'expected a quantity such as 500m, 1 or 512Mi')
-const secrets = list.pipe(
-  z
-    .array(
-      z.string().refine((text) => Buffer.byteLength(text) >= 32, 'every entry must have at least 32 bytes'),
-    )
-    .min(1),
-)
-const image = z.string().min(1)
-
-const Environment = z.object({
-  NODE_ENV: z.string().default('development'),
-  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
-  PORT: port.default(8080),
-  HOST: z.string().default('127.0.0.1'),
-  ALLOWED_HOSTS: list.pipe(z.array(host)).default([]),
-  INTERNAL_PORT: port.default(9090),
-  INTERNAL_HOST: z.string().default('127.0.0.1'),
-  DATABASE_URL: z.string().min(1, 'is needed: postgresql://user:password@host/database'),
-  REDIS_URL: z.string().min(1, 'is needed: redis://host:6379, or unix:///path/of/redis.sock'),
-  JWT_SECRET: secrets.optional(),
-  SECRETS_KEY: secrets.optional(),
-  SECRETS_PUBLIC_KEY: z
-    .string()
-    .regex(/^[\w-]{43}$/, 'expected what `npm run admin -- public-key` prints')
-    .optional(),
-  CALLS_KEY: secrets.optional(),
-  SANDBOX_DRIVER: z.enum(['kubernetes', 'local']).default('kubernetes'),
-  KUBECONFIG: z.string().optional(),
-  SANDBOX_NAMESPACE: z.string().default('sandlot'),
-  SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes'),
-  SANDBOX_LOCAL_BWRAP: z.string().optional(),
-  SANDBOX_LOCAL_UNSAFE: z.enum(['yes', 'no']).default('no'),
-  SANDBOX_IMAGE: image.default('debian:bookworm-slim'),
-  SANDBOX_IMAGES: list.optional(),
-  SANDBOX_CPU: quantity.default('1'),
-  SANDBOX_MEMORY: quantity.default('512Mi'),
-  SANDBOX_DISK: quantity.default('1Gi'),
-  SANDBOX_PIDS: whole.min(16).default(256),
-  SANDBOX_INODES: whole.min(1000).default(65_536),
-  SANDBOX_RUNTIME_CLASS: z.string().optional(),
-  SANDBOX_CPU_REQUEST: quantity.default('50m'),
-  SANDBOX_MEMORY_REQUEST: quantity.default('64Mi'),
-  SANDBOX_DISK_REQUEST: quantity.default('64Mi'),
-  SANDBOX_MAX_SECONDS: whole.min(1).max(86_400).default(1800),
-  SANDBOX_START_SECONDS: whole.min(1).max(3600).default(60),
-  SANDBOX_EGRESS: z.enum(['internet', 'none']).default('internet'),
-  QUOTA_CONCURRENT_SANDBOXES: whole.min(0).default(2),
-  QUOTA_SANDBOX_HOURS_PER_MONTH: z.coerce.number().min(0).default(20),
-  RATE_SANDBOX_OPS_PER_MINUTE: perMinute.default(120),
-  RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute.default(20),
-  RATE_SIGNUP_PER_MINUTE: perMinute.default(5),
-  RATE_LOGIN_PER_MINUTE: perMinute.default(10),
-  RATE_LOGIN_ACCOUNT_PER_MINUTE: perMinute.default(10),
-  RATE_MCP_PER_MINUTE: perMinute.default(300),
-  RATE_READS_PER_MINUTE: perMinute.default(600),
-  RATE_CHANGES_PER_MINUTE: perMinute.default(60),
-  TRUSTED_PROXIES: list.default([]),
-  PASSWORD_SCRYPT_LOG_N: whole.min(10).max(20).default(17),
-  PASSWORD_SCRYPT_AT_ONCE: whole.min(1).default(2),
-  WARM_POOL_SIZE: whole.min(0).max(1_000).default(0),
-  WARM_POOLS: list.pipe(z.array(poolEntry)).default([]),
-  EVENT_LOOP_STALL_SECONDS: whole.min(0).default(30),
-  SWEEP_SECONDS: z.coerce.number().min(0.1).default(10),
-})
 
 /** The few settings that `npm run cluster` needs, by the rules of {@link readSettings}. */
 export function readClusterSettings(environment: Record<string, string | undefined>) {
@@ -230,4 +146,4 @@ function check<Shape extends z.ZodType>(
 const describeMissing = (name: string) => `  ${name}: is not set, and has no default`
 
 const describeProblems = (lines: string[]) =>
-  `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\nREADME.md lists all of them.`
+  `Some settings are missing or wrong:\n${[...new Set(lines)].join('\n')}\ndocs/settings.md lists all of them.`
