@@ -46,7 +46,14 @@ export class Clone {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
     const keys = ['shared/platform/keys.ts', 'shared/platform/seal.ts']
-    for (const name of ['scripts', 'package.json', 'package-lock.json', 'cli/sandlot.mjs', ...keys]) {
+    for (const name of [
+      'scripts',
+      'package.json',
+      'package-lock.json',
+      'LICENSE',
+      'cli/sandlot.mjs',
+      ...keys,
+    ]) {
       cpSync(join(root, name), join(folder, name), { recursive: true })
     }
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
