@@ -21,6 +21,8 @@ interface Import {
   /** A file relative to the root, or a package's name. */
   to: string
   typeOnly: boolean
+  /** Asked for by `import('…')`, when it is needed. */
+  later: boolean
 }
 
 const imports: Import[] = [...sources].flatMap(([from, text]) =>
@@ -31,8 +33,13 @@ const imports: Import[] = [...sources].flatMap(([from, text]) =>
   ].map((match) => {
     const name = (match[2] ?? match[3])!
     const to = name.startsWith('.') ? relative(root, resolve(root, dirname(from), name)) : name
-    return { from, to, typeOnly: match[1] !== undefined }
+    return { from, to, typeOnly: match[1] !== undefined, later: match[3] !== undefined }
   }),
+)
+
+/** Those that are read when a file is loaded; `import('…')` asks later, and may ask for whoever asked for it. */
+const atLoad = new Map(
+  files.map((file) => [file, imports.filter(({ from, later }) => from === file && !later)]),
 )
 
 const folderOf = (file: string) => file.split('/')[0]!
@@ -51,11 +58,17 @@ const mayImport: Record<string, string[]> = {
 
 test('the sources were found, and their imports', () => {
   expect(files.length).toBeGreaterThan(60)
-  expect(imports).toContainEqual({ from: 'api/main.ts', to: 'shared/platform/settings.ts', typeOnly: false })
+  expect(imports).toContainEqual({
+    from: 'api/main.ts',
+    to: 'shared/platform/settings.ts',
+    typeOnly: false,
+    later: false,
+  })
   expect(imports).toContainEqual({
     from: 'workers/drivers/open.ts',
     to: 'workers/drivers/local/index.ts',
     typeOnly: false,
+    later: true,
   })
 })
 
@@ -68,6 +81,82 @@ test('imports point one way', () => {
     return !mayImport[own]!.includes(other)
   })
   expect(wrong).toEqual([])
+})
+
+/**
+ * What the files of each room may import of the other rooms of its folder, from the top down. What lies beside the
+ * rooms puts them together: an entry, or the context that everything in them is given.
+ */
+const rooms: Record<string, Record<string, string[]>> = {
+  shared: {
+    rpc: ['platform', 'data', 'contract'],
+    platform: ['data', 'contract'],
+    data: ['contract'],
+    allowlist: [],
+    contract: [],
+  },
+  api: {
+    routes: ['mcp', 'exec', 'sandboxes', 'http', 'auth', 'limits', 'worker-client'],
+    mcp: ['http', 'auth'],
+    exec: ['sandboxes', 'http', 'auth', 'worker-client'],
+    sandboxes: ['http', 'auth'],
+    http: ['auth', 'limits'],
+    auth: ['limits'],
+    limits: [],
+    'worker-client': [],
+    admin: [],
+  },
+  workers: {
+    rpc: ['exec', 'files', 'sandbox'],
+    sweep: ['exec', 'jobs', 'pool', 'pods', 'drivers'],
+    exec: ['sandbox', 'shell', 'secrets', 'drivers'],
+    files: ['sandbox', 'shell', 'secrets', 'drivers'],
+    sandbox: ['jobs', 'shell', 'drivers'],
+    jobs: ['pool', 'pods', 'shell', 'drivers'],
+    pool: ['pods', 'drivers'],
+    pods: ['shell', 'drivers'],
+    shell: ['drivers'],
+    secrets: [],
+    drivers: [],
+  },
+}
+
+test('imports point one way from room to room', () => {
+  const wrong = imports.filter(({ from, to }) => {
+    const [folder, room, inRoom] = from.split('/')
+    const [otherFolder, other, inOther] = to.split('/')
+    if (folder !== otherFolder || !inRoom || !inOther || !(folder! in rooms) || room === other) return false
+    return !rooms[folder!]![room!]?.includes(other!)
+  })
+  expect(wrong).toEqual([])
+})
+
+test('every file of a folder with rooms is in one, but for what puts them together', () => {
+  const loose = files.filter((file) => {
+    const [folder, room, inRoom] = file.split('/')
+    return folder! in rooms && !(inRoom && room! in rooms[folder!]!)
+  })
+  expect(loose.sort()).toEqual([
+    'api/app.ts',
+    'api/main.ts',
+    'api/server.ts',
+    'workers/context.ts',
+    'workers/main.ts',
+    'workers/worker.ts',
+  ])
+})
+
+test('no file imports itself by way of others', () => {
+  const done = new Set<string>()
+  const cycles: string[][] = []
+  const visit = (file: string, way: string[]) => {
+    if (way.includes(file)) cycles.push([...way.slice(way.indexOf(file)), file])
+    if (way.includes(file) || done.has(file)) return
+    for (const { to } of atLoad.get(file) ?? []) visit(to, [...way, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+  expect(cycles).toEqual([])
 })
 
 test('the contract does no I/O, and the client takes nothing but the contract', () => {

@@ -5,8 +5,8 @@ import type { Driver } from './drivers/driver.ts'
 import type { Ends } from './exec/ends.ts'
 import type { Commands } from './exec/registry.ts'
 import type { CrashPoint } from './pods/crash-points.ts'
-import type { Holder } from './shell/holder.ts'
 import type { Pace } from './shell/pace.ts'
+import type { Holder } from './shell/slot-owner.ts'
 import type { SlotPool } from './shell/slot-pool.ts'
 
 export interface WorkerContext extends Context {

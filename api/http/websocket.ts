@@ -1,40 +1,7 @@
-/**
- * A WebSocket between a client and a worker: the API opens it, then hands bytes through in both
- * directions as they are. What the frames say is between those two.
- */
-import { addAbortListener } from 'node:events'
-import {
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  ServerResponse,
-} from 'node:http'
-import { type Agent, request as openRequest } from 'node:https'
+/** Requests for a WebSocket: they go the way of every other request, and their socket is kept beside it. */
+import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon } from '../../shared/platform/sockets.ts'
-import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
-import { CallLost } from '../worker-client/hand-over.ts'
-
-export interface Opening {
-  url: URL
-  /** The worker that alone can take it. */
-  callee: Callee
-  agent: Agent
-  /** What the API says of itself. */
-  own: Record<string, string>
-  /** The client's; those of the WebSocket handshake go along. */
-  headers: IncomingHttpHeaders
-  signal: AbortSignal
-}
-
-/** A worker's side of it, open. */
-export interface Tunnel {
-  response: IncomingMessage
-  socket: Duplex
-  /** What came behind the head of the answer already. */
-  head: Buffer
-}
 
 /** A client's side of it, not yet answered. */
 export interface Upgrade {
@@ -71,73 +38,4 @@ export function serveUpgrades(server: Server, serve: RequestListener): () => voi
   return () => {
     for (const socket of open) socket.destroy()
   }
-}
-
-/** How long a worker may take to answer. */
-const openMs = 10_000
-/** How long bytes of a tunnel that one side closed may take to reach the other. */
-const lingerMs = 5_000
-
-/** @throws {CallLost} when there is no answer */
-export async function openTunnel(opening: Opening): Promise<Tunnel | { refusal: IncomingMessage }> {
-  const { url, callee, agent, own, headers, signal } = opening
-  const handshake = Object.entries(headers).filter(([name]) => name.startsWith('sec-websocket-'))
-  const request = openRequest(url, {
-    ...provenTo(callee),
-    agent,
-    headers: { ...Object.fromEntries(handshake), ...own, connection: 'Upgrade', upgrade: 'websocket' },
-  })
-  using _leaving = addAbortListener(signal, () => request.destroy())
-  const timer = setTimeout(() => request.destroy(new Error('no word from the worker')), openMs)
-  try {
-    return await new Promise((resolve, reject) => {
-      request.on('upgrade', (response, socket, head) => {
-        socket.on('error', () => socket.destroy())
-        resolve({ response, socket, head })
-      })
-      request.on('response', (refusal) => resolve({ refusal }))
-      request.on('error', reject)
-      request.on('close', () => reject(new Error('the connection was closed')))
-      request.end()
-    })
-  } catch (error) {
-    signal.throwIfAborted()
-    throw new CallLost('a worker was lost during a call', { cause: error })
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** Answers the client as the worker did, and lets bytes pass from here on. */
-export function join(client: Upgrade, worker: Tunnel, more: Record<string, string>): void {
-  client.socket.write(headOf(worker.response, more))
-  if (worker.head.length > 0) client.socket.write(worker.head)
-  if (client.head.length > 0) worker.socket.write(client.head)
-  const pairs = [
-    [client.socket, worker.socket],
-    [worker.socket, client.socket],
-  ] as const
-  for (const [from, to] of pairs) {
-    if ('setNoDelay' in from && typeof from.setNoDelay === 'function') from.setNoDelay(true)
-    from.on('error', () => from.destroy())
-    // One that has closed already, as a client's may while the worker answers, tells of it no more.
-    if (from.destroyed) closeSoon(to)
-    else from.on('close', () => closeSoon(to))
-    from.pipe(to)
-  }
-}
-
-function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): string {
-  const lines = ['HTTP/1.1 101 Switching Protocols']
-  for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`)
-  for (const [name, value] of Object.entries(more)) lines.push(`${name}: ${value}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
-}
-
-/** After what was written to it has left, or cannot leave. */
-function closeSoon(socket: Duplex) {
-  if (socket.destroyed) return
-  const timer = setTimeout(() => socket.destroy(), lingerMs)
-  socket.on('close', () => clearTimeout(timer))
-  socket.end(() => socket.destroy())
 }

@@ -17,10 +17,10 @@ import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { Answer, answered, route, Streamed } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
-import { join } from '../http/websocket.ts'
 import { findOwn } from '../sandboxes/own.ts'
 import { running } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
+import { join } from '../worker-client/tunnel.ts'
 
 export const exec = (app: App) => [
   route(execCommand, async ({ account, params, body, headers, requestId, signal }) => {

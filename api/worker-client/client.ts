@@ -28,9 +28,9 @@ import {
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../../shared/rpc/directory.ts'
-import { openTunnel, type Tunnel } from '../http/websocket.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
 import { bytesOver, feelPulse } from './health.ts'
+import { openTunnel, type Tunnel } from './tunnel.ts'
 
 export { CallLost }
 

@@ -1,7 +1,6 @@
 /** What could stand at the cursor of a command line, read off the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
 import { topics } from '../core/topics.ts'
-import type { Sources } from './sources.ts'
 
 export interface Candidate {
   /** A whole word. */
@@ -19,6 +18,14 @@ export interface Completion {
 export interface Commands {
   program: Command
   load(command: Command): Promise<void>
+}
+
+/** What only the service, or the settings file, can tell. */
+export interface Sources {
+  sessions(): Promise<Candidate[]>
+  /** In the folder of the sandbox that `typed` is in; from /workspace, or where --cwd leads. */
+  paths(typed: string): Promise<Candidate[]>
+  profiles(): Promise<Candidate[]>
 }
 
 /**

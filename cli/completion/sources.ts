@@ -3,14 +3,7 @@ import { posix } from 'node:path'
 import { createApi } from '../core/api.ts'
 import { selectSession } from '../core/session.ts'
 import { createSettings } from '../core/settings.ts'
-import type { Candidate } from './candidates.ts'
-
-export interface Sources {
-  sessions(): Promise<Candidate[]>
-  /** In the folder of the sandbox that `typed` is in; from /workspace, or where --cwd leads. */
-  paths(typed: string): Promise<Candidate[]>
-  profiles(): Promise<Candidate[]>
-}
+import type { Candidate, Sources } from './candidates.ts'
 
 /** Someone waits for it, with a finger on the key. */
 const patienceMs = 2_000

@@ -6,14 +6,8 @@ import { prepareRedis, redisUrl } from '../services/redis.ts'
 import { type Service, startService } from '../services/service.ts'
 import { socketFolder } from './data-folder.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
-import type { StackSettings } from './stack-settings.ts'
+import type { FoundServices, StackSettings } from './stack-settings.ts'
 import type { Watchdog } from './watchdog.ts'
-
-export interface Found {
-  databaseUrl: string
-  redisUrl: string
-  bwrap: string | undefined
-}
 
 /** @param running each one is added as soon as it runs, so that a failure of another leaves none behind */
 export async function startDatabases(
@@ -22,7 +16,7 @@ export async function startDatabases(
   watchdog: Watchdog,
   running: Stoppable[],
   say: (line: string) => void,
-): Promise<Found> {
+): Promise<FoundServices> {
   const socketDir = socketFolder(data, watchdog)
   const place = (name: string) => ({
     directory: join(data, name),

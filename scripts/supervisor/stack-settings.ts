@@ -6,7 +6,6 @@ import { loadEnvFile } from 'node:process'
 import { parseArgs } from 'node:util'
 import { keysFor } from '../../shared/platform/keys.ts'
 import { root } from '../root.mjs'
-import type { Found } from './databases.ts'
 
 export interface StackSettings {
   host: string
@@ -24,6 +23,13 @@ export interface StackSettings {
   /** Sandboxes may run without walls. */
   isUnsafe: boolean
   production: boolean
+}
+
+/** Where the databases are, and bubblewrap if it is needed: what was given, or what was started and installed. */
+export interface FoundServices {
+  databaseUrl: string
+  redisUrl: string
+  bwrap: string | undefined
 }
 
 /**
@@ -91,7 +97,7 @@ export function ownEnvironment(kind: string, dataFolder: string): Record<string,
 /** The environment of every process; its own and its ports come on top. */
 export function childEnvironment(
   settings: StackSettings,
-  { databaseUrl, redisUrl, bwrap }: Found,
+  { databaseUrl, redisUrl, bwrap }: FoundServices,
 ): Record<string, string | undefined> {
   return {
     ...process.env,

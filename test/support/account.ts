@@ -5,7 +5,12 @@ import { type Endpoint, Problem, type Sent } from '../../shared/contract/endpoin
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import type { RouteName } from '../../shared/contract/routes.ts'
-import type { World } from './index.ts'
+
+/** What is called: the API processes of a world. */
+export interface Service {
+  /** Base address of an API process. */
+  url(index?: number): string
+}
 
 type Endpoints = typeof endpoints
 type Part<N extends RouteName, P extends 'params' | 'query' | 'body'> = P extends keyof Endpoints[N]
@@ -85,7 +90,7 @@ export interface Account {
   with(credentials: Partial<Pick<Account, 'token' | 'key'>>): Account
 }
 
-export async function signUp(world: World, options: NewAccount = {}): Promise<Account> {
+export async function signUp(world: Service, options: NewAccount = {}): Promise<Account> {
   const { email = `${randomUUID()}@example.com`, password = `password of ${email}`, api = 0 } = options
   const { body } = await callAs(world, {}, 'signUp', { body: { email, password }, api })
   const made = { id: body.account.id, email: body.account.email, password, token: body.token }
@@ -93,7 +98,7 @@ export async function signUp(world: World, options: NewAccount = {}): Promise<Ac
 }
 
 async function makeKey(
-  world: World,
+  world: Service,
   of: Pick<Account, 'id' | 'email' | 'password' | 'token'>,
   api?: number,
 ): Promise<Account> {
@@ -103,7 +108,7 @@ async function makeKey(
 
 type Facts = Pick<Account, 'id' | 'email' | 'password' | 'token' | 'key' | 'keyId'>
 
-const accountOf = (world: World, facts: Facts): Account => ({
+const accountOf = (world: Service, facts: Facts): Account => ({
   ...facts,
   call: (name, options) => callAs(world, facts, name, options),
   open: (name, options) => openAs(world, facts, name, options),
@@ -113,7 +118,7 @@ const accountOf = (world: World, facts: Facts): Account => ({
 
 /** Calls a route as whoever has these credentials. @throws {Refusal} */
 export async function callAs<N extends RouteName>(
-  world: Pick<World, 'url'>,
+  world: Service,
   credentials: { token?: string; key?: string },
   name: N,
   options: CallOptions<N> = {},
@@ -126,7 +131,7 @@ export async function callAs<N extends RouteName>(
 }
 
 async function openAs<N extends RouteName>(
-  world: Pick<World, 'url'>,
+  world: Service,
   credentials: { token?: string; key?: string },
   name: N,
   options: CallOptions<N> = {},

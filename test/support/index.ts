@@ -10,67 +10,25 @@
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
-import { type Database, openDatabase } from '../../shared/data/database.ts'
+import { openDatabase } from '../../shared/data/database.ts'
 import { type Keys, keysFor } from '../../shared/platform/keys.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
-import { readSettings, type Settings } from '../../shared/platform/settings.ts'
+import { readSettings } from '../../shared/platform/settings.ts'
 import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
-import type { CrashPoint } from '../../workers/pods/crash-points.ts'
-import { type Account, type NewAccount, signUp } from './account.ts'
-import { type Cluster, installNamespace } from './cluster.ts'
+import { signUp } from './account.ts'
+import { installNamespace } from './cluster.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { assertNothingLeft, endAllSandboxes } from './leftovers.ts'
 import { type Process, startProcess } from './process.ts'
-import { ownPostgres, ownRedis, type Plug } from './services.ts'
-import { openWireIn, type Wire } from './wire.ts'
+import { ownPostgres, ownRedis } from './services.ts'
+import { openWireIn } from './wire.ts'
+import type { World, WorldOptions } from './world.ts'
 
-export type { Process }
-
-export interface WorldOptions {
-  /** API processes; 1 unless told. */
-  apis?: number
-  /** Worker processes; 1 unless told. */
-  workers?: number
-  /** `local` unless told; `kubernetes` gets a namespace of its own. */
-  driver?: 'local' | 'kubernetes'
-  /** Settings of all processes, over those that make tests quick. */
-  env?: Record<string, string>
-  /** A PostgreSQL of this world alone, to pull the plug of; half a second. */
-  ownPostgres?: boolean
-  /** The workers reach the cluster by a wire that can be cut. */
-  wire?: boolean
-}
-
-export interface World extends AsyncDisposable {
-  settings: Settings
-  /** Written to and read as a superuser, past the API. */
-  db: Database
-  redis: Redis
-  apis: Process[]
-  workers: Process[]
-  /** The servers themselves, to stop, kill, freeze and start again. */
-  plugs: { redis: Plug; postgres: Plug | undefined }
-  cluster: Cluster | undefined
-  wire: Wire | undefined
-  /** A folder that goes with the world. */
-  folder: string
-  /** Base address of an API process. */
-  url(index?: number): string
-  /** Signs up, makes an API key. */
-  account(options?: NewAccount): Promise<Account>
-  startApi(env?: Record<string, string>): Promise<Process>
-  startWorker(env?: Record<string, string>): Promise<Process>
-  /** A worker that kills itself, as `kill -9` would, when it first reaches the crash point. */
-  startDoomedWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
-  /** A worker that freezes, as by SIGSTOP, when it first reaches the crash point. Resolves before it does. */
-  startFreezingWorker(point: CrashPoint, env?: Record<string, string>): Promise<Process>
-  eventually: typeof eventually
-}
+export type { Process, World, WorldOptions }
 
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const { apis = 1, workers = 1, driver = 'local' } = options

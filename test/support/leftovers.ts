@@ -6,7 +6,7 @@ import { openQueue } from '../../shared/platform/jobs.ts'
 import { openDriver } from '../../workers/drivers/open.ts'
 import { letClockRun } from './clock.ts'
 import { eventually } from './eventually.ts'
-import type { World } from './index.ts'
+import type { World } from './world.ts'
 
 /** What ARCHITECTURE.md gives the workers to clean up, whatever was killed before. */
 const cleanMs = 60_000

@@ -1,6 +1,7 @@
 /** A command's output as server-sent events, exactly as the client gets them. */
 import type { Writable } from 'node:stream'
 import { sentEvent } from '../../shared/contract/event-lines.ts'
+import { write } from '../sandbox/bytes.ts'
 import type { Command } from './command.ts'
 import type { Item, Place } from './output-log.ts'
 
@@ -70,17 +71,3 @@ function asData(bytes: Buffer): { text: string } | { base64: string } {
 
 const event = (name: string, data: object, { stdout, stderr }: Place) =>
   sentEvent(`${stdout}-${stderr}`, name, data)
-
-/** Resolves when the other side can take more, or has gone. */
-export async function write(out: Writable, text: string | Buffer): Promise<void> {
-  if (out.destroyed || out.write(text)) return
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      out.off('drain', done)
-      out.off('close', done)
-      resolve()
-    }
-    out.on('drain', done)
-    out.on('close', done)
-  })
-}

@@ -2,10 +2,10 @@
 
 import { prepare, type Queries } from '../../shared/data/database.ts'
 import { commandPlace, oneLine } from '../../shared/data/execs.ts'
+import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
 import type { End, Ending } from './command.ts'
 
 export interface KnownCommand {
@@ -49,7 +49,7 @@ const updateRunning = prepare('command ends whatever its sandbox does', update(`
  * @throws {Problem} `unavailable`: whoever asked for it was told that it is lost, which stands in its place
  */
 export async function recordStart(
-  { db, lines, settings, id: workerId }: Pick<WorkerContext, 'db' | 'lines' | 'settings' | 'id'>,
+  { db, lines, settings, id: workerId }: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string },
   { execId, sandboxId, idempotencyKey, request }: StartExec,
   pid: number | null,
 ): Promise<KnownCommand | undefined> {

@@ -4,7 +4,7 @@
  */
 import { Readable, type Writable } from 'node:stream'
 import { Problem } from '../../shared/platform/problem.ts'
-import { write } from './events.ts'
+import { write } from '../sandbox/bytes.ts'
 
 export class StdinFeed {
   /** How many bytes were taken so far. */
@@ -67,6 +67,3 @@ const offsetConflict = (offset: number) =>
   new Problem('stdin_offset_conflict', `The bytes must begin at ${offset} or before.`, {
     members: { offset },
   })
-
-/** All of a request's body. One that is refused half-way keeps its connection, for the refusal. */
-export const bytesOf = (body: Readable): AsyncIterable<Buffer> => body.iterator({ destroyOnReturn: false })

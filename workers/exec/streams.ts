@@ -1,10 +1,9 @@
 /** The calls about commands that carry bytes as they come. */
-import { Problem } from '../../shared/platform/problem.ts'
+import { bytesOf, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamCall } from '../sandbox/call.ts'
 import { findCommand } from './calls.ts'
-import { placeOf, write, writeEvents } from './events.ts'
+import { placeOf, writeEvents } from './events.ts'
 import { startCommand } from './start.ts'
-import { bytesOf } from './stdin-feed.ts'
 
 const eventHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -53,27 +52,4 @@ export const readOutput: StreamCall<'readOutput'> = async (args, worker, { respo
   })
   await write(response, bytes.subarray(range.from - start, range.to - start))
   response.end()
-}
-
-export interface ByteRange {
-  from: number
-  to: number
-}
-
-/** One range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`; `to` is behind the last byte. */
-export function rangeOf(header: string, start: number, end: number): ByteRange {
-  const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(header) ?? []
-  if (first === undefined || (first === '' && last === '')) {
-    throw new Problem('invalid_request', 'Range must be one range of bytes, such as bytes=0-99.', {
-      members: { errors: [{ path: 'range', message: 'must be one range of bytes' }] },
-    })
-  }
-  const from = first === '' ? Math.max(start, end - Number(last)) : Number(first)
-  const to = first === '' || last === '' ? end : Math.min(end, Number(last) + 1)
-  if (from < start || from >= to) {
-    throw new Problem('range_not_satisfiable', `Bytes ${start} to ${end} are there.`, {
-      members: { start, end },
-    })
-  }
-  return { from, to }
 }

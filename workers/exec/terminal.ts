@@ -8,7 +8,7 @@ import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
 import { recordPid } from './rows.ts'
-import { bodyOf, takeOutput } from './start.ts'
+import { bodyOf, takeOutput } from './run.ts'
 
 const defaultSize = { rows: 24, columns: 80 }
 

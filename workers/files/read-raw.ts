@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream'
 import { Problem } from '../../shared/platform/problem.ts'
-import { write } from '../exec/events.ts'
-import { type ByteRange, rangeOf } from '../exec/streams.ts'
+import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamCall } from '../sandbox/call.ts'
 import { probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'

@@ -1,4 +1,4 @@
-import { chosen, type Plan } from './index.ts'
+import { chosen, type Plan } from './plan.ts'
 
 export const clientFaults = {
   'a client leaves': ({ ledger }, { target }) => {

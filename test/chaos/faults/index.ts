@@ -1,28 +1,12 @@
 /** Does the faults of a schedule, several at once, each target one after the other. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Ledger } from '../ledger.ts'
-import type { Stage } from '../stage.ts'
 import { clientFaults } from './clients.ts'
+import type { Plan, Scene } from './plan.ts'
 import { podFaults } from './pods.ts'
 import { processFaults } from './processes.ts'
 import type { Fault, FaultName } from './schedule.ts'
 import { serviceFaults } from './services.ts'
 import { wireFaults } from './wires.ts'
-
-export interface Scene {
-  stage: Stage
-  ledger: Ledger
-}
-
-export interface Deed {
-  /** What it harms: two faults of one target wait for each other. */
-  target: string
-  /** Resolves when all is as before, but for what was lost. */
-  act(): Promise<unknown>
-}
-
-/** @returns undefined when there is nothing right now that it could hit */
-export type Plan = (scene: Scene, fault: Fault) => Deed | undefined
 
 const plans: Record<FaultName, Plan> = {
   ...clientFaults,
@@ -73,6 +57,3 @@ export async function doFaults(
   await Promise.all(underWay)
   return done
 }
-
-export const chosen = <T>(from: readonly T[], chance: number): T | undefined =>
-  from[Math.floor(chance * from.length)]

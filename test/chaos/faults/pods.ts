@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { PodState } from '../../../workers/drivers/driver.ts'
-import { chosen, type Plan, type Scene } from './index.ts'
+import { chosen, type Plan, type Scene } from './plan.ts'
 
 type Harm = (scene: Scene, pod: PodState) => unknown
 

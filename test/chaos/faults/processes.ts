@@ -1,7 +1,7 @@
 /** API and worker processes: killed, frozen, told to stop, lied to about the time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Seat } from '../stage.ts'
-import { chosen, type Plan } from './index.ts'
+import { chosen, type Plan } from './plan.ts'
 
 const minuteMs = 60_000
 /** A stop may let what runs finish for 20 s, and a supervisor would wait a little more. */

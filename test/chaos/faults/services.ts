@@ -1,7 +1,7 @@
 /** PostgreSQL and Redis: killed, frozen, emptied, filled. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import type { Plan } from './index.ts'
+import type { Plan } from './plan.ts'
 
 export const serviceFaults = {
   'connections of PostgreSQL are terminated': ({ stage: { world } }, { chance }) => ({

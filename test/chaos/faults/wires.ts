@@ -1,7 +1,7 @@
 /** Wires that are cut, slow, silent, or lose one direction, between any two that talk. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Relay } from '../../support/relay.ts'
-import { chosen, type Deed, type Plan, type Scene } from './index.ts'
+import { chosen, type Deed, type Plan, type Scene } from './plan.ts'
 import type { Fault } from './schedule.ts'
 
 type Harm = (wire: Relay, fault: Fault) => void

@@ -3,7 +3,7 @@
  * first worker in the order of shared/rpc/directory.ts, and that same worker opens slots for it.
  */
 import { addAbortListener } from 'node:events'
-import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
+import type { Context } from '../../shared/platform/context.ts'
 import {
   announceEveryMs,
   inOrderFor,
@@ -11,7 +11,6 @@ import {
   takesCalls,
   type WorkerEntry,
 } from '../../shared/rpc/directory.ts'
-import type { WorkerContext } from '../context.ts'
 
 export interface Holder {
   /**
@@ -28,7 +27,7 @@ export interface Holder {
 
 /** Follows who is there until the signal aborts. */
 export function followWorkers(
-  worker: Pick<WorkerContext, 'id' | 'redis' | 'settings' | 'log'>,
+  worker: Pick<Context, 'redis' | 'settings' | 'log'> & { id: string },
   signal: AbortSignal,
 ): Holder {
   const { id } = worker
@@ -49,23 +48,4 @@ export function followWorkers(
       return reached.every((each) => each.id <= id) && reached.some((each) => each.id === id)
     },
   }
-}
-
-/** Opens the first slot of a sandbox as soon as somebody tells that it is ready, and drops those of an ended one. */
-export function prepareSlots(worker: WorkerContext): void {
-  const { changes, db, driver, holder, slots, log } = worker
-  if (!driver.startsSlowly) return
-  const look = async (sandboxId: string) => {
-    if (!slots.has(sandboxId) && !holder.holds(sandboxId)) return
-    try {
-      const sandbox = await findSandbox(db, sandboxId)
-      if (!sandbox || sandbox.destroyed_at) return slots.drop(sandboxId)
-      if (sandbox.ready_at && holder.holds(sandboxId)) {
-        slots.prepare(sandboxId, podOf(sandbox))
-      }
-    } catch (error) {
-      log.debug({ err: error, sandbox_id: sandboxId }, 'no slot is opened ahead of time')
-    }
-  }
-  changes.onAny((sandboxId) => void look(sandboxId))
 }

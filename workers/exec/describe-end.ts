@@ -1,0 +1,57 @@
+/** How a command ended, as its client is told. */
+import { constants } from 'node:os'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import type { CommandEnd } from '../shell/slot.ts'
+import { type Command, type End, type Ending, unknownEnd } from './command.ts'
+
+/** How long after its processes a pod's death may be told. */
+const deathMs = 3_000
+
+export async function describeEnd(worker: WorkerContext, command: Command, end: CommandEnd): Promise<Ending> {
+  const { sandboxId } = command.facts
+  // A sandbox that ends takes its commands with it; whatever status they left is no news of theirs.
+  // Without Postgres, what they left is all there is to know.
+  const look = () => findSandbox(worker.db, sandboxId).catch(() => undefined)
+  let sandbox = end.kind === 'lost' || end.code > 128 ? await look() : undefined
+  if (end.kind === 'exited' && end.withShell && !command.isBeingEnded && !sandbox?.destroyed_at) {
+    await worker.changes.next(sandboxId, deathMs)
+    sandbox = await look()
+  }
+  if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
+  if (end.kind === 'lost') return unknownEnd('lost', end.why)
+  const signal = signalOf(end.code)
+  const reason = end.isCut ? 'the end of its stderr did not come: there may be more of it' : null
+  return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
+}
+
+/**
+ * A shell reports the death of its command by signal n as 128 + n, and cannot tell it from an exit
+ * with that status: so every status that could be one is taken for one.
+ */
+function signalOf(code: number): string | null {
+  const found = Object.entries(constants.signals).find(([, value]) => value === code - 128)
+  return found?.[0] ?? null
+}
+
+/** @returns another ending, where somebody wrote one down who took this worker for lost */
+export function tellEnd(
+  worker: WorkerContext,
+  requestId: string,
+  command: Command,
+  end: End,
+): Promise<Ending | undefined> {
+  worker.metrics.execs.observe({ status: end.status }, end.duration_ms / 1000)
+  worker.log.info(
+    {
+      exec_id: command.id,
+      request_id: requestId,
+      sandbox_id: command.facts.sandboxId,
+      account_id: command.facts.accountId,
+      status: end.status,
+      ms: Math.round(end.duration_ms),
+    },
+    'a command ended',
+  )
+  return worker.ends.write(end)
+}

@@ -1,0 +1,71 @@
+/** A command while it runs: what it prints on its way to its readers, and what signals reach. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import { podOf } from '../sandbox/enter.ts'
+import { endGroup, signalGroup } from '../shell/run.ts'
+import type { Command as ShellCommand } from '../shell/script.ts'
+import { type CommandEnd, type Slot, within } from '../shell/slot.ts'
+import type { Body, Command } from './command.ts'
+
+export function runInSlot(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  command: Command,
+  slot: Slot,
+  shellCommand: ShellCommand,
+): { pid: number; ended: Promise<CommandEnd> } {
+  const { stdin, background } = command.facts.request
+  const ended: Promise<CommandEnd> = slot.run(shellCommand, {
+    stdin(writable) {
+      command.begin(bodyOf(worker, sandbox, slot.pid, ended, slot), writable)
+      // A background command without any is fed by later requests.
+      if (stdin === undefined && background) return
+      // One that ends before it has read all of it is no failure.
+      command.stdin.takeBytes(Buffer.from(stdin ?? ''), 0, !background).catch(() => {})
+    },
+    onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
+    onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
+  })
+  return { pid: slot.pid, ended }
+}
+
+export async function takeOutput(
+  worker: WorkerContext,
+  command: Command,
+  stream: 'stdout' | 'stderr',
+  chunk: Buffer,
+): Promise<void> {
+  const taken = command.take(stream, chunk)
+  worker.commands.trim(command.facts.sandboxId)
+  await taken
+  const { accountId } = command.facts
+  const waitMs = worker.pace.spend(accountId, chunk.length, command.log.isRead)
+  if (waitMs > 0) await sleep(waitMs)
+}
+
+/** How long a killed command has to tell its end, and its last output. */
+const killedMs = 2_000
+
+/** What signals reach, through another shell in the same pod. */
+export function bodyOf(
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  pid: number,
+  ended: Promise<unknown>,
+  closeable: { close(): void },
+): Body {
+  const pod = podOf(sandbox)
+  return {
+    async signal(name) {
+      const isDone = await signalGroup(worker.driver, pod, pid, name)
+      if (!isDone || name !== 'KILL') return
+      // The end of one with much of its stdin unread is not reported (drivers/kubernetes/exec.ts).
+      void within(killedMs, ended).then(() => closeable.close())
+    },
+    async end() {
+      await endGroup(worker.driver, pod, pid, ended)
+      closeable.close()
+    },
+  }
+}

@@ -1,0 +1,43 @@
+/** Bytes on their way between the API and a sandbox, as they come. */
+import type { Readable, Writable } from 'node:stream'
+import { Problem } from '../../shared/platform/problem.ts'
+
+/** Resolves when the other side can take more, or has gone. */
+export async function write(out: Writable, text: string | Buffer): Promise<void> {
+  if (out.destroyed || out.write(text)) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      out.off('drain', done)
+      out.off('close', done)
+      resolve()
+    }
+    out.on('drain', done)
+    out.on('close', done)
+  })
+}
+
+/** All of a request's body. One that is refused half-way keeps its connection, for the refusal. */
+export const bytesOf = (body: Readable): AsyncIterable<Buffer> => body.iterator({ destroyOnReturn: false })
+
+export interface ByteRange {
+  from: number
+  to: number
+}
+
+/** One range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`; `to` is behind the last byte. */
+export function rangeOf(header: string, start: number, end: number): ByteRange {
+  const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(header) ?? []
+  if (first === undefined || (first === '' && last === '')) {
+    throw new Problem('invalid_request', 'Range must be one range of bytes, such as bytes=0-99.', {
+      members: { errors: [{ path: 'range', message: 'must be one range of bytes' }] },
+    })
+  }
+  const from = first === '' ? Math.max(start, end - Number(last)) : Number(first)
+  const to = first === '' || last === '' ? end : Math.min(end, Number(last) + 1)
+  if (from < start || from >= to) {
+    throw new Problem('range_not_satisfiable', `Bytes ${start} to ${end} are there.`, {
+      members: { start, end },
+    })
+  }
+  return { from, to }
+}

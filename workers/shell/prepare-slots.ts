@@ -1,0 +1,21 @@
+import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+
+/** Opens the first slot of a sandbox as soon as somebody tells that it is ready, and drops those of an ended one. */
+export function prepareSlots(worker: WorkerContext): void {
+  const { changes, db, driver, holder, slots, log } = worker
+  if (!driver.startsSlowly) return
+  const look = async (sandboxId: string) => {
+    if (!slots.has(sandboxId) && !holder.holds(sandboxId)) return
+    try {
+      const sandbox = await findSandbox(db, sandboxId)
+      if (!sandbox || sandbox.destroyed_at) return slots.drop(sandboxId)
+      if (sandbox.ready_at && holder.holds(sandboxId)) {
+        slots.prepare(sandboxId, podOf(sandbox))
+      }
+    } catch (error) {
+      log.debug({ err: error, sandbox_id: sandboxId }, 'no slot is opened ahead of time')
+    }
+  }
+  changes.onAny((sandboxId) => void look(sandboxId))
+}
