@@ -114,7 +114,7 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
   koa.use(helmet())
   koa.use(refuseForeignHosts(makeHostCheck(allowedHosts, http.host)))
   const router = new Router()
-  for (const { endpoint, serve } of served(app)) {
+  for (const { endpoint, serve } of served) {
     router.register(endpoint.path, [endpoint.method], async (ctx) => {
       const state = ctx.state as RequestState
       state.route = endpoint.path

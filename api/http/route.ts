@@ -91,7 +91,7 @@ type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['repl
 
 export function route<E extends Endpoint>(
   endpoint: E,
-  handle: (call: Call<E>) => Promise<Reply<E> | Answer<Reply<E>> | Streamed | typeof answered>,
+  handle: (call: Call<E>, app: App) => Promise<Reply<E> | Answer<Reply<E>> | Streamed | typeof answered>,
 ): ServedRoute {
   return {
     endpoint,
@@ -116,7 +116,7 @@ export function route<E extends Endpoint>(
       nameSandbox(state, given.params)
       const { requestId, log, signal } = state
       const call = { ...given, account, requestId, log, signal, request: koa.req, upgrade: state.upgrade }
-      const answer = await handle(call as unknown as Call<E>)
+      const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof Streamed) return replyWith(koa, answer)
       reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}), held)
@@ -131,7 +131,7 @@ export function route<E extends Endpoint>(
         body: undefined,
         ...parts,
       })
-      const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>)
+      const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>, app)
       return answer instanceof Answer ? answer : new Answer(answer, {})
     },
   }

@@ -1,11 +1,11 @@
-import { getAccount, getUsage } from '../../shared/contract/account.ts'
-import type { App } from '../app.ts'
+import * as contract from '../../shared/contract/account.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { millisecondsPerHour, usage, usageBySandbox } from '../sandboxes/usage.ts'
 
-export const account = ({ context: { db, settings } }: App) => [
-  route(getAccount, async ({ account: { id, credentialId, scope, overrides } }) => {
+export const getAccount = route(
+  contract.getAccount,
+  async ({ account: { id, credentialId, scope, overrides } }, { context: { db, settings } }) => {
     const [[row], { month, milliseconds }] = await Promise.all([
       db.query<{ email: string; created_at: string; concurrent: number; hours: number; active: string }>(
         `select email, created_at,
@@ -35,9 +35,12 @@ export const account = ({ context: { db, settings } }: App) => [
         sandbox_lifecycle_per_minute: overrides.sandbox_lifecycle ?? settings.rates.sandbox_lifecycle,
       },
     }
-  }),
+  },
+)
 
-  route(getUsage, async ({ account, query: { month, limit, cursor } }) => {
+export const getUsage = route(
+  contract.getUsage,
+  async ({ account, query: { month, limit, cursor } }, { context: { db } }) => {
     const page = { ...readUsageCursor(cursor), limit: limit + 1 }
     const found = await usageBySandbox(db, account.id, month, page)
     const shown = found.sandboxes.slice(0, limit)
@@ -60,8 +63,8 @@ export const account = ({ context: { db, settings } }: App) => [
       })),
       next_cursor: hasMore ? usageCursor(found.now, shown.at(-1)!.id) : null,
     }
-  }),
-]
+  },
+)
 
 /** Carries the moment that the first page was counted up to: all pages add up to one figure. */
 const usageCursor = (asOf: Date, id: string) => Buffer.from(`${asOf.getTime()} ${id}`).toString('base64url')

@@ -1,38 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decide, warningOf } from '../../shared/allowlist/decide.ts'
-import {
-  type Allowlist,
-  checkAllowlist,
-  clearAllowlist,
-  getAllowlist,
-  setAllowlist,
-} from '../../shared/contract/allowlist.ts'
+import type { Allowlist } from '../../shared/contract/allowlist.ts'
+import * as contract from '../../shared/contract/allowlist.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Queries } from '../../shared/data/database.ts'
-import type { App } from '../app.ts'
 import { rememberMs } from '../auth/api-keys.ts'
 import { route } from '../http/route.ts'
 
-export const allowlist = ({ context: { db } }: App) => [
-  route(getAllowlist, async ({ account }) => read(db, account.id)),
+export const getAllowlist = route(contract.getAllowlist, async ({ account }, { context: { db } }) =>
+  read(db, account.id),
+)
 
-  route(setAllowlist, async ({ account, body }) => {
-    await write(db, account.id, body.commands)
-    return read(db, account.id)
-  }),
+export const setAllowlist = route(contract.setAllowlist, async ({ account, body }, { context: { db } }) => {
+  await write(db, account.id, body.commands)
+  return read(db, account.id)
+})
 
-  route(clearAllowlist, async ({ account }) => {
-    await write(db, account.id, null)
-    return undefined
-  }),
+export const clearAllowlist = route(contract.clearAllowlist, async ({ account }, { context: { db } }) => {
+  await write(db, account.id, null)
+  return undefined
+})
 
-  route(checkAllowlist, async ({ account, body }) => {
+export const checkAllowlist = route(
+  contract.checkAllowlist,
+  async ({ account, body }, { context: { db } }) => {
     const decision = decide(await readCommands(db, account.id), body.command)
     return decision.allowed
       ? { allowed: true, entry: decision.entry ?? null, reason: null }
       : { allowed: false, entry: null, reason: decision.reason }
-  }),
-]
+  },
+)
 
 /** Resolves when every API process has forgotten the list of before. */
 async function write(db: Queries, accountId: string, commands: string[] | null): Promise<void> {

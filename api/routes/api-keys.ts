@@ -1,18 +1,11 @@
-import {
-  type ApiKey,
-  createApiKey,
-  listApiKeys,
-  type NewApiKey,
-  revokeApiKey,
-  rotateApiKey,
-} from '../../shared/contract/api-keys.ts'
+import type { ApiKey, NewApiKey } from '../../shared/contract/api-keys.ts'
+import * as contract from '../../shared/contract/api-keys.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Scope } from '../../shared/contract/routes.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newApiKeyId } from '../../shared/data/ids.ts'
 import { tellChange } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { App } from '../app.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { route } from '../http/route.ts'
@@ -30,8 +23,9 @@ type KeyRow = {
 
 const shown = 'id, name, scope, last_four, created_at, expires_at, last_used_at'
 
-export const apiKeys = ({ context: { db, redis } }: App) => [
-  route(createApiKey, ({ account, body: { name = null, expires_at, scope } }) =>
+export const createApiKey = route(
+  contract.createApiKey,
+  ({ account, body: { name = null, expires_at, scope } }, { context: { db } }) =>
     db.transaction(async (db) => {
       await makeRoom(db, account.id)
       const expires = expires_at === undefined ? null : new Date(expires_at)
@@ -39,9 +33,11 @@ export const apiKeys = ({ context: { db, redis } }: App) => [
       if (!made) throw invalid({ path: 'expires_at', message: 'must be in the future' })
       return made
     }),
-  ),
+)
 
-  route(rotateApiKey, async ({ account, params: { key_id }, body: { overlap_seconds } }) => {
+export const rotateApiKey = route(
+  contract.rotateApiKey,
+  async ({ account, params: { key_id }, body: { overlap_seconds } }, { context: { db, redis } }) => {
     const made = await db.transaction(async (db) => {
       await makeRoom(db, account.id)
       const [old] = await db.query<{ name: string | null; scope: Scope; again: string | null }>(
@@ -61,9 +57,12 @@ export const apiKeys = ({ context: { db, redis } }: App) => [
     })
     void tellChange(redis, key_id).catch(() => {})
     return made
-  }),
+  },
+)
 
-  route(listApiKeys, async ({ account, query: { limit, cursor } }) => {
+export const listApiKeys = route(
+  contract.listApiKeys,
+  async ({ account, query: { limit, cursor } }, { context: { db } }) => {
     const before = readCursor(cursor)
     const rows = await db.query<KeyRow>(
       `select ${shown} from api_key
@@ -72,9 +71,12 @@ export const apiKeys = ({ context: { db, redis } }: App) => [
       [account.id, before, before, limit + 1],
     )
     return pageOf(rows.map(present), limit)
-  }),
+  },
+)
 
-  route(revokeApiKey, async ({ account, params: { key_id } }) => {
+export const revokeApiKey = route(
+  contract.revokeApiKey,
+  async ({ account, params: { key_id } }, { context: { db, redis } }) => {
     const revoked = await db.query(
       `update api_key set revoked_at = sandlot_now()
         where id = ? and account_id = ? and revoked_at is null returning id`,
@@ -84,8 +86,8 @@ export const apiKeys = ({ context: { db, redis } }: App) => [
     // A hint to whoever serves something long under it, who looks by himself later.
     void tellChange(redis, key_id).catch(() => {})
     return undefined
-  }),
-]
+  },
+)
 
 const isLive = 'revoked_at is null and (expires_at is null or expires_at > sandlot_now())'
 

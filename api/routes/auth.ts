@@ -1,5 +1,6 @@
 import { hash as digest } from 'node:crypto'
-import { changePassword, endSessions, logIn, type Session, signUp } from '../../shared/contract/auth.ts'
+import type { Session } from '../../shared/contract/auth.ts'
+import * as contract from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newAccountId } from '../../shared/data/ids.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -25,37 +26,38 @@ const known = `${shown}, password_hash, suspended_at is not null as suspended, l
 /** From how many addresses an account may come that is not slowed by what others try on it. */
 const mostAddresses = 8
 
-export const auth = (app: App) => [
-  route(signUp, async ({ body: { email, password }, request, signal }) => {
-    const address = app.clientAddress(request)
-    const hash = await app.passwords.hash(password, waiterFrom(address, { isKnown: false, signal }))
-    const [account] = await app.context.db.query<AccountRow>(
-      `insert into account (id, email, password_hash, login_addresses) values (?, ?, ?, ?::jsonb)
-       on conflict (email) do nothing returning ${shown}`,
-      [newAccountId(), email, hash, JSON.stringify([address])],
-    )
-    if (!account) throw new Problem('email_taken', 'This email address has an account. Log in instead.')
-    return sessionOf(account, app.tokens)
-  }),
+export const signUp = route(contract.signUp, async ({ body: { email, password }, request, signal }, app) => {
+  const address = app.clientAddress(request)
+  const hash = await app.passwords.hash(password, waiterFrom(address, { isKnown: false, signal }))
+  const [account] = await app.context.db.query<AccountRow>(
+    `insert into account (id, email, password_hash, login_addresses) values (?, ?, ?, ?::jsonb)
+     on conflict (email) do nothing returning ${shown}`,
+    [newAccountId(), email, hash, JSON.stringify([address])],
+  )
+  if (!account) throw new Problem('email_taken', 'This email address has an account. Log in instead.')
+  return sessionOf(account, app.tokens)
+})
 
-  route(logIn, async ({ body: { email, password }, request, signal }) => {
-    const { db } = app.context
-    const [account] = await db.query<KnownAccount>(`select ${known} from account where email = ?`, [email])
-    const address = app.clientAddress(request)
-    const isKnown = account?.login_addresses.includes(address) ?? false
-    // Whoever tries passwords from many addresses slows the others of them, and not who came in before.
-    await app.buckets.take('login_account', digest('sha256', isKnown ? `${email} ${address}` : email))
-    const waiter = waiterFrom(address, { isKnown, signal })
-    const matches = await app.passwords.matches(password, account?.password_hash, waiter)
-    if (!account || !matches) {
-      throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
-    }
-    if (account.suspended) throw suspended()
-    if (account.login_addresses[0] !== address) await rememberAddress(app, account, address)
-    return sessionOf(account, app.tokens)
-  }),
+export const logIn = route(contract.logIn, async ({ body: { email, password }, request, signal }, app) => {
+  const { db } = app.context
+  const [account] = await db.query<KnownAccount>(`select ${known} from account where email = ?`, [email])
+  const address = app.clientAddress(request)
+  const isKnown = account?.login_addresses.includes(address) ?? false
+  // Whoever tries passwords from many addresses slows the others of them, and not who came in before.
+  await app.buckets.take('login_account', digest('sha256', isKnown ? `${email} ${address}` : email))
+  const waiter = waiterFrom(address, { isKnown, signal })
+  const matches = await app.passwords.matches(password, account?.password_hash, waiter)
+  if (!account || !matches) {
+    throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
+  }
+  if (account.suspended) throw suspended()
+  if (account.login_addresses[0] !== address) await rememberAddress(app, account, address)
+  return sessionOf(account, app.tokens)
+})
 
-  route(changePassword, async ({ account: { id }, body, request, signal }) => {
+export const changePassword = route(
+  contract.changePassword,
+  async ({ account: { id }, body, request, signal }, app) => {
     const { db } = app.context
     const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
     const address = app.clientAddress(request)
@@ -73,16 +75,15 @@ export const auth = (app: App) => [
     )
     if (!changed) throw new Problem('invalid_credentials', 'The session was ended meanwhile. Log in again.')
     return sessionOf(changed, app.tokens)
-  }),
+  },
+)
 
-  route(endSessions, async ({ account: { id } }) => {
-    await app.context.db.query(
-      'update account set session_generation = session_generation + 1 where id = ?',
-      [id],
-    )
-    return undefined
-  }),
-]
+export const endSessions = route(contract.endSessions, async ({ account: { id } }, app) => {
+  await app.context.db.query('update account set session_generation = session_generation + 1 where id = ?', [
+    id,
+  ])
+  return undefined
+})
 
 const waiterFrom = (address: string, rest: { isKnown: boolean; signal: AbortSignal }): Waiter => ({
   group: networkOf(address),

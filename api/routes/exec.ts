@@ -1,15 +1,5 @@
-import {
-  attachExec,
-  execCommand,
-  getExec,
-  listExecs,
-  readExecOutput,
-  stopExec,
-  streamExec,
-  writeExecStdin,
-} from '../../shared/contract/exec.ts'
+import * as contract from '../../shared/contract/exec.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import type { App } from '../app.ts'
 import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
 import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec/known.ts'
 import { asWritten, describeCommand, listExecRows, summarize } from '../exec/rows.ts'
@@ -22,8 +12,9 @@ import { running } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
-export const exec = (app: App) => [
-  route(execCommand, async ({ account, params, body, headers, requestId, signal }) => {
+export const execCommand = route(
+  contract.execCommand,
+  async ({ account, params, body, headers, requestId, signal }, app) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await running(app, { ...sandbox, signal })
     // It may have waited for its sandbox, and the list be another by now.
@@ -39,9 +30,12 @@ export const exec = (app: App) => [
     if (result.status !== 'running') return result
     const Location = `/v1/sandboxes/${params.id}/exec/${result.id}`
     return new Answer(result, { status: 202, headers: { Location } })
-  }),
+  },
+)
 
-  route(listExecs, async ({ account, params, query: { limit, cursor } }) => {
+export const listExecs = route(
+  contract.listExecs,
+  async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
     const { row: sandbox } = await findOwn(db, account.id, params.id)
     const rows = await listExecRows(db, sandbox.id, { limit: limit + 1, before: readCursor(cursor) })
@@ -51,72 +45,72 @@ export const exec = (app: App) => [
       ...describeCommand(app.context, row),
     }))
     return { data: await Promise.all(summaries), next_cursor }
-  }),
+  },
+)
 
-  route(getExec, async (call) => {
-    const { sandbox, row, args, workerId } = await findKnown(app, call)
-    const options = { signal: call.signal, timeoutMs: marginMs, workerId }
-    // A destroyed sandbox has taken all output along.
-    const asked = sandbox.destroyed_at
-      ? undefined
-      : app.workers.call('getExec', { ...args, wait: false }, options)
-    const found = asked && (await unlessForgotten(asked).catch(sayLost('Nothing was changed. Try again.')))
-    if (found) return asWritten(found, row)
-    return withoutOutput(await summarize(app, row, sandbox))
-  }),
+export const getExec = route(contract.getExec, async (call, app) => {
+  const { sandbox, row, args, workerId } = await findKnown(app, call)
+  const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+  // A destroyed sandbox has taken all output along.
+  const asked = sandbox.destroyed_at
+    ? undefined
+    : app.workers.call('getExec', { ...args, wait: false }, options)
+  const found = asked && (await unlessForgotten(asked).catch(sayLost('Nothing was changed. Try again.')))
+  if (found) return asWritten(found, row)
+  return withoutOutput(await summarize(app, row, sandbox))
+})
 
-  route(streamExec, async (call) => {
-    const { row, args, workerId } = await findInRunning(app, call)
-    const startedAt = new Date(row.started_at)
-    const lastEventId = call.headers['last-event-id']
-    return followOne(app, args, { workerId, signal: call.signal, startedAt, lastEventId })
-  }),
+export const streamExec = route(contract.streamExec, async (call, app) => {
+  const { row, args, workerId } = await findInRunning(app, call)
+  const startedAt = new Date(row.started_at)
+  const lastEventId = call.headers['last-event-id']
+  return followOne(app, args, { workerId, signal: call.signal, startedAt, lastEventId })
+})
 
-  route(writeExecStdin, async (call) => {
-    const { args, workerId, leftMs } = await findInRunning(app, call)
-    const { offset, eof } = call.query
-    // A command that reads slowly makes the request wait.
-    const options = { signal: call.signal, timeoutMs: leftMs + marginMs, workerId, upload: call.request }
-    const written = app.workers
-      .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, options)
-      .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
-    const answer = (await unlessForgotten(written)) ?? refuse('exec_finished', over)
-    return new Streamed(answer.body, answer)
-  }),
+export const writeExecStdin = route(contract.writeExecStdin, async (call, app) => {
+  const { args, workerId, leftMs } = await findInRunning(app, call)
+  const { offset, eof } = call.query
+  // A command that reads slowly makes the request wait.
+  const options = { signal: call.signal, timeoutMs: leftMs + marginMs, workerId, upload: call.request }
+  const written = app.workers
+    .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, options)
+    .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
+  const answer = (await unlessForgotten(written)) ?? refuse('exec_finished', over)
+  return new Streamed(answer.body, answer)
+})
 
-  route(readExecOutput, async (call) => {
-    const { args, workerId } = await findInRunning(app, call)
-    const { range } = call.headers
-    const options = { signal: call.signal, timeoutMs: marginMs, workerId }
-    const read = app.workers
-      .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
-      .catch(sayLost('Try again.'))
-    const answer = (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.')
-    return new Streamed(answer.body, answer)
-  }),
+export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
+  const { args, workerId } = await findInRunning(app, call)
+  const { range } = call.headers
+  const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+  const read = app.workers
+    .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
+    .catch(sayLost('Try again.'))
+  const answer = (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.')
+  return new Streamed(answer.body, answer)
+})
 
-  route(stopExec, async (call) => {
-    const { row, args, workerId } = await findInRunning(app, call)
-    const options = { signal: call.signal, timeoutMs: marginMs, workerId }
-    const stopped = app.workers
-      .call('stopExec', { ...args, signal: call.query.signal }, options)
-      .catch(sayLost('Whether it was signalled is not known.'))
-    return asWritten((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
-  }),
+export const stopExec = route(contract.stopExec, async (call, app) => {
+  const { row, args, workerId } = await findInRunning(app, call)
+  const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+  const stopped = app.workers
+    .call('stopExec', { ...args, signal: call.query.signal }, options)
+    .catch(sayLost('Whether it was signalled is not known.'))
+  return asWritten((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
+})
 
-  route(attachExec, async (call) => {
-    if (!call.upgrade) {
-      throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
-    }
-    const { args, workerId } = await findInRunning(app, call)
-    const opened = app.workers
-      .attach(args, call.request.headers, { workerId, signal: call.signal })
-      .catch(sayLost('Try again.'))
-    const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
-    join(call.upgrade, tunnel, { 'X-Request-Id': call.requestId })
-    return answered
-  }),
-]
+export const attachExec = route(contract.attachExec, async (call, app) => {
+  if (!call.upgrade) {
+    throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
+  }
+  const { args, workerId } = await findInRunning(app, call)
+  const opened = app.workers
+    .attach(args, call.request.headers, { workerId, signal: call.signal })
+    .catch(sayLost('Try again.'))
+  const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
+  join(call.upgrade, tunnel, { 'X-Request-Id': call.requestId })
+  return answered
+})
 
 const over = 'The command has ended, or the worker that ran it was lost.'
 

@@ -1,14 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  createFile,
-  editFile,
-  globFiles,
-  grepFiles,
-  listFiles,
-  readRawFile,
-  viewFile,
-  writeRawFile,
-} from '../../shared/contract/files.ts'
+import * as contract from '../../shared/contract/files.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallName, Calls, InSandbox, StreamName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
@@ -21,39 +12,45 @@ const timeoutMs = 60_000
 const notRead = 'The worker was lost while it read. Try again.'
 const notWritten = 'The worker was lost while it wrote the file: it is there whole, or as before. Look at it.'
 
-export const files = (app: App) => [
-  route(viewFile, (asked) => {
-    const { start_line: startLine, end_line: endLine, ...file } = asked.query
-    return call(app, 'viewFile', asked, { ...file, startLine, endLine }, notRead)
-  }),
+export const viewFile = route(contract.viewFile, (asked, app) => {
+  const { start_line: startLine, end_line: endLine, ...file } = asked.query
+  return call(app, 'viewFile', asked, { ...file, startLine, endLine }, notRead)
+})
 
-  route(createFile, (asked) => call(app, 'createFile', asked, asked.body, notWritten)),
+export const createFile = route(contract.createFile, (asked, app) =>
+  call(app, 'createFile', asked, asked.body, notWritten),
+)
 
-  route(editFile, (asked) => call(app, 'editFile', asked, asked.body, notWritten)),
+export const editFile = route(contract.editFile, (asked, app) =>
+  call(app, 'editFile', asked, asked.body, notWritten),
+)
 
-  route(listFiles, (asked) => call(app, 'listFiles', asked, asked.query, notRead)),
+export const listFiles = route(contract.listFiles, (asked, app) =>
+  call(app, 'listFiles', asked, asked.query, notRead),
+)
 
-  route(globFiles, (asked) => call(app, 'globFiles', asked, asked.query, notRead)),
+export const globFiles = route(contract.globFiles, (asked, app) =>
+  call(app, 'globFiles', asked, asked.query, notRead),
+)
 
-  route(grepFiles, (asked) => {
-    const { ignore_case, fixed, ...query } = asked.query
-    const flags = { ignoreCase: ignore_case === 'true', fixed: fixed === 'true' }
-    return call(app, 'grepFiles', asked, { ...query, ...flags }, notRead)
-  }),
+export const grepFiles = route(contract.grepFiles, (asked, app) => {
+  const { ignore_case, fixed, ...query } = asked.query
+  const flags = { ignoreCase: ignore_case === 'true', fixed: fixed === 'true' }
+  return call(app, 'grepFiles', asked, { ...query, ...flags }, notRead)
+})
 
-  route(readRawFile, (asked) => {
-    const args = { ...asked.query, range: asked.headers.range }
-    return stream(app, 'readRaw', asked, args, { lost: notRead })
-  }),
+export const readRawFile = route(contract.readRawFile, (asked, app) => {
+  const args = { ...asked.query, range: asked.headers.range }
+  return stream(app, 'readRaw', asked, args, { lost: notRead })
+})
 
-  route(writeRawFile, (asked) => {
-    const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
-    const ifMatch = asked.headers['if-match']?.replaceAll('"', '')
-    // Base64 is never long, whatever is in the path: these arguments travel in a header.
-    const args = { path_base64, mode, overwrite: overwrite !== 'false', ifMatch }
-    return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
-  }),
-]
+export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
+  const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
+  const ifMatch = asked.headers['if-match']?.replaceAll('"', '')
+  // Base64 is never long, whatever is in the path: these arguments travel in a header.
+  const args = { path_base64, mode, overwrite: overwrite !== 'false', ifMatch }
+  return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
+})
 
 /** Of a request, what every call about files needs. */
 interface Asked {

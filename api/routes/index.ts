@@ -1,20 +1,18 @@
 /** Every route that is served; the contract's table says what each takes and gives. */
-import type { App } from '../app.ts'
 import type { ServedRoute } from '../http/route.ts'
-import { account } from './account.ts'
-import { allowlist } from './allowlist.ts'
-import { apiKeys } from './api-keys.ts'
-import { auth } from './auth.ts'
-import { exec } from './exec.ts'
-import { files } from './files.ts'
-import { mcp } from './mcp.ts'
-import { openApi } from './openapi.ts'
-import { sandboxes } from './sandboxes.ts'
-import { secrets } from './secrets.ts'
+import * as account from './account.ts'
+import * as allowlist from './allowlist.ts'
+import * as apiKeys from './api-keys.ts'
+import * as auth from './auth.ts'
+import * as exec from './exec.ts'
+import * as files from './files.ts'
+import { callMcp } from './mcp.ts'
+import * as openApi from './openapi.ts'
+import * as sandboxes from './sandboxes.ts'
+import * as secrets from './secrets.ts'
 
+/** Each handler is an export of its family's file, which exports nothing else. */
 const families = [auth, apiKeys, sandboxes, exec, files, allowlist, secrets, account, openApi]
+const routes: ServedRoute[] = families.flatMap((family) => Object.values(family))
 
-export function served(app: App): ServedRoute[] {
-  const routes = families.flatMap((family) => family(app))
-  return [...routes, ...mcp(app, routes)]
-}
+export const served: ServedRoute[] = [...routes, callMcp(routes)]

@@ -3,16 +3,15 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { inOneLine } from '../../shared/contract/event-lines.ts'
-import { callMcp } from '../../shared/contract/mcp.ts'
-import type { App } from '../app.ts'
+import * as contract from '../../shared/contract/mcp.ts'
 import { Answer, route, type ServedRoute } from '../http/route.ts'
 
 /** @param routes those that the tools are made of */
-export const mcp = (app: App, routes: ServedRoute[]) => [
-  route(callMcp, async ({ body, headers, ...call }) => {
+export const callMcp = (routes: ServedRoute[]) =>
+  route(contract.callMcp, async ({ body, headers, ...call }, app) => {
     const [, ...more] = [body].flat()
     // The first is the request's own.
-    for (const _ of more) await app.buckets.take(callMcp.bucket, call.account.id)
+    for (const _ of more) await app.buckets.take(contract.callMcp.bucket, call.account.id)
     // Loaded by the first who asks: the start of a process need not wait for the SDK.
     const { answerMessage } = await import('../mcp/server.ts')
     const response = await answerMessage(app, routes, { ...call, message: body, headers })
@@ -25,8 +24,7 @@ export const mcp = (app: App, routes: ServedRoute[]) => [
         ...(isFirst && response.ok ? { 'Mcp-Session-Id': randomUUID() } : {}),
       },
     })
-  }),
-]
+  })
 
 /** Koa makes a 204 of no body; what takes a notification is a 202. */
 const bodyOf = ({ body }: Response) =>

@@ -1,11 +1,6 @@
 import { limits } from '../../shared/contract/limits.ts'
-import {
-  createSandbox,
-  destroySandbox,
-  getSandbox,
-  listSandboxes,
-  type Sandbox,
-} from '../../shared/contract/sandboxes.ts'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import * as contract from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
@@ -17,8 +12,9 @@ import { hintCreated, hintDestroyed } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
 import { destroyed, settled } from '../sandboxes/running.ts'
 
-export const sandboxes = (app: App) => [
-  route(createSandbox, async ({ account, body, headers, requestId, log, signal }) => {
+export const createSandbox = route(
+  contract.createSandbox,
+  async ({ account, body, headers, requestId, log, signal }, app) => {
     mayBeKept(account, 'sandbox', body.env)
     const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
     await app.workers.mustBeThere()
@@ -33,26 +29,32 @@ export const sandboxes = (app: App) => [
       return created(await settled(app, { ...wait, mostMs: 0 }), { 'Preference-Applied': 'respond-async' })
     }
     return created(await settled(app, { ...wait, mostMs: limits.createWaitMs }))
-  }),
+  },
+)
 
-  route(listSandboxes, async ({ account, query: { state, limit, cursor } }) => {
+export const listSandboxes = route(
+  contract.listSandboxes,
+  async ({ account, query: { state, limit, cursor } }, app) => {
     const page = { state, limit: limit + 1, before: readCursor(cursor) }
     const found = await listOwn(app.context.db, account.id, page)
     return pageOf(found.map(present), limit)
-  }),
+  },
+)
 
-  route(getSandbox, async ({ account, params }) =>
-    present(await findOwn(app.context.db, account.id, params.id)),
-  ),
+export const getSandbox = route(contract.getSandbox, async ({ account, params }, app) =>
+  present(await findOwn(app.context.db, account.id, params.id)),
+)
 
-  route(destroySandbox, async ({ account, params: { id }, requestId, log }) => {
+export const destroySandbox = route(
+  contract.destroySandbox,
+  async ({ account, params: { id }, requestId, log }, app) => {
     const { db } = app.context
     const { row } = await findOwn(db, account.id, id)
     const ended = !row.destroyed_at && (await endSandbox(db, id, 'requested'))
     if (ended) await hintDestroyed(app.context, [id], { requestId, log })
     return present(await findOwn(db, account.id, id))
-  }),
-]
+  },
+)
 
 function countClaim({ context: { metrics, settings } }: App, image: string, pod: Admission['pod']) {
   if (!pod || !settings.pools.has(image)) return

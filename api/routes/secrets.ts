@@ -1,10 +1,10 @@
 import { limits } from '../../shared/contract/limits.ts'
-import { createSecret, deleteSecret, listSecrets, type Secret } from '../../shared/contract/secrets.ts'
+import type { Secret } from '../../shared/contract/secrets.ts'
+import * as contract from '../../shared/contract/secrets.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newSecretId } from '../../shared/data/ids.ts'
 import { secretPlace } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { App } from '../app.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { route } from '../http/route.ts'
@@ -12,8 +12,9 @@ import { invalid } from '../http/validate.ts'
 import { findOwn } from '../sandboxes/own.ts'
 import { destroyed } from '../sandboxes/running.ts'
 
-export const secrets = ({ context: { db, sealer } }: App) => [
-  route(createSecret, async ({ account, body: { name, value, sandbox_id = null } }) => {
+export const createSecret = route(
+  contract.createSecret,
+  async ({ account, body: { name, value, sandbox_id = null } }, { context: { db, sealer } }) => {
     mayBeKept(account, 'secret', { [name]: value })
     const id = newSecretId()
     const bytes = Buffer.byteLength(value) + name.length + 2
@@ -30,9 +31,12 @@ export const secrets = ({ context: { db, sealer } }: App) => [
       )
       return present(row!)
     })
-  }),
+  },
+)
 
-  route(listSecrets, async ({ account, query: { limit, cursor, sandbox_id = null } }) => {
+export const listSecrets = route(
+  contract.listSecrets,
+  async ({ account, query: { limit, cursor, sandbox_id = null } }, { context: { db } }) => {
     if (sandbox_id) await findOwn(db, account.id, sandbox_id)
     const before = readCursor(cursor)
     const rows = await db.query<SecretRow>(
@@ -42,13 +46,16 @@ export const secrets = ({ context: { db, sealer } }: App) => [
       [account.id, sandbox_id, sandbox_id, before, before, limit + 1],
     )
     return pageOf(rows.map(present), limit)
-  }),
+  },
+)
 
-  route(deleteSecret, async ({ account, params: { name }, query: { sandbox_id = null } }) => {
+export const deleteSecret = route(
+  contract.deleteSecret,
+  async ({ account, params: { name }, query: { sandbox_id = null } }, { context: { db } }) => {
     if (await removeOne(db, account.id, name, sandbox_id)) return undefined
     throw new Problem('not_found', 'There is no such secret.')
-  }),
-]
+  },
+)
 
 interface SecretRow extends Record<string, unknown> {
   id: string
