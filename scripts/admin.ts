@@ -1,6 +1,6 @@
 /**
  * `npm run admin`: what an operator does to accounts. It needs the database alone: DATABASE_URL, else
- * the one that `npm start` runs in this folder. README.md has a table of it.
+ * the one that `npm start` runs in this folder. docs/hosting.md has a table of it.
  */
 import { parseArgs } from 'node:util'
 import {

@@ -1,5 +1,5 @@
 /**
- * `npm run migrate`, `cluster`, `admin` and `bench`: runs a script of the project on the project's own
+ * `npm run migrate`, `cluster`, `admin`, `docs`, `chaos` and `bench`: runs a script of the project on the project's own
  * Node, whichever Node npm brought along. `node scripts/run.mjs SCRIPT [ARG…]`
  */
 import { existsSync } from 'node:fs'

@@ -10,7 +10,7 @@ const needed = {
   SECRETS_KEY: 'x'.repeat(32),
 }
 
-test('what is not set has the default that the README names', () => {
+test('what is not set has the default that docs/settings.md names', () => {
   expect(readSettings({ ...needed, SANDBOX_IMAGE: '' })).toMatchObject({
     http: { host: '127.0.0.1', port: 8080 },
     internal: { host: '127.0.0.1', port: 9090 },

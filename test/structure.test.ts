@@ -51,7 +51,7 @@ const mayImport: Record<string, string[]> = {
   api: ['shared'],
   workers: ['shared'],
   cli: ['shared'],
-  scripts: ['api', 'workers', 'shared'],
+  scripts: ['api', 'workers', 'shared', 'cli'],
   bench: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts', 'test'],
   test: ['api', 'workers', 'shared', 'cli', 'migrations', 'scripts'],
 }

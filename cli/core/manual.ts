@@ -27,7 +27,10 @@ export async function writeManual(): Promise<string> {
 }
 
 /** All that can be called, in the order of the help. */
-async function collect(parent: Command, load: (command: Command) => Promise<void>): Promise<Command[]> {
+export async function collect(
+  parent: Command,
+  load: (command: Command) => Promise<void>,
+): Promise<Command[]> {
   const found: Command[] = []
   const visible = parent.createHelp().visibleCommands(parent)
   for (const command of parent.commands.filter((each) => visible.includes(each))) {
@@ -38,20 +41,19 @@ async function collect(parent: Command, load: (command: Command) => Promise<void
 }
 
 function describe(command: Command, common: Option[]): string[] {
-  const own = optionsOf(command).filter(({ long }) => !common.some((each) => each.long === long))
   return [
     `.SS ${quote(pathOf(command))}`,
     text(sentence(command.description())),
     '.PP',
     ...synopsis(command),
     ...command.registeredArguments.filter(({ description }) => description !== '').flatMap(item),
-    ...own.flatMap(item),
+    ...ownOptionsOf(command, common).flatMap(item),
     ...notesOf(command),
     ...examples(command),
   ]
 }
 
-const pathOf = (command: Command): string =>
+export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 
 /** Usage may have several lines, of which the first alone comes without the command's name. */
@@ -61,7 +63,11 @@ function synopsis(command: Command): string[] {
   return ['.nf', ...lines.map(text), '.fi']
 }
 
-const optionsOf = (command: Command): Option[] => command.createHelp().visibleOptions(command)
+export const optionsOf = (command: Command): Option[] => command.createHelp().visibleOptions(command)
+
+/** Without those of every command. */
+export const ownOptionsOf = (command: Command, common: Option[]): Option[] =>
+  optionsOf(command).filter(({ long }) => !common.some((each) => each.long === long))
 
 function item(declared: Option | Argument): string[] {
   const { description, argChoices: choices = [] } = declared
@@ -136,5 +142,6 @@ const special: Record<string, string> = { '`': '\\(ga', "'": '\\(aq', '^': '\\(h
 const firstClause = (words: string): string =>
   (words.split(/[:.]/)[0] ?? '').replace(/^./, (letter) => letter.toLowerCase())
 
-const sentence = (words: string): string =>
+/** Begins with a capital and ends with a full stop. */
+export const sentence = (words: string): string =>
   words === '' ? '' : `${words[0]!.toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`

@@ -12,7 +12,7 @@ interface Subcommand {
   load(): Promise<{ define: Define }>
 }
 
-const subcommands: Record<string, Subcommand> = {
+export const subcommands: Record<string, Subcommand> = {
   ls: {
     summary: 'list the commands of a session, newest first',
     takesId: false,

@@ -1,5 +1,5 @@
 /**
- * The README's pictures, made of what the picker draws on a terminal:
+ * The pictures of README and docs/cli.md, made of what the picker draws on a terminal:
  *
  *     SANDLOT_SCREENSHOTS=docs npm test -- test/cli/screenshots.test.ts
  */
@@ -22,7 +22,7 @@ const sessions = [
   { name: 'web', ttl: '30m', command: 'mkdir -p src && echo "hello" > src/main.txt && ls -R' },
 ]
 
-test.skipIf(folder === undefined)('the pictures of the README are drawn', async () => {
+test.skipIf(folder === undefined)('the pictures of the pages are drawn', async () => {
   await using world = await startWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '10' } })
   using home = new Home()
   await makeUsers(world).signUp(home, 'ada@example.com')

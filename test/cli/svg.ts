@@ -1,4 +1,4 @@
-/** A screen as a picture made of text: SVG, for the README. */
+/** A screen as a picture made of text: SVG, for the pages. */
 import type { IBufferCell, Terminal } from '@xterm/headless'
 
 const cell = { width: 8.4, height: 18, font: 14 }

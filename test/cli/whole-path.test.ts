@@ -1,4 +1,4 @@
-/** The README's walk, through the built client, on every driver. */
+/** The walk of README and docs/cli.md, through the built client, on every driver. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { startWorld } from '../support/index.ts'

@@ -1,0 +1,53 @@
+/**
+ * `npm run docs`: writes into the pages of docs/ what is made from the code, between marks that name it.
+ * test/docs.test.ts fails while a page and the code differ.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { commands, exitCodes, globalOptions, localSettings } from './docs/commands.ts'
+import { errorCodes, routes, tools } from './docs/contract.ts'
+import { settings } from './docs/settings.ts'
+import { root } from './root.mjs'
+
+/** What is made, by the names that the marks use. Each gives Markdown. */
+const parts: Record<string, () => string | Promise<string>> = {
+  settings,
+  commands,
+  'global-options': globalOptions,
+  'local-settings': localSettings,
+  'exit-codes': exitCodes,
+  routes,
+  'error-codes': errorCodes,
+  tools,
+}
+
+const mark = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
+
+/** @returns each page that holds such a part, by its path from the root, as it should be */
+export async function makePages(): Promise<Map<string, string>> {
+  const made = Object.fromEntries(
+    await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),
+  )
+  const used = new Set<string>()
+  const fill = (_: string, before: string, name: string, after: string) => {
+    if (made[name] === undefined) throw new Error(`No part of the pages is called ${name}.`)
+    used.add(name)
+    return `${before}\n${made[name]}\n\n${after}`
+  }
+  const paths = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+  const pages = paths.map((name): [string, string] => [`docs/${name}`, readPage(`docs/${name}`)])
+  const filled = new Map(pages.map(([path, page]) => [path, page.replace(mark, fill)]))
+  const missing = Object.keys(parts).filter((name) => !used.has(name))
+  if (missing.length > 0) throw new Error(`No page has a place for: ${missing.join(', ')}.`)
+  return filled
+}
+
+export const readPage = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+if (import.meta.main) {
+  for (const [path, page] of await makePages()) {
+    if (page === readPage(path)) continue
+    writeFileSync(join(root, path), page)
+    console.log(`${path} is new.`)
+  }
+}

@@ -1,0 +1,52 @@
+/** The tables of docs/cli.md, from the commands as the client declares them. */
+import type { Command } from 'commander'
+import { collect, optionsOf, ownOptionsOf, pathOf, sentence } from '../../cli/core/manual.ts'
+import { describeProgram } from '../../cli/core/program.ts'
+import { topics } from '../../cli/core/topics.ts'
+import { subcommands } from '../../cli/exec/subcommands.ts'
+import { code, fenced, table } from './table.ts'
+
+/** All commands, those of `exec` behind it. */
+export async function commands(): Promise<string> {
+  const { program, load } = describeProgram()
+  const declared = await collect(program, load)
+  const exec = declared.find((command) => command.name() === 'exec')!
+  const below = await Promise.all(
+    Object.entries(subcommands).map(async ([name, { summary, load }]) => {
+      const command = exec.command(name).description(summary)
+      const { define } = await load()
+      define(command, () => {})
+      return command
+    }),
+  )
+  const rows = declared
+    .flatMap((command) => (command === exec ? [exec, ...below] : [command]))
+    .map((command) => describe(command, optionsOf(program)))
+  return table(['command', 'what it does', 'its own options'], rows)
+}
+
+function describe(command: Command, common: ReturnType<typeof optionsOf>): string[] {
+  const [usage = ''] = command.usage().split('\n')
+  return [
+    code(`${pathOf(command)} ${usage.replace(/\[options\] ?/, '')}`.trim()),
+    sentence(command.description()),
+    ownOptionsOf(command, common)
+      .map(({ long, short }) => code(long ?? short ?? ''))
+      .join(' '),
+  ]
+}
+
+export function globalOptions(): string {
+  const { program } = describeProgram()
+  const rows = optionsOf(program).map(({ flags, description, argChoices = [] }) => [
+    code(flags),
+    [sentence(description), argChoices.map(code).join(', ')].filter((text) => text !== '').join(' '),
+  ])
+  return table(['option', 'what it does'], rows)
+}
+
+/** As `sandlot help settings` prints it. */
+export const localSettings = (): string => fenced(topics.settings!())
+
+/** As `sandlot help exit-codes` prints it. */
+export const exitCodes = (): string => fenced(topics['exit-codes']!())

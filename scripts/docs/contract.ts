@@ -1,0 +1,39 @@
+/** The tables of docs/http-api.md and docs/agents.md, from the contract. */
+import { errors } from '../../shared/contract/errors.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import { tools as declared } from '../../shared/contract/mcp.ts'
+import type { Route } from '../../shared/contract/routes.ts'
+import { code, plain, table } from './table.ts'
+
+export const routes = (): string =>
+  table(
+    ['route', 'what it does', 'credential', 'counts as'],
+    Object.values(endpoints).map((endpoint) => [
+      code(`${endpoint.method} ${endpoint.path}`),
+      plain(endpoint.summary),
+      credentialOf(endpoint),
+      code(endpoint.bucket),
+    ]),
+  )
+
+function credentialOf({ credential, scope }: Route): string {
+  if (credential === 'none') return 'none'
+  if (credential === 'token') return 'session token'
+  return scope === 'full' ? 'API key, scope `full`' : 'API key'
+}
+
+export const errorCodes = (): string =>
+  table(
+    ['status', 'code', 'meaning'],
+    Object.entries(errors).map(([name, { status, title }]) => [String(status), code(name), title]),
+  )
+
+export const tools = (): string =>
+  table(
+    ['tool', 'what the model is told', 'route'],
+    Object.entries(declared).map(([name, { description, endpoint }]) => [
+      code(name),
+      plain(description),
+      code(`${endpoint.method} ${endpoint.path}`),
+    ]),
+  )

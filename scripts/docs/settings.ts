@@ -1,0 +1,41 @@
+/** The tables of docs/settings.md, from the schema of the settings. */
+import * as z from 'zod'
+import { settingGroups } from '../../shared/platform/settings-schema.ts'
+import { code, table } from './table.ts'
+
+/** What JSON Schema says of a setting; `unset` is our own. */
+interface Described {
+  description?: string
+  default?: unknown
+  unset?: string
+  enum?: string[]
+  minimum?: number
+  maximum?: number
+}
+
+export const settings = (): string =>
+  Object.entries(settingGroups)
+    .map(([title, group]) => `## ${title}\n\n${table(['setting', 'default', 'what it does'], rowsOf(group))}`)
+    .join('\n\n')
+
+function rowsOf(group: z.ZodRawShape): string[][] {
+  const { properties = {}, required = [] } = z.toJSONSchema(z.object(group), { io: 'input' })
+  return Object.entries(properties as Record<string, Described>).map(([name, setting]) => {
+    if (!setting.description) throw new Error(`${name} needs a description.`)
+    return [
+      code(name),
+      required.includes(name) ? '**required**' : defaultOf(setting),
+      [setting.description, valuesOf(setting)].filter((text) => text !== '').join(' '),
+    ]
+  })
+}
+
+const defaultOf = ({ unset, default: value }: Described): string =>
+  unset ?? (value === undefined ? 'none' : code(String(value)))
+
+function valuesOf({ enum: choices, minimum, maximum }: Described): string {
+  if (choices) return `One of ${choices.map(code).join(', ')}.`
+  const most = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER ? maximum : undefined
+  if (most !== undefined) return `From ${minimum} to ${most}.`
+  return minimum !== undefined && minimum > 1 ? `At least ${minimum}.` : ''
+}

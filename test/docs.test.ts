@@ -1,0 +1,49 @@
+/** The pages: what they say of the code is so, and what they point to is there. */
+import { existsSync, readdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { expect, test } from 'vitest'
+import { makePages, readPage } from '../scripts/docs.ts'
+import { root } from '../scripts/root.mjs'
+
+const pages = ['', 'docs/', 'bench/'].flatMap((folder) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `${folder}${name}`),
+)
+
+test('the tables of settings, commands, routes, codes and tools are those of the code', async () => {
+  // `npm run docs` writes them.
+  for (const [path, page] of await makePages()) expect(readPage(path), path).toBe(page)
+})
+
+/** As a host of repositories makes them of headings. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+
+const anchorsOf = (page: string) =>
+  [...page.replace(/^```.*?^```/gms, '').matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!))
+
+test.each(pages)('%s links to what is there', (path) => {
+  const links = [...readPage(path).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link!)
+  const broken = links
+    .filter((link) => !/^https?:/.test(link))
+    .filter((link) => {
+      const [file = '', anchor] = link.split('#')
+      const target = file === '' ? path : join(dirname(path), file)
+      if (!existsSync(join(root, target))) return true
+      return anchor !== undefined && !anchorsOf(readPage(target)).includes(anchor)
+    })
+  expect(broken).toEqual([])
+})
+
+test('every npm script that a page names is there', () => {
+  const { scripts } = JSON.parse(readPage('package.json'))
+  const named = pages.flatMap((path) =>
+    [...readPage(path).matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name),
+  )
+  expect(named.length).toBeGreaterThan(5)
+  expect(named.filter((name) => !(name! in scripts))).toEqual([])
+})
