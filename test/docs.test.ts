@@ -39,6 +39,16 @@ test.each(pages)('%s links to what is there', (path) => {
   expect(broken).toEqual([])
 })
 
+test.each(pages)('%s names only files and folders that are there', (path) => {
+  const named = readPage(path).matchAll(
+    /`((?:api|bench|cli|migrations|scripts|shared|test|workers)\/[\w./-]*)`/g,
+  )
+  const missing = [...named]
+    .map(([, name]) => name!)
+    .filter((name) => !name.includes('/dist') && !existsSync(join(root, name)))
+  expect(missing).toEqual([])
+})
+
 test('every npm script that a page names is there', () => {
   const { scripts } = JSON.parse(readPage('package.json'))
   const named = pages.flatMap((path) =>
