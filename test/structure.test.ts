@@ -131,6 +131,19 @@ test('imports point one way from room to room', () => {
   expect(wrong).toEqual([])
 })
 
+test('ARCHITECTURE.md lists the rooms, and what each may import', () => {
+  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const rows = [...page.matchAll(/^\| `(\w+)\/([\w-]+)\/` \| .* \| (.*) \|$/gm)]
+  const listed = rows.map(([, folder, room, others]) => [
+    `${folder}/${room}`,
+    others === 'nothing' ? [] : others!.split(', '),
+  ])
+  const held = Object.entries(rooms).flatMap(([folder, inFolder]) =>
+    Object.entries(inFolder).map(([room, others]) => [`${folder}/${room}`, others]),
+  )
+  expect(Object.fromEntries(listed)).toEqual(Object.fromEntries(held))
+})
+
 test('every file of a folder with rooms is in one, but for what puts them together', () => {
   const loose = files.filter((file) => {
     const [folder, room, inRoom] = file.split('/')

@@ -1,4 +1,4 @@
-/** What a request costs Postgres and Redis, statement by statement; ARCHITECTURE.md says what each is for. */
+/** What a request costs Postgres and Redis, statement by statement. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
@@ -92,7 +92,7 @@ test('a command is one query and one script in the API, three queries before it 
   const said = await saidDuring([...names], async () => {
     const told = wires.workerPostgres.said.length
     await alice.call('execCommand', { params, body: { command: 'true' } })
-    // Its end is written down when its client has its answer.
+    // Its end stands in its row before its client has the answer.
     await world.eventually(
       () => wires.workerPostgres.said.slice(told).some((line) => line.includes('update exec')),
       5_000,
