@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { makeApiKey } from '../api/auth/api-keys.ts'
 import { openDatabase } from '../shared/data/database.ts'
 import { newSandboxId } from '../shared/data/ids.ts'
-import { type Answered, mistakesOf } from './bucket-rule.ts'
+import { type BucketAnswer, mistakesOf } from './bucket-rule.ts'
 import { type Connection, openConnection, requestBytes } from './load.ts'
 import type { Part } from './part.ts'
 import { addressOf, type Stack, startStack } from './stack.ts'
@@ -108,13 +108,13 @@ async function openPool(stack: Stack): Promise<Send> {
   return Object.assign(send, { close })
 }
 
-async function useAccount(key: string, at: number, send: Send, end: number): Promise<Answered[]> {
+async function useAccount(key: string, at: number, send: Send, end: number): Promise<BucketAnswer[]> {
   const request = requestBytes('DELETE', `/v1/sandboxes/${newSandboxId()}`, {
     authorization: `Bearer ${key}`,
   })
   const isPolite = at % 2 === 0
   const everyMs = isPolite ? politeMs : greedyMs
-  const history: Answered[] = []
+  const history: BucketAnswer[] = []
   let count = 0
   const one = async () => {
     const from = performance.now()

@@ -1,6 +1,6 @@
 /** Whether a bucket kept its rule, told from outside: it was asked somewhere between a request and its answer. */
 
-export interface Answered {
+export interface BucketAnswer {
   /** Milliseconds of one clock. */
   from: number
   to: number
@@ -8,7 +8,7 @@ export interface Answered {
 }
 
 /** @param limit tokens a minute, and in a full bucket */
-export function mistakesOf(history: Answered[], limit: number): { refused: number; letThrough: number } {
+export function mistakesOf(history: BucketAnswer[], limit: number): { refused: number; letThrough: number } {
   const perMs = limit / 60_000
   const allowed = history.filter((each) => each.allowed).sort((a, b) => a.from - b.from)
   const refused = history.filter((each) => !each.allowed)
@@ -19,7 +19,7 @@ export function mistakesOf(history: Answered[], limit: number): { refused: numbe
 }
 
 /** The emptiest that the bucket can have been: every token was taken as late as it may have been. */
-function surelyHadToken(asked: Answered, allowed: Answered[], limit: number, perMs: number): boolean {
+function surelyHadToken(asked: BucketAnswer, allowed: BucketAnswer[], limit: number, perMs: number): boolean {
   let missing = 0
   let at = Number.NEGATIVE_INFINITY
   for (const { from, to } of allowed) {
@@ -33,7 +33,7 @@ function surelyHadToken(asked: Answered, allowed: Answered[], limit: number, per
 }
 
 /** More within some time than a full bucket and what came back in the longest that this time can have been. */
-function isTooMany(allowed: Answered[], last: number, limit: number, perMs: number): boolean {
+function isTooMany(allowed: BucketAnswer[], last: number, limit: number, perMs: number): boolean {
   const end = allowed[last]!.to
   return allowed
     .slice(0, last + 1)

@@ -1,6 +1,6 @@
 /** 30 creates at once, with a pool and without, beside 30 `kubectl run` at once. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Created, createOne } from './create-one.ts'
+import { type CreateResult, createOne } from './create-one.ts'
 import { makeNamespace } from './namespace.ts'
 import { kubeconfig, type Part, timed } from './part.ts'
 import { openPlainPods } from './plain-pods.ts'
@@ -60,7 +60,7 @@ export const burst: Part = {
   },
 }
 
-async function createMany(stack: Stack): Promise<Created[]> {
+async function createMany(stack: Stack): Promise<CreateResult[]> {
   const all = await Promise.all(Array.from({ length: atOnce }, () => createOne(stack)))
   await Promise.all(all.map(({ id }) => stack.request('DELETE', `/v1/sandboxes/${id}`)))
   return all

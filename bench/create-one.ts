@@ -2,7 +2,7 @@
 import { timed } from './part.ts'
 import type { Stack } from './stack.ts'
 
-export interface Created {
+export interface CreateResult {
   id: string
   /** Until a command can run. */
   ms: number
@@ -10,7 +10,7 @@ export interface Created {
   isClaimed: boolean
 }
 
-export async function createOne({ request }: Stack): Promise<Created> {
+export async function createOne({ request }: Stack): Promise<CreateResult> {
   let sandbox: Record<string, unknown> = {}
   const ms = await timed(async () => {
     sandbox = await request('POST', '/v1/sandboxes', {})

@@ -1,6 +1,6 @@
 /** Creates one at a time: from the warm pool, cold, and what a user would do instead, by turns. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Created, createOne } from './create-one.ts'
+import { type CreateResult, createOne } from './create-one.ts'
 import { percentile } from './figures.ts'
 import { makeNamespace } from './namespace.ts'
 import { kubeconfig, type Part, timed } from './part.ts'
@@ -75,7 +75,7 @@ export const create: Part = {
 }
 
 /** And destroys it again, which is not measured. */
-async function createAndDestroy(stack: Stack): Promise<Created> {
+async function createAndDestroy(stack: Stack): Promise<CreateResult> {
   const created = await createOne(stack)
   await stack.request('DELETE', `/v1/sandboxes/${created.id}`)
   return created

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openStream } from './load.ts'
 import { makeNamespace } from './namespace.ts'
 import type { Part, Row } from './part.ts'
-import { addressOf, type Stack, type Started, startStack } from './stack.ts'
+import { addressOf, type Stack, type StartedProcess, startStack } from './stack.ts'
 
 const sandboxes = Number(process.env.BENCH_SANDBOXES ?? 100)
 const streams = Number(process.env.BENCH_STREAMS ?? 1_000)
@@ -28,7 +28,7 @@ export const memory: Part = {
     const koa = await stack.start('bench/bare-koa.ts', ['listening'])
     const bullmq = await stack.start('bench/bare-bullmq.ts', ['working'])
     const rows: Row[] = []
-    const weigh = async (what: string, process: Started, ours = true) => {
+    const weigh = async (what: string, process: StartedProcess, ours = true) => {
       rows.push({ what, ours, unit: 'MiB', values: [residentMebibytes(process)] })
     }
     const weighBoth = async (when: string) => {
@@ -56,7 +56,7 @@ export const memory: Part = {
   },
 }
 
-function residentMebibytes({ pid }: Started): number {
+function residentMebibytes({ pid }: StartedProcess): number {
   const kibibytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]
   return Number(kibibytes) / 1024
 }

@@ -3,8 +3,8 @@
  * then a command of the local driver that prints the same bytes through a worker with it and without.
  */
 import { randomBytes } from 'node:crypto'
+import { buildPatterns } from '../workers/secrets/patterns.ts'
 import { makeRedactor } from '../workers/secrets/redactor.ts'
-import { seek } from '../workers/secrets/sought.ts'
 import { median, table } from './figures.ts'
 import { type Stack, startStack } from './stack.ts'
 
@@ -39,7 +39,7 @@ function fill(makeLine: (at: number) => string): Buffer {
 
 /** @returns mebibytes per second of processor time, which other processes do not disturb */
 async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<number> {
-  const sought = await seek(secrets)
+  const sought = await buildPatterns(secrets)
   const times: number[] = []
   for (let round = 0; round < rounds; round++) {
     const redactor = makeRedactor(sought)

@@ -86,13 +86,13 @@ async function use({ request }: Stack) {
   }
 }
 
-interface Found {
+interface StatementCosts {
   times: number[]
   rows: number
   indexes: string[]
 }
 
-function find(statements: Explained[], words: RegExp): Found {
+function find(statements: Explained[], words: RegExp): StatementCosts {
   const those = statements.filter(({ text }) => words.test(text))
   const scans = those
     .flatMap((statement) => statement.scans)

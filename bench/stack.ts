@@ -14,23 +14,23 @@ export interface Stack extends AsyncDisposable {
   request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>
   /** The sum of a counter over all workers, by the value of its label `outcome`. */
   countOutcomes(counter: string): Promise<Record<string, number>>
-  apis: Started[]
-  workers: Started[]
+  apis: StartedProcess[]
+  workers: StartedProcess[]
   services: Services
   /** The account's API key. */
   key: string
   /** Starts one more process of ours, with the settings of the others. */
-  start(entry: string, readyWords: string[]): Promise<Started>
+  start(entry: string, readyWords: string[]): Promise<StartedProcess>
 }
 
 /** A process, and what its lines said when it was ready. */
-export interface Started {
+export interface StartedProcess {
   pid: number
   lines: Record<string, unknown>[]
 }
 
 /** @returns the address of an API process */
-export const addressOf = ({ lines }: Started) => `http://127.0.0.1:${lines[0]!.port}`
+export const addressOf = ({ lines }: StartedProcess) => `http://127.0.0.1:${lines[0]!.port}`
 
 /**
  * @param env the driver's settings, over those of a machine of its own
@@ -66,7 +66,7 @@ export async function startStack(
   }
   const children: ChildProcess[] = []
   undo.defer(async () => void (await Promise.all(children.map(endOf))))
-  const start = async (entry: string, readyWords: string[]): Promise<Started> => {
+  const start = async (entry: string, readyWords: string[]): Promise<StartedProcess> => {
     const child = spawn(process.execPath, [join(root, entry)], {
       env: { ...settings, ...keysFor(entry.startsWith('api') ? 'api' : 'worker', settings) },
       stdio: ['ignore', 'pipe', 'inherit'],

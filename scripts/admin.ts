@@ -32,7 +32,7 @@ const usage = `Usage: npm run admin -- COMMAND
   public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database`
 
 /** Words for the terminal, and the exit code 1; or 2 for a command line that is wrong. */
-class Refused extends Error {
+class Refusal extends Error {
   readonly code: number
   constructor(message: string, code = 1) {
     super(message)
@@ -45,11 +45,11 @@ async function run(args: string[]): Promise<string> {
   const { positionals, values } = parse(args)
   const [command, email, ...more] = positionals
   const needsEmail = command !== 'accounts' && command !== 'public-key'
-  if (!command || more.length > 0 || needsEmail !== (email !== undefined)) throw new Refused(usage, 2)
+  if (!command || more.length > 0 || needsEmail !== (email !== undefined)) throw new Refusal(usage, 2)
   const given = Object.keys(values)
   const takes = command === 'limits' ? [...limitNames, 'reset'] : command === 'delete' ? ['yes'] : []
   const wrong = given.find((name) => !takes.includes(name))
-  if (wrong) throw new Refused(`--${wrong} does not go with ${command}.\n\n${usage}`, 2)
+  if (wrong) throw new Refusal(`--${wrong} does not go with ${command}.\n\n${usage}`, 2)
 
   if (command === 'public-key') return showPublicKey()
   const db = openDatabase(findDatabase(), { connections: 2 })
@@ -76,10 +76,10 @@ async function act(db: Database, command: string, given: string, values: Values)
     case 'unsuspend':
       return await unsuspendAccount(db, account)
     case 'delete':
-      if (!values.yes) throw new Refused(`This cannot be undone: add --yes to delete ${account.email}.`, 2)
+      if (!values.yes) throw new Refusal(`This cannot be undone: add --yes to delete ${account.email}.`, 2)
       return await removeAccount(db, account, (line) => console.error(line))
     default:
-      throw new Refused(usage, 2)
+      throw new Refusal(usage, 2)
   }
 }
 
@@ -90,7 +90,7 @@ async function findAccount(db: Database, given: string): Promise<{ id: string; e
     'select id, email from account where email = ?',
     [email],
   )
-  if (!account) throw new Refused(`There is no account ${email}.`)
+  if (!account) throw new Refusal(`There is no account ${email}.`)
   return account
 }
 
@@ -107,7 +107,7 @@ function parse(args: string[]) {
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {
-    throw new Refused(`${(error as Error).message}\n\n${usage}`, 2)
+    throw new Refusal(`${(error as Error).message}\n\n${usage}`, 2)
   }
 }
 
@@ -115,5 +115,5 @@ try {
   console.log(await run(process.argv.slice(2)))
 } catch (error) {
   console.error((error as Error).message)
-  process.exitCode = error instanceof Refused ? error.code : 1
+  process.exitCode = error instanceof Refusal ? error.code : 1
 }

@@ -6,7 +6,7 @@ import type { Ends } from './exec/ends.ts'
 import type { Commands } from './exec/registry.ts'
 import type { CrashPoint } from './pods/crash-points.ts'
 import type { Pace } from './shell/pace.ts'
-import type { Holder } from './shell/slot-owner.ts'
+import type { SlotOwner } from './shell/slot-owner.ts'
 import type { SlotPool } from './shell/slot-pool.ts'
 
 export interface WorkerContext extends Context {
@@ -17,7 +17,7 @@ export interface WorkerContext extends Context {
   commands: Commands
   ends: Ends
   slots: SlotPool
-  holder: Holder
+  slotOwner: SlotOwner
   /** Shares out how fast output is read. */
   pace: Pace
   /** Called at each crash point; does nothing but in the tests that pull the plug there. */

@@ -68,7 +68,7 @@ export async function startWorker(
   const installationId = await waitForInstallation(context.db, log)
   const driver = await openDriver({ settings, installationId, log })
   const slots = makeSlotPool({ driver, log, metrics: context.metrics })
-  const holder = followWorkers({ ...context, id }, stopping.signal)
+  const slotOwner = followWorkers({ ...context, id }, stopping.signal)
   worker = {
     ...context,
     id,
@@ -78,7 +78,7 @@ export async function startWorker(
     commands: makeCommands(),
     ends: keepEnds(context.db, log),
     slots,
-    holder,
+    slotOwner,
     pace: makePace(),
   }
   const { commands, ends } = worker

@@ -4,7 +4,7 @@ import type { Database, Queries } from '../../shared/data/database.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { describeOwnLimits } from './limits.ts'
 
-interface Account {
+interface AccountLine {
   id: string
   email: string
 }
@@ -43,19 +43,19 @@ export async function listAccounts(db: Queries): Promise<string> {
 }
 
 /** At once: every request with a session token looks at the row. */
-export async function endSessions(db: Queries, { id, email }: Account): Promise<string> {
+export async function endSessions(db: Queries, { id, email }: AccountLine): Promise<string> {
   await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
   return `All sessions of ${email} have ended; its API keys are as they were.`
 }
 
 /** Its keys stop within a second; the pods of its sandboxes go at the workers' next sweep. */
-export async function suspendAccount(db: Database, account: Account): Promise<string> {
+export async function suspendAccount(db: Database, account: AccountLine): Promise<string> {
   const ended = await suspend(db, account)
   return `${account.email} is suspended; sandboxes ended: ${ended}.`
 }
 
 /** Once more does nothing. @returns how many sandboxes it ended */
-async function suspend(db: Database, { id }: Account, deleted = false): Promise<number> {
+async function suspend(db: Database, { id }: AccountLine, deleted = false): Promise<number> {
   return await db.transaction(async (db) => {
     // Admission holds this row too: no sandbox comes after it.
     await db.query('select from account where id = ? for no key update', [id])
@@ -77,7 +77,7 @@ async function suspend(db: Database, { id }: Account, deleted = false): Promise<
 }
 
 /** @throws when it is being deleted */
-export async function unsuspendAccount(db: Database, { id, email }: Account): Promise<string> {
+export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<string> {
   const rows = await db.query(
     'update account set suspended_at = null where id = ? and deleted_at is null returning id',
     [id],
@@ -92,7 +92,7 @@ export async function unsuspendAccount(db: Database, { id, email }: Account): Pr
  */
 export async function removeAccount(
   db: Database,
-  account: Account,
+  account: AccountLine,
   say: (line: string) => void,
 ): Promise<string> {
   const ended = await suspend(db, account, true)

@@ -18,10 +18,10 @@ type LimitName = keyof typeof limits
 export const limitNames = Object.keys(limits) as LimitName[]
 
 /** By name: the figure, or null for the setting's. */
-export type Changes = Partial<Record<LimitName, number | null>>
+export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 /** @throws in words for the terminal */
-export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): Changes {
+export function readLimits(values: { [N in LimitName]?: string } & { reset?: boolean }): LimitChanges {
   const reset = values.reset ? Object.fromEntries(limitNames.map((name) => [name, null])) : {}
   const given = limitNames.flatMap((name) => {
     const text = values[name]
@@ -38,7 +38,7 @@ function readFigure(name: LimitName, text: string): number {
   throw new Error(`--${name} ${text} is not a ${kind} from ${least} to ${most}, nor "default".`)
 }
 
-export async function changeLimits(db: Database, accountId: string, changes: Changes): Promise<void> {
+export async function changeLimits(db: Database, accountId: string, changes: LimitChanges): Promise<void> {
   const columns = Object.keys(changes).map((name) => `${limits[name as LimitName].column} = ?`)
   await db.query(`update account set ${columns.join(', ')} where id = ?`, [
     ...Object.values(changes),

@@ -1,6 +1,5 @@
 /**
- * Ends what takes long (a stream, a terminal, an upload) when its key is good no more: it is
- * dead within a second of its revocation, also where it has opened something before.
+ * Ends what takes long (a stream, a terminal, an upload) within a second of its key's revocation.
  */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,7 +13,7 @@ const longMs = 100
 /** Word of a revocation comes over Redis; in case it was lost, or the key expires, it is looked up this often. */
 const lookAgainMs = 10_000
 
-export function cutOffOnceRefused(app: App, account: Caller, response: ServerResponse): void {
+export function endOnRevocation(app: App, account: Caller, response: ServerResponse): void {
   const timer = setTimeout(() => void watch(app, account, response), longMs)
   response.once('close', () => clearTimeout(timer))
 }
@@ -32,7 +31,7 @@ async function watch(
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
     if (await isRefused(account)) {
-      log.info({ account_id: account.id }, 'a connection is cut off: its key is good no more')
+      log.info({ account_id: account.id }, 'a connection was ended: its key was revoked')
       return void response.socket?.destroy()
     }
     await change

@@ -9,15 +9,15 @@ const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
 /** Whose it is, and which generation of the account's sessions it belongs to: a later one ends it. */
-export interface Session {
+export interface SessionClaims {
   accountId: string
   generation: number
 }
 
 export interface Tokens {
-  issue(session: Session): string
+  issue(session: SessionClaims): string
   /** @throws {Problem} `token_expired` or `invalid_credentials` */
-  verify(token: string): Session
+  verify(token: string): SessionClaims
 }
 
 /** Whether a credential is a JWT by its shape, valid or not. */
@@ -53,10 +53,10 @@ const Payload = z
     // Tokens of the version before have none.
     generation: z.int().min(0).default(0),
   })
-  .transform(({ sub, generation }): Session => ({ accountId: sub, generation }))
+  .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
 /** Undefined when it was not signed with this secret, or does not say what it should. */
-function sessionOf(token: string, secret: string): Session | undefined {
+function sessionOf(token: string, secret: string): SessionClaims | undefined {
   try {
     return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data
   } catch (error) {

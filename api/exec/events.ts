@@ -5,14 +5,15 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { sentEvent } from '../../shared/contract/event-lines.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
-import type { Ended, Printed } from './rows.ts'
+import type { OutputOffset } from './rows.ts'
 
-export interface Passing {
+export interface RelayOptions {
   /** Ends everything: the client left. */
   signal: AbortSignal
   /** What is known of the command once its worker is silent, and so much of its output has passed. @throws when nothing can be told */
-  lastWord: (printed: Printed) => Promise<Ended>
+  lastWord: (printed: OutputOffset) => Promise<ExecEnd>
 }
 
 /** Workers send a comment every 10 s, so this much silence means that one is gone. */
@@ -21,14 +22,14 @@ const noBytes: Buffer = Buffer.alloc(0)
 const endOfEvent = Buffer.from('\n\n')
 
 /** Waits for the client like any other Readable: one that does not read stops the worker. */
-export function passEvents(source: IncomingMessage, passing: Passing): Readable {
+export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
   // What nobody begins to read, as after HEAD, never comes to the end of relay: the worker would wait for ever.
   events.once('close', () => source.destroy())
   return events
 }
 
-async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
+async function* relay(source: IncomingMessage, { signal, lastWord }: RelayOptions) {
   let held = noBytes
   let lastId = '0-0'
   try {
@@ -49,7 +50,7 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: Passing) {
     source.destroy()
   }
   if (signal.aborted) return
-  const printed = placeOf(lastId)
+  const printed = offsetOf(lastId)
   // Without one the stream ends whole, and its client asks again: as when we stop.
   const known = await lastWord(printed).catch(() => undefined)
   // It may have ended, and printed more, since the connection to its worker broke: that is told as a gap.
@@ -67,23 +68,23 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-const exitEvent = (ended: Ended, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
+const exitEvent = (ended: ExecEnd, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
 
-const placeOf = (id: string): Printed => {
+const offsetOf = (id: string): OutputOffset => {
   const [stdout = 0, stderr = 0] = id.split('-').map(Number)
   return { stdout, stderr }
 }
 
 /** A client counts what it got: no last word says less. */
-const atLeast = (ended: Ended, { stdout, stderr }: Printed): Ended => ({
+const atLeast = (ended: ExecEnd, { stdout, stderr }: OutputOffset): ExecEnd => ({
   ...ended,
   stdout_bytes: Math.max(ended.stdout_bytes, stdout),
   stderr_bytes: Math.max(ended.stderr_bytes, stderr),
 })
 
 /** The only events of a command that no worker knows any more: what it missed, and how it ended. */
-export function lastEvents(known: Ended, lastEventId: string | undefined): Buffer {
-  const { stdout, stderr } = placeOf(lastEventId ?? '0-0')
+export function lastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
+  const { stdout, stderr } = offsetOf(lastEventId ?? '0-0')
   const ended = atLeast(known, { stdout, stderr })
   const id = `${ended.stdout_bytes}-${ended.stderr_bytes}`
   const missed = {

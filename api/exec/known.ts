@@ -1,6 +1,6 @@
 /** A command that was started before: found for its owner, and asked for where it runs. */
 
-import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
@@ -10,27 +10,26 @@ import { findOwn } from '../sandboxes/own.ts'
 import { running } from '../sandboxes/running.ts'
 import { WorkerGone } from '../worker-client/client.ts'
 import {
-  type Ended,
   type ExecRow,
   findExec,
   findStarted,
   lastWordOf,
   neverSeen,
-  type Printed,
-  takePlace,
+  type OutputOffset,
+  recordLost,
 } from './rows.ts'
 
 /** What a worker may need beyond the command's own time: to be handed over, to start, to answer. */
 export const marginMs = 20_000
 
-export interface Asking {
+export interface ExecLookup {
   account: Caller
   params: { id: string; exec_id: string }
   requestId: string
   signal: AbortSignal
 }
 
-export interface Known {
+export interface KnownExec {
   sandbox: SandboxRow
   row: ExecRow
   /** What a worker is asked with. */
@@ -39,19 +38,19 @@ export interface Known {
 }
 
 /** @throws {Problem} `not_found`, `exec_not_found` */
-export async function findKnown(app: App, asking: Asking): Promise<Known> {
+export async function findKnown(app: App, asking: ExecLookup): Promise<KnownExec> {
   const { row: sandbox } = await findOwn(app.context.db, asking.account.id, asking.params.id)
   return knownIn(app, sandbox, asking)
 }
 
 /** @throws {Problem} as {@link findKnown}, and when the sandbox does not run */
-export async function findInRunning(app: App, asking: Asking): Promise<Known & { leftMs: number }> {
+export async function findInRunning(app: App, asking: ExecLookup): Promise<KnownExec & { leftMs: number }> {
   const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
   const { row: sandbox, leftMs } = await running(app, wait)
   return { ...(await knownIn(app, sandbox, asking)), leftMs }
 }
 
-async function knownIn({ context }: App, sandbox: SandboxRow, asking: Asking): Promise<Known> {
+async function knownIn({ context }: App, sandbox: SandboxRow, asking: ExecLookup): Promise<KnownExec> {
   const { account, params, requestId } = asking
   const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
   if (!row) throw new Problem('exec_not_found', 'There is no such command in this sandbox.')
@@ -72,7 +71,7 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-export interface Started {
+export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
@@ -89,14 +88,18 @@ export interface Started {
  * @param printed how many bytes a client got of it
  * @throws {Problem} `unavailable`
  */
-export async function lastWord({ context }: App, started: Started, printed?: Printed): Promise<Ended> {
+export async function lastWord(
+  { context }: App,
+  started: StartedExec,
+  printed?: OutputOffset,
+): Promise<ExecEnd> {
   const { db } = context
   try {
     const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
     const find = () => findStarted(db, { ...started, key: started.key })
     let row = await find()
     if (!row && started.request && !sandbox.destroyed_at) {
-      await takePlace(context, { ...started, request: started.request })
+      await recordLost(context, { ...started, request: started.request })
       row = await find()
     }
     return row
@@ -113,7 +116,7 @@ export async function lastWord({ context }: App, started: Started, printed?: Pri
 }
 
 /** What it printed, if anything, is gone. */
-export const withoutOutput = (ended: Ended): ExecResult => ({
+export const withoutOutput = (ended: ExecEnd): ExecResult => ({
   ...ended,
   stdout: '',
   stderr: '',

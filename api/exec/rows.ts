@@ -1,8 +1,8 @@
 /** Commands as their rows tell of them: what they were and how they ended, without their output. */
 
-import type { ExecRequest, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecRequest, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
 import type { Queries, Row } from '../../shared/data/database.ts'
-import { commandPlace, execDurationMs, noWorker, oneLine, workerLost } from '../../shared/data/execs.ts'
+import { commandSealContext, execDurationMs, noWorker, oneLine, workerLost } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { App } from '../app.ts'
@@ -59,19 +59,17 @@ export const listExecRows = (
     [sandboxId, page.before, page.before, page.limit],
   )
 
-export type Ended = Omit<ExecResult, 'stdout' | 'stderr'>
-
 /** What is known without asking the worker; one that runs there runs. */
 export async function summarize(
   { context: { db }, workers }: App,
   row: ExecRow,
   sandbox: SandboxRow,
-): Promise<Ended> {
+): Promise<ExecEnd> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isThere(row.worker_id))
   return isGone ? lastWordOf(db, row, sandbox) : fromRow(row, sandbox)
 }
 
-export interface Printed {
+export interface OutputOffset {
   stdout: number
   stderr: number
 }
@@ -85,8 +83,8 @@ export async function lastWordOf(
   db: Queries,
   row: ExecRow,
   sandbox: SandboxRow,
-  printed: Printed = { stdout: 0, stderr: 0 },
-): Promise<Ended> {
+  printed: OutputOffset = { stdout: 0, stderr: 0 },
+): Promise<ExecEnd> {
   const told = fromRow(row, sandbox)
   if (told.status !== 'running') return told
   const [lost] = await db.query<ExecRow>(
@@ -100,10 +98,10 @@ export async function lastWordOf(
 }
 
 /**
- * Writes down as lost what was handed over and has no row. The worker's own, which comes before the command, has no
- * place then: so what a client is told is lost runs no more. Does nothing where that was quicker.
+ * Writes down as lost what was handed over and has no row. The worker's own row, which comes before the command, can not be written
+ * then: so what a client is told is lost runs no more. Does nothing where that was quicker.
  */
-export async function takePlace(
+export async function recordLost(
   { db, lines }: Context,
   of: { execId: string; sandboxId: string; startedAt: Date; request: ExecRequest },
 ): Promise<void> {
@@ -116,7 +114,7 @@ export async function takePlace(
       of.execId,
       of.sandboxId,
       noWorker,
-      lines.seal(oneLine(command), commandPlace(of.execId)),
+      lines.seal(oneLine(command), commandSealContext(of.execId)),
       (background || tty) ?? false,
       tty ?? false,
       workerLost,
@@ -127,7 +125,7 @@ export async function takePlace(
 }
 
 /** A worker that was taken for lost and is back may tell otherwise: how it ended stands in the row. */
-export function asWritten<T extends Ended>(told: T, row: ExecRow): T {
+export function asWritten<T extends ExecEnd>(told: T, row: ExecRow): T {
   if (row.status === 'running') return told
   const { status, exit_code, signal, reason } = row
   const truncated = told.truncated || row.truncated
@@ -136,7 +134,7 @@ export function asWritten<T extends Ended>(told: T, row: ExecRow): T {
 }
 
 /** Handed over, then silence, and no row: whether and how it ended is not known, so nothing is claimed. */
-export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): Ended => ({
+export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): ExecEnd => ({
   id,
   ...(sandbox?.destroyed_at
     ? { status: 'killed', reason: sandbox.destroy_reason ?? null }
@@ -153,7 +151,7 @@ export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): En
 /** As a list shows it. */
 export const describeCommand = ({ lines }: Context, row: ExecRow) =>
   ({
-    command: opened(() => lines.open(row.sealed_command, commandPlace(row.id))),
+    command: opened(() => lines.open(row.sealed_command, commandSealContext(row.id))),
     background: row.background,
     tty: row.tty,
   }) satisfies Partial<ExecSummary>
@@ -167,9 +165,9 @@ function opened(open: () => string): string {
   }
 }
 
-function fromRow(row: ExecRow, sandbox: SandboxRow): Ended {
+function fromRow(row: ExecRow, sandbox: SandboxRow): ExecEnd {
   const startedAt = new Date(row.started_at)
-  const told: Ended = {
+  const told: ExecEnd = {
     id: row.id,
     status: row.status,
     exit_code: row.exit_code,

@@ -5,12 +5,12 @@ import { limits } from '../../shared/contract/limits.ts'
 import { newExecId } from '../../shared/data/ids.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
-import { Streamed } from '../http/route.ts'
-import { CallLost, ExecElsewhere } from '../worker-client/client.ts'
+import { StreamReply } from '../http/route.ts'
+import { CallLost, ExecOnAnotherWorker } from '../worker-client/client.ts'
 import { lastEvents, passEvents } from './events.ts'
-import { isForgotten, lastWord, marginMs, type Started, withoutOutput } from './known.ts'
+import { isForgotten, lastWord, marginMs, type StartedExec, withoutOutput } from './known.ts'
 
-export interface Start {
+export interface ExecStart {
   accountId: string
   sandboxId: string
   requestId: string
@@ -24,7 +24,11 @@ export interface Start {
 }
 
 /** @returns the result at the command's end; so far, of one in the background */
-export async function runToResult(app: App, start: Start, mode: 'json' | 'background'): Promise<ExecResult> {
+export async function runToResult(
+  app: App,
+  start: ExecStart,
+  mode: 'json' | 'background',
+): Promise<ExecResult> {
   const { leftMs, key, request, signal } = start
   const { args, started } = prepare(start)
   // Under a key it may be one that was started with another limit.
@@ -34,7 +38,7 @@ export async function runToResult(app: App, start: Start, mode: 'json' | 'backgr
     return await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
   } catch (error) {
     if (error instanceof CallLost) return withoutOutput(await lastWord(app, started))
-    if (!(error instanceof ExecElsewhere)) throw error
+    if (!(error instanceof ExecOnAnotherWorker)) throw error
     const { execId, workerId } = error
     const there = { signal, timeoutMs: leftMs + marginMs, workerId }
     return await app.workers
@@ -47,7 +51,7 @@ export async function runToResult(app: App, start: Start, mode: 'json' | 'backgr
 }
 
 /** @returns its events from the first on */
-export async function runToEvents(app: App, start: Start): Promise<Streamed> {
+export async function runToEvents(app: App, start: ExecStart): Promise<StreamReply> {
   const { signal } = start
   const { args, started } = prepare(start)
   try {
@@ -56,19 +60,19 @@ export async function runToEvents(app: App, start: Start): Promise<Streamed> {
       { ...args, mode: 'events' },
       { signal, timeoutMs: marginMs },
     )
-    return new Streamed(
+    return new StreamReply(
       passEvents(answer.body, { signal, lastWord: (printed) => lastWord(app, started, printed) }),
       answer,
     )
   } catch (error) {
     if (error instanceof CallLost) return endOf(app, started, undefined)
-    if (!(error instanceof ExecElsewhere)) throw error
+    if (!(error instanceof ExecOnAnotherWorker)) throw error
     const { execId, workerId } = error
     return followOne(app, { ...args, execId }, { workerId, signal, startedAt: started.startedAt })
   }
 }
 
-export interface Following {
+export interface FollowOptions {
   workerId: string
   signal: AbortSignal
   startedAt: Date
@@ -76,14 +80,14 @@ export interface Following {
 }
 
 /** The events of a command that was started before; its end alone when nobody knows more of it. */
-export async function followOne(app: App, one: OneExec, following: Following): Promise<Streamed> {
+export async function followOne(app: App, one: OneExec, following: FollowOptions): Promise<StreamReply> {
   const { workerId, signal, startedAt, lastEventId } = following
   const { accountId, sandboxId, requestId, execId } = one
   const args = { accountId, sandboxId, requestId, execId, lastEventId }
   const started = { accountId, sandboxId, execId, startedAt }
   try {
     const answer = await app.workers.stream('followExec', args, { signal, timeoutMs: marginMs, workerId })
-    return new Streamed(
+    return new StreamReply(
       passEvents(answer.body, { signal, lastWord: (printed) => lastWord(app, started, printed) }),
       answer,
     )
@@ -93,16 +97,16 @@ export async function followOne(app: App, one: OneExec, following: Following): P
   }
 }
 
-async function endOf(app: App, started: Started, lastEventId: string | undefined): Promise<Streamed> {
+async function endOf(app: App, started: StartedExec, lastEventId: string | undefined): Promise<StreamReply> {
   const events = lastEvents(await lastWord(app, started), lastEventId)
   const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
-  return new Streamed(Readable.from([events]), { status: 200, headers })
+  return new StreamReply(Readable.from([events]), { status: 200, headers })
 }
 
-function prepare({ accountId, sandboxId, requestId, request, isListed, key }: Start) {
+function prepare({ accountId, sandboxId, requestId, request, isListed, key }: ExecStart) {
   const execId = newExecId()
   return {
     args: { accountId, sandboxId, requestId, execId, request, isListed, idempotencyKey: key },
-    started: { accountId, sandboxId, execId, key, startedAt: new Date(), request } satisfies Started,
+    started: { accountId, sandboxId, execId, key, startedAt: new Date(), request } satisfies StartedExec,
   }
 }

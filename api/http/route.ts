@@ -10,7 +10,7 @@ import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
 import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
-import { cutOffOnceRefused } from '../auth/revocation.ts'
+import { endOnRevocation } from '../auth/revocation.ts'
 import type { HeldBytes } from '../limits/body-budget.ts'
 import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
@@ -37,7 +37,7 @@ export interface Call<E extends Endpoint> {
 }
 
 /** An answer with another status than the endpoint's, or with headers of its own. */
-export class Answer<T> {
+export class JsonReply<T> {
   readonly reply: T
   readonly status: number | undefined
   readonly headers: Record<string, string>
@@ -50,7 +50,7 @@ export class Answer<T> {
 }
 
 /** Bytes as they come. The client's pace is the source's. */
-export class Streamed {
+export class StreamReply {
   readonly body: Readable
   readonly status: number
   readonly headers: Record<string, string>
@@ -76,7 +76,7 @@ export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
   /** The same within this process, for a caller who is known: bucket, schemas, handler. */
-  invoke(app: App, call: Invocation): Promise<Answer<unknown>>
+  invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
 /** A request that did not come over HTTP by itself; its parts are still to be validated. */
@@ -91,7 +91,10 @@ type Reply<E extends Endpoint> = E['reply'] extends z.ZodType ? z.output<E['repl
 
 export function route<E extends Endpoint>(
   endpoint: E,
-  handle: (call: Call<E>, app: App) => Promise<Reply<E> | Answer<Reply<E>> | Streamed | typeof answered>,
+  handle: (
+    call: Call<E>,
+    app: App,
+  ) => Promise<Reply<E> | JsonReply<Reply<E>> | StreamReply | typeof answered>,
 ): ServedRoute {
   return {
     endpoint,
@@ -106,7 +109,7 @@ export function route<E extends Endpoint>(
       const body = endpoint.body && (await readBody(koa, endpoint, held))
       // A body takes its time: nothing is done with it for a key that was revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
-      if (account) cutOffOnceRefused(app, account, koa.res)
+      if (account) endOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
         params: koa.params,
         query: koa.query,
@@ -118,8 +121,8 @@ export function route<E extends Endpoint>(
       const call = { ...given, account, requestId, log, signal, request: koa.req, upgrade: state.upgrade }
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
-      if (answer instanceof Streamed) return replyWith(koa, answer)
-      reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}), held)
+      if (answer instanceof StreamReply) return replyWith(koa, answer)
+      reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), held)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -132,7 +135,7 @@ export function route<E extends Endpoint>(
         ...parts,
       })
       const answer = await handle({ ...given, account, requestId, log, signal } as Call<E>, app)
-      return answer instanceof Answer ? answer : new Answer(answer, {})
+      return answer instanceof JsonReply ? answer : new JsonReply(answer, {})
     },
   }
 }
@@ -165,7 +168,7 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
 function reply(
   koa: KoaContext,
   endpoint: Endpoint,
-  { reply, status, headers }: Answer<unknown>,
+  { reply, status, headers }: JsonReply<unknown>,
   held: HeldBytes,
 ) {
   koa.status = status ?? endpoint.status
@@ -178,7 +181,7 @@ function reply(
 const isPlain = (reply: unknown): reply is object =>
   typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
 
-function replyWith(koa: KoaContext, { body, status, headers }: Streamed) {
+function replyWith(koa: KoaContext, { body, status, headers }: StreamReply) {
   koa.status = status
   koa.body = body
   koa.set(headers)

@@ -5,7 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 
 const parts = ['query', 'headers', 'body'] as const
 
-export interface Given {
+export interface RequestParts {
   params: unknown
   query: unknown
   headers: unknown
@@ -21,7 +21,7 @@ const shown = { errors: 100, characters: 200 }
  * @returns each part as its schema left it, undefined where the endpoint has none
  * @throws {Problem} `invalid_request` with every issue, `not_found` for a parameter that can be no id
  */
-export async function validate(endpoint: Endpoint, given: Given): Promise<Record<string, unknown>> {
+export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
   const params = endpoint.params?.safeParse(given.params)
   if (params?.success === false) throw new Problem('not_found', 'There is no such thing.')
   const taken: Record<string, unknown> = { params: params?.data }

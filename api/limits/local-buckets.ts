@@ -6,10 +6,10 @@
 /** More owners than that within a minute, and the one who was asked about the longest ago starts anew. */
 const mostOwners = 10_000
 
-/** Of a token, in the unit of {@link State.missing}: each millisecond brings back the limit's figure of it. */
+/** Of a token, in the unit of {@link LocalBucket.missing}: each millisecond brings back the limit's figure of it. */
 const token = 60_000
 
-interface State {
+interface LocalBucket {
   /** From a full bucket. */
   missing: number
   /** Of the moment that this is from. */
@@ -27,7 +27,7 @@ export interface LocalBuckets {
 }
 
 export function openLocalBuckets(now: () => number = () => performance.now()): LocalBuckets {
-  const states = new Map<string, State>()
+  const states = new Map<string, LocalBucket>()
   return {
     take(name, limit) {
       const ms = now()

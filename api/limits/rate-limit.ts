@@ -9,7 +9,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { openLocalBuckets } from './local-buckets.ts'
 
-export interface Taken {
+export interface BucketState {
   /** Tokens a minute, which is also how many a full bucket holds. */
   limit: number
   /** Whole tokens left. */
@@ -24,7 +24,7 @@ export interface Buckets {
    * @throws {Problem} `rate_limited`, with the time until the next token
    * @throws when it is in Redis, and that is away: nobody is let through uncounted
    */
-  take(bucket: Bucket, owner: string, ownLimit?: number): Promise<Taken>
+  take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState>
 }
 
 // What is missing from a full bucket, in units of which a token has 60,000,000 and each microsecond
@@ -49,17 +49,16 @@ const takeScript = `
   return {1, math.floor((full - missing) / token), 0}`
 
 /** Allowed (1 or 0), tokens left, microseconds until the next. */
-type Answer = [number, number, number]
+type TakeResult = [number, number, number]
 
 const countedHere: readonly Bucket[] = ['reads', 'changes']
 
 export function openBuckets({ redis, settings }: Context): Buckets {
   redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
-  const takeToken = (key: string, limit: number): Promise<Answer> =>
-    (redis as unknown as { sandlotTakeToken(key: string, limit: number): Promise<Answer> }).sandlotTakeToken(
-      key,
-      limit,
-    )
+  const takeToken = (key: string, limit: number): Promise<TakeResult> =>
+    (
+      redis as unknown as { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
+    ).sandlotTakeToken(key, limit)
   const local = openLocalBuckets()
   return {
     async take(bucket, owner, ownLimit) {

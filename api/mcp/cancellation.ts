@@ -10,7 +10,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { tellChange } from '../../shared/platform/notify.ts'
 
 /** Whose request is meant: ids are counted by each client for itself. */
-export interface Client {
+export interface McpClient {
   accountId: string
   /** Undefined for a client that does not send what it was given. */
   session: string | undefined
@@ -21,7 +21,7 @@ type RequestId = string | number
 const lastsSeconds = 30
 const lookAgainMs = 1_000
 
-export async function cancel(context: Context, client: Client, requestId: RequestId): Promise<void> {
+export async function cancel(context: Context, client: McpClient, requestId: RequestId): Promise<void> {
   const name = nameOf(client, requestId)
   await context.redis.set(name, '1', 'EX', lastsSeconds)
   await tellChange(context.redis, name)
@@ -30,7 +30,7 @@ export async function cancel(context: Context, client: Client, requestId: Reques
 /** Resolves with true once the request is cancelled, with false when `ended` aborts before. */
 export async function whenCancelled(
   context: Context,
-  client: Client,
+  client: McpClient,
   requestId: RequestId,
   ended: AbortSignal,
 ): Promise<boolean> {
@@ -50,7 +50,7 @@ export async function whenCancelled(
 }
 
 /** Hashed: an id is as long as its client likes. How many there are, the bucket of messages bounds. */
-const nameOf = ({ accountId, session }: Client, requestId: RequestId): string =>
+const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`
 
 const whenAborted = (signal: AbortSignal): Promise<void> =>

@@ -2,7 +2,7 @@
 import { toolLimits } from '../../shared/contract/mcp.ts'
 import { cursorBehind } from '../http/page.ts'
 
-export interface Fitted {
+export interface CutResult {
   result: Record<string, unknown>
   /** What was cut, and how to get at the rest, in words. */
   notes: string[]
@@ -14,8 +14,8 @@ const streams = ['stdout', 'stderr']
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
 /** @param reply as the route's schema describes it; the result still fits that schema */
-export function cutToSize(reply: object): Fitted {
-  const fitted: Fitted = { result: { ...reply }, notes: [] }
+export function cutToSize(reply: object): CutResult {
+  const fitted: CutResult = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted
   if ('next_cursor' in result) cutPage(result, result.data as { id: string }[], notes)
   if (!('truncated' in result)) return fitted
@@ -28,7 +28,7 @@ export function cutToSize(reply: object): Fitted {
   return fitted
 }
 
-function cutMiddle(result: Fitted['result'], name: string, text: string, notes: string[]): void {
+function cutMiddle(result: CutResult['result'], name: string, text: string, notes: string[]): void {
   const most = toolLimits.outputCharacters
   if (text.length <= most) return
   const [head, tail] = [text.slice(0, most / 2), text.slice(-most / 2)]
@@ -37,7 +37,7 @@ function cutMiddle(result: Fitted['result'], name: string, text: string, notes: 
   notes.push(`${name} was cut in the middle. Write long output to a file, and look at parts of it.`)
 }
 
-function cutContent(result: Fitted['result'], text: string, notes: string[]): void {
+function cutContent(result: CutResult['result'], text: string, notes: string[]): void {
   const most = toolLimits.contentCharacters
   if (text.length <= most) return
   if (result.encoding === 'base64') {
@@ -56,7 +56,7 @@ function cutContent(result: Fitted['result'], text: string, notes: string[]): vo
 }
 
 /** The page becomes shorter, and the next one begins where it ends. */
-function cutPage(result: Fitted['result'], data: { id: string }[], notes: string[]): void {
+function cutPage(result: CutResult['result'], data: { id: string }[], notes: string[]): void {
   const end = Math.max(1, howManyFit(data))
   if (end >= data.length) return
   result.data = data.slice(0, end)
@@ -73,7 +73,7 @@ function howManyFit(list: unknown[]): number {
   return end < 0 ? list.length : end
 }
 
-function cutList(result: Fitted['result'], name: string, list: unknown[], notes: string[]): void {
+function cutList(result: CutResult['result'], name: string, list: unknown[], notes: string[]): void {
   const end = howManyFit(list)
   if (end === list.length) return
   result[name] = list.slice(0, end)

@@ -12,12 +12,12 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import type { ServedRoute } from '../http/route.ts'
 import { hasLeft } from '../http/shutdown.ts'
-import { type Client, cancel, whenCancelled } from './cancellation.ts'
+import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
 import { reportProgress } from './progress.ts'
 import { describedTools } from './schemas.ts'
 import { runTool } from './tools.ts'
 
-export interface Incoming {
+export interface McpMessage {
   account: Caller
   /** A JSON-RPC message, or several. */
   message: unknown
@@ -34,7 +34,11 @@ to /workspace. A session ends by itself at expires_at, with all its files. An er
 happened (detail) and what to do next; wait retry_after seconds where it is given.`
 
 /** @returns JSON, or an event stream for the call of a tool */
-export async function answerMessage(app: App, routes: ServedRoute[], incoming: Incoming): Promise<Response> {
+export async function answerMessage(
+  app: App,
+  routes: ServedRoute[],
+  incoming: McpMessage,
+): Promise<Response> {
   const { message, headers, signal } = incoming
   const server = makeServer(app, routes, incoming)
   const transport = new WebStandardStreamableHTTPServerTransport({
@@ -55,9 +59,9 @@ export async function answerMessage(app: App, routes: ServedRoute[], incoming: I
   return transport.handleRequest(request, { parsedBody: message })
 }
 
-function makeServer(app: App, routes: ServedRoute[], incoming: Incoming): Server {
+function makeServer(app: App, routes: ServedRoute[], incoming: McpMessage): Server {
   const server = new Server({ name: 'sandlot', version: '1' }, { capabilities: { tools: {} }, instructions })
-  const client: Client = { accountId: incoming.account.id, session: incoming.headers['mcp-session-id'] }
+  const client: McpClient = { accountId: incoming.account.id, session: incoming.headers['mcp-session-id'] }
 
   server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: describedTools() as never }))
 

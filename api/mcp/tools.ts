@@ -21,7 +21,7 @@ export interface ToolResult {
   isError?: true
 }
 
-type Caller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
+type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * @returns what the route answers, cut to what a model can take; a refusal is a result too
@@ -31,7 +31,7 @@ export async function runTool(
   app: App,
   routes: ServedRoute[],
   { name, arguments: given = {} }: ToolCall,
-  { account, requestId, log, signal }: Caller,
+  { account, requestId, log, signal }: ToolCaller,
 ): Promise<ToolResult> {
   if (!Object.hasOwn(tools, name)) throw unknownTool(name)
   const tool: Tool = tools[name as ToolName]

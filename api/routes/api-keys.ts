@@ -83,7 +83,7 @@ export const revokeApiKey = route(
       [key_id, account.id],
     )
     if (revoked.length === 0) throw unknownKey()
-    // A hint to whoever serves something long under it, who looks by himself later.
+    // Wakes whoever serves something long under it; without that they look a little later.
     void tellChange(redis, key_id).catch(() => {})
     return undefined
   },

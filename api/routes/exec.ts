@@ -5,7 +5,7 @@ import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } fr
 import { asWritten, describeCommand, listExecRows, summarize } from '../exec/rows.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { pageOf, readCursor } from '../http/page.ts'
-import { Answer, answered, route, Streamed } from '../http/route.ts'
+import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { findOwn } from '../sandboxes/own.ts'
 import { running } from '../sandboxes/running.ts'
@@ -29,7 +29,7 @@ export const execCommand = route(
     const result = await runToResult(app, start, isBackground ? 'background' : 'json').catch(count)
     if (result.status !== 'running') return result
     const Location = `/v1/sandboxes/${params.id}/exec/${result.id}`
-    return new Answer(result, { status: 202, headers: { Location } })
+    return new JsonReply(result, { status: 202, headers: { Location } })
   },
 )
 
@@ -76,7 +76,7 @@ export const writeExecStdin = route(contract.writeExecStdin, async (call, app) =
     .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, options)
     .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
   const answer = (await unlessForgotten(written)) ?? refuse('exec_finished', over)
-  return new Streamed(answer.body, answer)
+  return new StreamReply(answer.body, answer)
 })
 
 export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
@@ -87,7 +87,7 @@ export const readExecOutput = route(contract.readExecOutput, async (call, app) =
     .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
     .catch(sayLost('Try again.'))
   const answer = (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.')
-  return new Streamed(answer.body, answer)
+  return new StreamReply(answer.body, answer)
 })
 
 export const stopExec = route(contract.stopExec, async (call, app) => {

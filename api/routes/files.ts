@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import * as contract from '../../shared/contract/files.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import type { CallName, Calls, InSandbox, StreamName, Streams } from '../../shared/rpc/calls.ts'
+import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
-import { route, Streamed } from '../http/route.ts'
+import { route, StreamReply } from '../http/route.ts'
 import { running } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 
@@ -53,7 +53,7 @@ export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
 })
 
 /** Of a request, what every call about files needs. */
-interface Asked {
+interface FileRequest {
   account: { id: string }
   params: { id: string }
   requestId: string
@@ -64,7 +64,7 @@ interface Asked {
 async function call<N extends CallName>(
   app: App,
   name: N,
-  asked: Asked,
+  asked: FileRequest,
   args: Omit<Calls[N]['args'], keyof InSandbox>,
   lost: string,
 ): Promise<Calls[N]['result']> {
@@ -74,22 +74,22 @@ async function call<N extends CallName>(
 }
 
 /** The same for bytes as they come. */
-async function stream<N extends StreamName>(
+async function stream<N extends StreamCallName>(
   app: App,
   name: N,
-  asked: Asked,
+  asked: FileRequest,
   args: Omit<Streams[N]['args'], keyof InSandbox>,
   { lost, upload }: { lost: string; upload?: IncomingMessage },
-): Promise<Streamed> {
+): Promise<StreamReply> {
   const { sandbox, signal, leftMs } = await enter(app, asked)
   const all = { ...args, ...sandbox } as Streams[N]['args']
   // An upload is answered at its end, and may take as long as the sandbox lives.
   const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
   const answer = await app.workers.stream(name, all, options).catch(sayLost(lost))
-  return new Streamed(answer.body, answer)
+  return new StreamReply(answer.body, answer)
 }
 
-async function enter(app: App, { account, params, requestId, signal }: Asked) {
+async function enter(app: App, { account, params, requestId, signal }: FileRequest) {
   const own = { accountId: account.id, sandboxId: params.id }
   const { leftMs } = await running(app, { ...own, signal })
   return { sandbox: { ...own, requestId }, signal, leftMs }

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { inOneLine } from '../../shared/contract/event-lines.ts'
 import * as contract from '../../shared/contract/mcp.ts'
-import { Answer, route, type ServedRoute } from '../http/route.ts'
+import { JsonReply, route, type ServedRoute } from '../http/route.ts'
 
 /** @param routes those that the tools are made of */
 export const callMcp = (routes: ServedRoute[]) =>
@@ -16,7 +16,7 @@ export const callMcp = (routes: ServedRoute[]) =>
     const { answerMessage } = await import('../mcp/server.ts')
     const response = await answerMessage(app, routes, { ...call, message: body, headers })
     const isFirst = [body].flat().some(({ method }) => method === 'initialize')
-    return new Answer(bodyOf(response) as never, {
+    return new JsonReply(bodyOf(response) as never, {
       status: response.status,
       headers: {
         ...Object.fromEntries(response.headers),

@@ -2,11 +2,11 @@ import { Readable } from 'node:stream'
 import * as contract from '../../shared/contract/index.ts'
 import { docsPage } from '../http/docs-page.ts'
 import { describeApi } from '../http/openapi.ts'
-import { route, Streamed } from '../http/route.ts'
+import { route, StreamReply } from '../http/route.ts'
 
 export const getOpenApi = route(contract.getOpenApi, async () => describeApi())
 
 export const getDocs = route(contract.getDocs, async () => {
   const headers = { 'content-type': 'text/html; charset=utf-8' }
-  return new Streamed(Readable.from([docsPage()]), { status: 200, headers })
+  return new StreamReply(Readable.from([docsPage()]), { status: 200, headers })
 })

@@ -6,9 +6,9 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { pageOf, readCursor } from '../http/page.ts'
-import { Answer, route } from '../http/route.ts'
+import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, readOrder } from '../sandboxes/admit.ts'
-import { hintCreated, hintDestroyed } from '../sandboxes/enqueue.ts'
+import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
 import { destroyed, settled } from '../sandboxes/running.ts'
 
@@ -22,7 +22,7 @@ export const createSandbox = route(
     const { sandboxId, replayed, pod } = admission
     log.info({ sandbox_id: sandboxId, replayed, pod }, 'admitted')
     countClaim(app, order.image, pod)
-    await hintCreated(app.context, admission, { requestId, log })
+    await enqueueCreate(app.context, admission, { requestId, log })
 
     const wait = { accountId: account.id, sandboxId, signal }
     if (prefersAsync(headers.prefer)) {
@@ -51,7 +51,7 @@ export const destroySandbox = route(
     const { db } = app.context
     const { row } = await findOwn(db, account.id, id)
     const ended = !row.destroyed_at && (await endSandbox(db, id, 'requested'))
-    if (ended) await hintDestroyed(app.context, [id], { requestId, log })
+    if (ended) await enqueueDestroy(app.context, [id], { requestId, log })
     return present(await findOwn(db, account.id, id))
   },
 )
@@ -66,7 +66,7 @@ const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /** 201 for one that runs, 202 for one that still starts; one that was ended meanwhile is an error. */
-function created(own: OwnSandbox, headers: Record<string, string> = {}): Answer<Sandbox> {
+function created(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   const { row } = own
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'
@@ -75,7 +75,7 @@ function created(own: OwnSandbox, headers: Record<string, string> = {}): Answer<
     })
   }
   if (row.destroyed_at) throw destroyed(row)
-  return new Answer(present(own), {
+  return new JsonReply(present(own), {
     status: row.ready_at ? 201 : 202,
     headers: { Location: `/v1/sandboxes/${row.id}`, ...headers },
   })

@@ -3,7 +3,7 @@ import type { Secret } from '../../shared/contract/secrets.ts'
 import * as contract from '../../shared/contract/secrets.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newSecretId } from '../../shared/data/ids.ts'
-import { secretPlace } from '../../shared/data/secrets.ts'
+import { secretSealContext } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { pageOf, readCursor } from '../http/page.ts'
@@ -18,7 +18,7 @@ export const createSecret = route(
     mayBeKept(account, 'secret', { [name]: value })
     const id = newSecretId()
     const bytes = Buffer.byteLength(value) + name.length + 2
-    const sealed = sealer.seal(value, secretPlace(id))
+    const sealed = sealer.seal(value, secretSealContext(id))
     return await db.transaction(async (db) => {
       await lockAccount(db, account.id)
       if (sandbox_id) await lockActive(db, account.id, sandbox_id)

@@ -6,8 +6,8 @@ import type * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
 import type { createSandbox } from '../../shared/contract/sandboxes.ts'
 import { prepare, type Queries } from '../../shared/data/database.ts'
-import { newSandboxId, newSandboxIdAt, podName } from '../../shared/data/ids.ts'
-import { envPlace, warmPodMs } from '../../shared/data/sandboxes.ts'
+import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
+import { envSealContext, warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
@@ -84,8 +84,8 @@ export async function admit(
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
     const warm = settings.pools.has(image) ? await claimWarmPod(db, image, now, endsAt) : undefined
-    const id = warm ? newSandboxIdAt(warm.name) : newSandboxId()
-    const env = body.env && sealer.seal(JSON.stringify(body.env), envPlace(id))
+    const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
+    const env = body.env && sealer.seal(JSON.stringify(body.env), envSealContext(id))
     await db.run(insertSandbox, [
       id,
       accountId,

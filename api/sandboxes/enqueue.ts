@@ -1,5 +1,5 @@
 /**
- * Words to the workers that a row has changed. Without them the sweep finds it a little later, so a
+ * Jobs for the workers whose row has changed. Without one the sweep finds the row a little later, so a
  * queue that is away is logged and fails no request: what was asked for is in the database.
  */
 
@@ -17,7 +17,7 @@ interface Of {
 const assignAfterMs = 500
 
 /** A pod, or word to its warm one, for a sandbox that was admitted, and its end at its cap. */
-export async function hintCreated(context: Context, admission: Admission, of: Of): Promise<void> {
+export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return
   await allOf(of, [
@@ -25,12 +25,12 @@ export async function hintCreated(context: Context, admission: Admission, of: Of
       ? context.jobs.add('assignPod', { sandboxId, requestId: of.requestId }, assignAfterMs)
       : context.jobs.add('createPod', { sandboxId, requestId: of.requestId }),
     context.jobs.add('expire', { sandboxId }, lifeMs),
-    hintDestroyed(context, expired, of),
+    enqueueDestroy(context, expired, of),
   ])
 }
 
 /** The end of the pods of sandboxes that are destroyed. */
-export async function hintDestroyed(context: Context, ids: string[], of: Of): Promise<void> {
+export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,
     ids.flatMap((sandboxId) => [
@@ -40,8 +40,9 @@ export async function hintDestroyed(context: Context, ids: string[], of: Of): Pr
   )
 }
 
-async function allOf({ log }: Of, hints: Promise<void>[]) {
-  for (const hint of await Promise.allSettled(hints)) {
-    if (hint.status === 'rejected') log.warn({ err: hint.reason }, 'a hint was lost; the sweep will act')
+async function allOf({ log }: Of, enqueuing: Promise<void>[]) {
+  for (const result of await Promise.allSettled(enqueuing)) {
+    if (result.status === 'rejected')
+      log.warn({ err: result.reason }, 'a job could not be enqueued; the sweep will act')
   }
 }

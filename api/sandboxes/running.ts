@@ -8,7 +8,7 @@ import { findOwn, type OwnSandbox } from './own.ts'
 /** A change is told of over Redis; in case that is lost, the row is read again this often. */
 const lookAgainMs = 1_000
 
-export interface Waiting {
+export interface WaitOptions {
   accountId: string
   sandboxId: string
   mostMs: number
@@ -17,7 +17,7 @@ export interface Waiting {
 }
 
 /** Resolves with the sandbox when it is ready or destroyed, or as it is when the time is up. */
-export async function settled({ context }: App, wait: Waiting): Promise<OwnSandbox> {
+export async function settled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
   const end = performance.now() + wait.mostMs
   for (;;) {
     const leftMs = end - performance.now()
@@ -31,13 +31,13 @@ export async function settled({ context }: App, wait: Waiting): Promise<OwnSandb
 }
 
 /** A sandbox that commands can run in, and how much longer it lives. */
-export interface Running {
+export interface RunningSandbox {
   row: SandboxRow
   leftMs: number
 }
 
 /** @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s */
-export async function running(app: App, wait: Omit<Waiting, 'mostMs'>): Promise<Running> {
+export async function running(app: App, wait: Omit<WaitOptions, 'mostMs'>): Promise<RunningSandbox> {
   const { row, now } = await settled(app, { ...wait, mostMs: limits.startingWaitMs })
   const leftMs = row.expires_at.getTime() - now.getTime()
   if (row.destroyed_at) throw destroyed(row)

@@ -22,14 +22,14 @@ import {
   execElsewhere,
   type OneExec,
   problemHeader,
-  type StreamName,
+  type StreamCallName,
   type Streams,
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../../shared/rpc/directory.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
-import { bytesOver, feelPulse } from './health.ts'
+import { bytesOver, watchHealth } from './health.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 export { CallLost }
@@ -63,11 +63,11 @@ export interface Workers {
    * @throws {Problem} what the worker refused with, or `unavailable` when none took the call
    * @throws {WorkerGone} when the one that was named is not there
    * @throws {CallLost} when it was handed over and no answer came: what it did is not known
-   * @throws {ExecElsewhere} when another worker has the command of this Idempotency-Key
+   * @throws {ExecOnAnotherWorker} when another worker has the command of this Idempotency-Key
    */
   call<N extends CallName>(name: N, args: Calls[N]['args'], options: CallOptions): Promise<Calls[N]['result']>
   /** As {@link call}, for bytes as they come. `timeoutMs` is until the head of the answer. */
-  stream<N extends StreamName>(
+  stream<N extends StreamCallName>(
     name: N,
     args: Streams[N]['args'],
     options: StreamOptions,
@@ -88,7 +88,7 @@ export class WorkerGone extends Error {
 }
 
 /** The command of an Idempotency-Key is, or was, this worker's. */
-export class ExecElsewhere extends Error {
+export class ExecOnAnotherWorker extends Error {
   override name = 'ExecElsewhere'
   readonly execId: string
   readonly workerId: string
@@ -101,7 +101,7 @@ export class ExecElsewhere extends Error {
 }
 
 /** A request, but for the worker that it goes to. */
-type Asked = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
+type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
 
 const directoryMs = 500
 /** A worker that is not listed for so long is gone. */
@@ -118,13 +118,13 @@ export function connectWorkers(context: Context): Workers {
   const directory = cacheFor(directoryMs, freshList)
   const agent = openCallAgent({ keepAlive: true })
   const freshAgent = openCallAgent()
-  const pulse = feelPulse(log)
+  const health = watchHealth(log)
   /** Those that are not listed, and the wait for each: once is enough. */
   const missing = new Map<string, Promise<ListedWorker[]>>()
 
   /** Takes its time for one that is not listed: an emptied Redis knows nobody for a second. */
   async function listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
-    if (workerId === undefined || workerId === noWorker || pulse.isSilent(workerId)) return []
+    if (workerId === undefined || workerId === noWorker || health.isSilent(workerId)) return []
     const known = missing.get(workerId)
     if (known) return await known
     const waiting = waitFor(workerId)
@@ -151,7 +151,7 @@ export function connectWorkers(context: Context): Workers {
       const isFit = (worker: ListedWorker) =>
         workerId === undefined ? takesCalls(worker) : worker.id === workerId
       const fitting = (await list()).filter(
-        (worker) => isFit(worker) && !asked.has(worker.id) && !pulse.isSilent(worker.id),
+        (worker) => isFit(worker) && !asked.has(worker.id) && !health.isSilent(worker.id),
       )
       for (const { id } of fitting) missing.delete(id)
       for (const worker of inOrderFor(sandboxId, fitting)) {
@@ -162,12 +162,12 @@ export function connectWorkers(context: Context): Workers {
   }
 
   /** @returns undefined when it was not handed over */
-  async function offer(worker: ListedWorker, path: string, asked: Asked) {
+  async function offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
     const url = new URL(path, worker.url)
     const target: Omit<HandOver, 'url' | 'agent'> = {
       ...asked,
       callee: worker,
-      watch: (onSilence, bytesMoved) => pulse.follow(worker, onSilence, bytesMoved),
+      watch: (onSilence, bytesMoved) => health.follow(worker, onSilence, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, url, agent })
     // A kept connection may have been closed while nobody looked: that says nothing of the worker.
@@ -178,7 +178,7 @@ export function connectWorkers(context: Context): Workers {
     return undefined
   }
 
-  async function ask(path: string, sandboxId: string, asked: Asked, id?: string) {
+  async function ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
     let isThere = false
     for await (const worker of candidates(sandboxId, id)) {
       isThere = true
@@ -235,7 +235,7 @@ export function connectWorkers(context: Context): Workers {
           const { socket } = opened
           socket.on(
             'close',
-            pulse.follow(
+            health.follow(
               worker,
               () => socket.destroy(),
               () => bytesOver(socket as Socket),
@@ -250,7 +250,7 @@ export function connectWorkers(context: Context): Workers {
     close() {
       agent.destroy()
       freshAgent.destroy()
-      pulse.close()
+      health.close()
     },
   }
 }
@@ -268,7 +268,7 @@ async function readJson(response: IncomingMessage, signal: AbortSignal): Promise
 }
 
 function errorOf({ code, detail, members, retryAfterSeconds }: CallProblem): Error {
-  if (code === execElsewhere) return new ExecElsewhere(members)
+  if (code === execElsewhere) return new ExecOnAnotherWorker(members)
   if (!Object.hasOwn(errors, code)) return new Error(`a worker answered with the unknown code ${code}`)
   return new Problem(code as keyof typeof errors, detail, {
     members,

@@ -11,7 +11,7 @@ import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import { openCallAgent, provenTo } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/directory.ts'
 
-export interface Pulse {
+export interface WorkerHealth {
   /**
    * Watches a worker while a call is there.
    * @param onSilence called at most once, when it no longer answers
@@ -32,7 +32,7 @@ const lastMs = 2_000
 /** How often one that is silent is asked without a call being there. It is another's to forget it. */
 const lastQuestions = 60
 
-export function feelPulse(log: Logger): Pulse {
+export function watchHealth(log: Logger): WorkerHealth {
   const agent = openCallAgent({ keepAlive: true })
   const watched = new Map<string, Watch>()
   return {

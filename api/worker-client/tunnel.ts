@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
 import { CallLost } from './hand-over.ts'
 
-export interface Opening {
+export interface TunnelOptions {
   url: URL
   /** The worker that alone can take it. */
   callee: Callee
@@ -35,7 +35,7 @@ const openMs = 10_000
 const lingerMs = 5_000
 
 /** @throws {CallLost} when there is no answer */
-export async function openTunnel(opening: Opening): Promise<Tunnel | { refusal: IncomingMessage }> {
+export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { refusal: IncomingMessage }> {
   const { url, callee, agent, own, headers, signal } = opening
   const handshake = Object.entries(headers).filter(([name]) => name.startsWith('sec-websocket-'))
   const request = openRequest(url, {

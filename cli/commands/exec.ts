@@ -1,5 +1,5 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
-import type { ExecRequest } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
 import type { Reply } from '../core/api.ts'
 import {
   addExamples,
@@ -14,7 +14,7 @@ import { decodeUtf8, hasPipedInput } from '../core/input.ts'
 import { readDuration, readPairs } from '../core/parse.ts'
 import { selectSession } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
-import { type Ended, exitCodeOf, sayEnd } from '../exec/ending.ts'
+import { exitCodeOf, sayEnd } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
@@ -156,7 +156,7 @@ async function useTerminal(
   { options, output }: Invocation<Options>,
   remote: Remote,
   request: ExecRequest | undefined,
-): Promise<Ended> {
+): Promise<ExecEnd> {
   const { attachTerminal } = await import('../exec/terminal.ts')
   const { terminalSize } = await import('../exec/attachment.ts')
   if (!request) return await attachTerminal(remote, options.attach!, output.note)
@@ -194,7 +194,7 @@ async function collectResult(
   return await remote.get(id)
 }
 
-function finish({ output }: Invocation<Options>, ended: Ended): number {
+function finish({ output }: Invocation<Options>, ended: ExecEnd): number {
   if (output.json) output.result(ended, '')
   else sayEnd(ended, output.note)
   return exitCodeOf(ended)

@@ -15,7 +15,7 @@ export interface Completion {
 }
 
 /** The commands, each with its options once it is loaded. */
-export interface Commands {
+export interface CommandTree {
   program: Command
   load(command: Command): Promise<void>
 }
@@ -34,7 +34,7 @@ export interface Sources {
  * @param open gives what the service has to ask, for a line with these options
  */
 export async function complete(
-  commands: Commands,
+  commands: CommandTree,
   words: string[],
   current: string,
   open: (options: Record<string, string>) => Sources,
@@ -46,7 +46,7 @@ export async function complete(
 }
 
 /** What the words before the cursor say. */
-interface Line {
+interface TypedLine {
   command: Command
   operands: string[]
   /** The values given, by the names that settings know them by. */
@@ -60,8 +60,8 @@ interface Line {
   helping: boolean
 }
 
-async function readLine({ program, load }: Commands, words: string[]): Promise<Line> {
-  const line: Line = {
+async function readLine({ program, load }: CommandTree, words: string[]): Promise<TypedLine> {
+  const line: TypedLine = {
     command: program,
     operands: [],
     options: {},
@@ -93,7 +93,7 @@ const subcommand = ({ commands }: Command, word: string): Command | undefined =>
   commands.find((each) => each.name() === word || each.aliases().includes(word))
 
 /** Takes up `--name value`, `--name=value`, `-n value`, `-nvalue` and `-abc`. */
-function readOption(line: Line, word: string): void {
+function readOption(line: TypedLine, word: string): void {
   if (word.startsWith('--')) {
     const [, flag = word, value] = withValue.exec(word) ?? []
     takeOption(line, flag, value)
@@ -110,7 +110,7 @@ function readOption(line: Line, word: string): void {
 
 const withValue = /^(--[^=]+)=(.*)$/s
 
-function takeOption(line: Line, flag: string, value: string | undefined): void {
+function takeOption(line: TypedLine, flag: string, value: string | undefined): void {
   const option = line.command.options.find(({ short, long }) => flag === long || flag === short)
   if (option === undefined) return
   line.seen.add(option)
@@ -122,7 +122,7 @@ function takeOption(line: Line, flag: string, value: string | undefined): void {
 const passesOptionsOn = (command: Command): boolean =>
   command.parseOptions(['operand', '--no-such-option']).unknown.length === 0
 
-async function findCandidates(line: Line, current: string, open: () => Sources): Promise<Completion> {
+async function findCandidates(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
   const { command, operands, pending, ended, helping } = line
   if (pending !== undefined) return await values(line, pending, current, open)
   if (!ended && !helping && current.startsWith('-')) {
@@ -145,7 +145,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
 })
 
 /** Those of the command before those that all commands have; none that is there and cannot come again. */
-function optionsOf({ command, seen }: Line): Candidate[] {
+function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
     .visibleOptions(command)
@@ -160,7 +160,7 @@ function optionsOf({ command, seen }: Line): Candidate[] {
 const canComeAgain = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
-function subcommands({ command, helping }: Line): Candidate[] {
+function subcommands({ command, helping }: TypedLine): Candidate[] {
   const below = command
     .createHelp()
     .visibleCommands(command)
@@ -172,7 +172,7 @@ function subcommands({ command, helping }: Line): Candidate[] {
 
 /** By the choices that are declared, else by what the value is called: `<id>`, `<path>`, `<file>`. */
 async function values(
-  { operands }: Line,
+  { operands }: TypedLine,
   wanted: Option | Argument,
   current: string,
   open: () => Sources,

@@ -6,11 +6,11 @@ import { limits } from '../../shared/contract/limits.ts'
 import { type Route, type RouteName, routes } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import {
-  type Answer,
   ConnectionError,
   type Exchange,
   exchange,
-  type Opened,
+  type HttpAnswer,
+  type OpenExchange,
   openExchange,
   readText,
 } from './http.ts'
@@ -73,7 +73,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
    */
   async call<Name extends RouteName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const route: Route = routes[name]
-    const given: Given = request
+    const given: RequestInput = request
     const base = await settings.baseUrl()
     const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
     const outgoing = prepare(base, route, given, headers)
@@ -90,9 +90,9 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
    * Calls a route whose answer comes as it is made. `timeoutMs` is until it begins.
    * @throws {CliError} as {@link call}
    */
-  async open<Name extends RouteName>(name: Name, request: Request<Name>): Promise<Opened> {
+  async open<Name extends RouteName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const route: Route = routes[name]
-    const given: Given = request
+    const given: RequestInput = request
     const base = await settings.baseUrl()
     const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
     const outgoing = prepare(base, route, given, headers)
@@ -108,14 +108,14 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
   /** Where a route is, what it wants to hear, how to read a refusal and whom to tell, for a WebSocket. */
   async addressOf<Name extends RouteName>(name: Name, request: Request<Name>) {
     const route: Route = routes[name]
-    const given: Given = request
+    const given: RequestInput = request
     const { url, headers } = prepare(
       await settings.baseUrl(),
       route,
       given,
       await headersFor(route, given, settings),
     )
-    const refuse = (answer: Answer) => void readAnswer(answer, route, given, url)
+    const refuse = (answer: HttpAnswer) => void readAnswer(answer, route, given, url)
     /** Traces the handshake that `open` makes. */
     const traced = <T extends Head>(open: () => Promise<T>) =>
       tracing(open, headOf, trace)({ url, method: route.method })
@@ -124,7 +124,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
 })
 
 /** A request, whatever its route. */
-interface Given {
+interface RequestInput {
   params?: Record<string, unknown>
   query?: Record<string, unknown>
   body?: unknown
@@ -134,7 +134,7 @@ interface Given {
   bytes?: AsyncIterable<Uint8Array>
 }
 
-function prepare(base: string, route: Route, given: Given, headers: Record<string, string>): Exchange {
+function prepare(base: string, route: Route, given: RequestInput, headers: Record<string, string>): Exchange {
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(given.params?.[name])))
   const url = new URL(`${base}${path}`)
   for (const [name, value] of Object.entries(given.query ?? {})) {
@@ -166,7 +166,7 @@ function encodeId(id: string): string {
 
 async function headersFor(
   route: Route,
-  { token }: Given,
+  { token }: RequestInput,
   settings: Settings,
 ): Promise<Record<string, string>> {
   const headers = { accept: 'application/json', 'user-agent': `sandlot-cli/${version}` }
@@ -182,7 +182,7 @@ const isRepeatable = (route: Route, headers: Record<string, string>): boolean =>
 interface Head {
   status?: number | undefined
   statusCode?: number | undefined
-  headers: Answer['headers']
+  headers: HttpAnswer['headers']
 }
 
 /** What a trace tells of an answer. */
@@ -234,9 +234,9 @@ async function exchangeAgain<T>(
 }
 
 function readAnswer(
-  { status, headers, text: body }: Answer,
+  { status, headers, text: body }: HttpAnswer,
   route: Route,
-  given: Given,
+  given: RequestInput,
   { origin }: URL,
 ): unknown {
   if (status >= 300 && status < 400) throw redirected(status, headers.location, origin)

@@ -83,7 +83,7 @@ export function addExamples(command: Command, ...lines: string[]): Command {
 
 export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
 
-export interface Handling<Options> {
+export interface HandlerOptions<Options> {
   /** What the result looks like, so that fields are known before anything is done. */
   json?: JsonShape | ((options: Options) => JsonShape)
   /** Whether the profile may be one that is not there yet. */
@@ -94,7 +94,7 @@ export interface Handling<Options> {
 export function handleWith<Options extends object>(
   command: Command,
   handle: (invocation: Invocation<Options>) => Promise<void>,
-  { json, makesProfile = false }: Handling<Options> = {},
+  { json, makesProfile = false }: HandlerOptions<Options> = {},
 ): void {
   const shapeOf = (options: Options) => (typeof json === 'function' ? json(options) : json)
   command.addHelpText('after', () => {

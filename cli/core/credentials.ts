@@ -13,7 +13,7 @@ export interface CredentialOptions {
 }
 
 /** Who asks, and tells. */
-export interface Asking {
+export interface CredentialPrompt {
   ask: Ask
   output: Output
 }
@@ -31,7 +31,7 @@ export const addCredentialOptions = (command: Command, fromStdin = 'read the pas
 /** @throws {CliError} `usage` off a terminal when something is missing */
 export async function readCredentials(
   options: CredentialOptions,
-  { ask, output }: Asking,
+  { ask, output }: CredentialPrompt,
 ): Promise<Credentials> {
   if (options.password !== undefined && options.passwordStdin) {
     throw new CliError('usage', '--password and --password-stdin do not go together.')
@@ -51,7 +51,7 @@ export async function readCredentials(
  */
 export async function readNewPassword(
   options: CredentialOptions,
-  { ask, output }: Asking,
+  { ask, output }: CredentialPrompt,
 ): Promise<Credentials & { newPassword: string }> {
   const { email, password } = await readCredentials(options, { ask, output })
   if (options.passwordStdin) {
@@ -68,13 +68,13 @@ export async function readNewPassword(
 /** The session token of one run. */
 export async function logIn(
   options: CredentialOptions,
-  { api, ...asking }: Asking & { api: Api },
+  { api, ...asking }: CredentialPrompt & { api: Api },
 ): Promise<Reply<'logIn'>['token']> {
   const body = await readCredentials(options, asking)
   return (await api.call('logIn', { body })).token
 }
 
-async function readPassword(options: CredentialOptions, { ask, output }: Asking): Promise<string> {
+async function readPassword(options: CredentialOptions, { ask, output }: CredentialPrompt): Promise<string> {
   if (options.password !== undefined) return options.password
   if (!options.passwordStdin) return ask.hidden('Password', both)
   if (process.stdin.isTTY)

@@ -11,7 +11,7 @@ import { addStory, CliError } from './errors.ts'
 import type { Output } from './output.ts'
 import type { Settings } from './settings.ts'
 
-interface Editing {
+interface RemoteFile {
   api: Api
   id: string
   path: string
@@ -24,7 +24,7 @@ interface Change {
 }
 
 /** Prints what changed as a diff. Refused when the file has changed in the session meanwhile. */
-export async function editByHand({ output, ...editing }: Editing & { output: Output }): Promise<void> {
+export async function editByHand({ output, ...editing }: RemoteFile & { output: Output }): Promise<void> {
   if (!process.stdin.isTTY || output.json) {
     throw new CliError('usage', 'An editor needs a terminal. Give --old and --new.')
   }
@@ -38,7 +38,7 @@ export async function editByHand({ output, ...editing }: Editing & { output: Out
  * @returns undefined when nothing was changed
  * @throws {CliError} also when the file has changed in the session meanwhile
  */
-export async function changeByHand({ api, id, path, settings }: Editing): Promise<Change | undefined> {
+export async function changeByHand({ api, id, path, settings }: RemoteFile): Promise<Change | undefined> {
   const before = await download(api, id, path)
   const folder = makeFolder()
   const file = join(folder, basename(path) || 'file')

@@ -12,7 +12,7 @@ export interface Exchange {
   timeoutMs: number
 }
 
-export interface Answer {
+export interface HttpAnswer {
   status: number
   headers: IncomingMessage['headers']
   text: string
@@ -34,7 +34,7 @@ const connectMs = 10_000
 const longestTimerMs = 2 ** 31 - 1
 
 /** @throws {ConnectionError} */
-export async function exchange(exchange: Exchange): Promise<Answer> {
+export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   const { timeoutMs } = exchange
   const { response, fail } = await openExchange(exchange)
   const timer = setTimeout(() => response.destroy(timeout(timeoutMs)), Math.min(timeoutMs, longestTimerMs))
@@ -52,14 +52,20 @@ export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
 /** An answer whose body is yet to come. */
-export interface Opened {
+export interface OpenExchange {
   response: IncomingMessage
   /** Words for what goes wrong with it from here on. */
   fail: (error: unknown) => ConnectionError
 }
 
 /** @throws {ConnectionError} */
-export async function openExchange({ url, method, headers, body, timeoutMs }: Exchange): Promise<Opened> {
+export async function openExchange({
+  url,
+  method,
+  headers,
+  body,
+  timeoutMs,
+}: Exchange): Promise<OpenExchange> {
   const request = await open(url, { method, headers: { ...headers, connection: 'close' } })
   let connected = false
   const timers = [

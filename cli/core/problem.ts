@@ -25,7 +25,7 @@ export const isProblem = (value: unknown): value is Problem =>
   typeof value.detail === 'string'
 
 /** What was asked, and the answer's status and headers. */
-interface Exchanged {
+interface HttpExchange {
   route: Route
   params?: Record<string, unknown>
   query?: Record<string, unknown>
@@ -34,7 +34,7 @@ interface Exchanged {
   retryAfter: string | undefined
 }
 
-export function problemToError(problem: Problem, exchanged: Exchanged): CliError {
+export function problemToError(problem: Problem, exchanged: HttpExchange): CliError {
   const { route, status, retryAfter } = exchanged
   const { code, title: _, detail: __, type: ___, ...members } = problem
   const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
@@ -50,13 +50,13 @@ export function problemToError(problem: Problem, exchanged: Exchanged): CliError
 }
 
 /** The session that was asked for, as it was typed. */
-function sessionIn({ route, params, query, body }: Exchanged): { session?: unknown } {
+function sessionIn({ route, params, query, body }: HttpExchange): { session?: unknown } {
   if (route.path.startsWith('/v1/sandboxes/:id')) return { session: params?.id }
   const session = query?.sandbox_id ?? (body as { sandbox_id?: unknown } | undefined)?.sandbox_id
   return session === undefined ? {} : { session }
 }
 
-function messageFor({ code, detail, errors = [] }: Problem, { route, params = {} }: Exchanged): string {
+function messageFor({ code, detail, errors = [] }: Problem, { route, params = {} }: HttpExchange): string {
   if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
     return `There is no session ${params.id}.`
   if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))

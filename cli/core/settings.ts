@@ -18,7 +18,7 @@ export interface Flags {
 }
 
 /** A value and where it was found: `--url`, `SANDLOT_URL`, or the file's path with the profile's name. */
-export interface Found {
+export interface FoundSetting {
   value: string
   source: string
 }
@@ -52,7 +52,7 @@ export function createSettings(
   const file = configFile(environment)
   const profile = chooseProfile(flags, environment)
 
-  async function find(name: keyof typeof names): Promise<Found | undefined> {
+  async function find(name: keyof typeof names): Promise<FoundSetting | undefined> {
     const { flag, variable, key } = names[name]
     const given = flags[name]
     if (given !== undefined) return { value: given, source: flag }
@@ -65,7 +65,7 @@ export function createSettings(
   }
 
   /** A profile has its own alone: another's key must not go to its address. */
-  async function findInFile(key: 'base_url' | 'api_key' | undefined): Promise<Found | undefined> {
+  async function findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
     if (key === undefined) return undefined
     const { readConfig, readProfile, profileNames } = await import('./config-file.ts')
     const config = readConfig(file)
@@ -73,7 +73,7 @@ export function createSettings(
     if (table === undefined && !mayBeNew) throw noProfile(profile!, file, profileNames(config))
     const value = table?.[key]
     if (value === undefined) return undefined
-    const source = placeOf(file, profile)
+    const source = locationOf(file, profile)
     if (typeof value !== 'string')
       throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
     return { value, source }
@@ -88,7 +88,7 @@ export function createSettings(
     /** The one that is in use, of the file's `[profiles.NAME]`; undefined for the top of the file. */
     profile,
     /** Where `save` writes, in words. */
-    place: placeOf(file, profile),
+    location: locationOf(file, profile),
     find,
 
     /** The names in the file. */
@@ -132,7 +132,7 @@ export function createSettings(
     editor: () => environment.VISUAL || environment.EDITOR || 'vi',
 
     /** Where people and other programs keep their settings on this machine. */
-    places: () => ({
+    folders: () => ({
       home: homedir(),
       folder: process.cwd(),
       platform: process.platform,
@@ -169,7 +169,7 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
   )
 }
 
-const placeOf = (file: string, profile: string | undefined): string =>
+const locationOf = (file: string, profile: string | undefined): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
 
 function noProfile(name: string, file: string, known: string[]): CliError {

@@ -2,7 +2,7 @@
 import type { Api } from './api.ts'
 import { addHint, type CliError } from './errors.ts'
 
-interface Named {
+interface NamedSession {
   id: string
   name: string | null
 }
@@ -21,7 +21,7 @@ export async function suggestSessions(error: CliError, api: Api): Promise<CliErr
 }
 
 /** A beginning, a few letters wrong, or its name. */
-function isNear(typed: string, { id, name }: Named): boolean {
+function isNear(typed: string, { id, name }: NamedSession): boolean {
   const [wanted, bare] = [typed.toLowerCase(), id.replace(/^sbx_/, '')]
   const isBeginning = wanted.length >= 3 && [id, bare].some((text) => text.startsWith(wanted))
   if (isBeginning || distance(wanted, id) <= 3 || distance(wanted, bare) <= 3) return true

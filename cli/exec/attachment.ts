@@ -2,10 +2,10 @@
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { RawData, WebSocket } from 'ws'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
-import type { Ended } from './ending.ts'
 import type { Remote } from './remote.ts'
-import type { Shown } from './shown.ts'
+import type { ShownOutput } from './shown.ts'
 
 /** Proxies end connections that are idle, and a dead one is told by its silence. */
 const pingMs = 15_000
@@ -19,7 +19,7 @@ export const terminalSize = () => {
 }
 
 /** @throws {CliError} `network` when the connection breaks; the terminal is as it was before */
-export async function useTerminal(socket: WebSocket, shown: Shown): Promise<Ended> {
+export async function useTerminal(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
   const restore = takeTerminal(socket)
   try {
     return await untilExit(socket, shown)
@@ -96,7 +96,7 @@ function takeTerminal(socket: WebSocket): () => void {
   return restore
 }
 
-function untilExit(socket: WebSocket, shown: Shown): Promise<Ended> {
+function untilExit(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
   shown.beginAgain()
   return new Promise((resolve, reject) => {
     let isAlive = true
@@ -113,7 +113,7 @@ function untilExit(socket: WebSocket, shown: Shown): Promise<Ended> {
       if (isBinary) return show(socket, data as Buffer, shown)
       const { type, ...rest } = JSON.parse(String(data))
       if (type === 'gap') shown.skip(rest)
-      if (type === 'exit') resolve(rest as Ended)
+      if (type === 'exit') resolve(rest as ExecEnd)
     })
     socket.on('close', () => {
       clearInterval(pings)
@@ -124,7 +124,7 @@ function untilExit(socket: WebSocket, shown: Shown): Promise<Ended> {
 }
 
 /** The first byte says which stream it is. A terminal that is slow slows the command. */
-function show(socket: WebSocket, frame: Buffer, shown: Shown): void {
+function show(socket: WebSocket, frame: Buffer, shown: ShownOutput): void {
   const stream = frame[0] === 2 ? 'stderr' : 'stdout'
   const out = process[stream]
   if (out.write(shown.unseen(stream, frame.subarray(1)))) return

@@ -1,11 +1,9 @@
 /** How a command ended, as an exit code and in words. */
 import { constants } from 'node:os'
-import type { Reply } from '../core/api.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 
-export type Ended = Omit<Reply<'execCommand'>, 'stdout' | 'stderr'>
-
-export function sayEnd({ status, duration_ms, reason }: Ended, note: (text: string) => void): void {
+export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: string) => void): void {
   const why = reason === null || reason === undefined ? '' : `: ${reason}`
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
@@ -15,7 +13,7 @@ export function sayEnd({ status, duration_ms, reason }: Ended, note: (text: stri
 }
 
 /** As a few words, for a list or a line. */
-export function describeEnd({ status, exit_code, signal, reason }: Ended): string {
+export function describeEnd({ status, exit_code, signal, reason }: ExecEnd): string {
   if (status === 'running') return 'still running'
   if (status === 'exited') return `exited ${exit_code}`
   if (status === 'signaled') return `signaled ${signal}`
@@ -27,7 +25,7 @@ export function describeEnd({ status, exit_code, signal, reason }: Ended): strin
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 
-export function exitCodeOf({ status, exit_code, signal }: Ended): number {
+export function exitCodeOf({ status, exit_code, signal }: ExecEnd): number {
   if (status === 'timed_out') return exitCodes.execTimedOut
   if (status === 'exited' && exit_code !== null) return exit_code
   const number = constants.signals[signal as NodeJS.Signals] as number | undefined

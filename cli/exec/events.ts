@@ -1,11 +1,11 @@
 /** Server-sent events as this service writes them: `id`, `event` and one line of JSON. */
-import type { Ended } from './ending.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 
 export type ExecEvent = { id: string } & (
   | { event: 'start'; data: { id: string } }
   | { event: 'stdout' | 'stderr'; data: { text: string } | { base64: string } }
   | { event: 'gap'; data: { stdout_bytes: number; stderr_bytes: number } }
-  | { event: 'exit'; data: Ended }
+  | { event: 'exit'; data: ExecEnd }
 )
 
 /** Reads to the end of the stream; what is cut off there is no event. */
@@ -36,18 +36,18 @@ function parse(block: string): ExecEvent | undefined {
 }
 
 /** How many bytes of each stream come up to here. */
-export interface Place {
+export interface OutputOffset {
   stdout: number
   stderr: number
 }
 
 /** Where an event ends: its id says so. */
-export function placeOf({ id }: { id: string }): Place {
+export function offsetOf({ id }: { id: string }): OutputOffset {
   const [stdout = 0, stderr = 0] = id.split('-').map(Number)
   return { stdout, stderr }
 }
 
-export const idOf = ({ stdout, stderr }: Place): string => `${stdout}-${stderr}`
+export const idOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
 export const bytesOf = (data: { text: string } | { base64: string }): Buffer =>
   'text' in data ? Buffer.from(data.text) : Buffer.from(data.base64, 'base64')

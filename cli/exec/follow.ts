@@ -1,9 +1,9 @@
 /** A command's events, from a connection that may break to the terminal: nothing twice, nothing missing. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Opened } from '../core/http.ts'
-import type { Ended } from './ending.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
+import type { OpenExchange } from '../core/http.ts'
 import { bytesOf, type ExecEvent, readEvents } from './events.ts'
-import type { Missing } from './print.ts'
+import type { ByteCounts } from './print.ts'
 import { pauseAfter } from './retry.ts'
 
 export interface Follower {
@@ -12,14 +12,14 @@ export interface Follower {
   /** Resolves when more can be taken. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
   /** Output that the service did not keep for us. */
-  onGap(missing: Missing): void
+  onGap(missing: ByteCounts): void
 }
 
 /** Opens the stream of events again, from behind one. */
-export type Reopen = (lastEventId: string | undefined) => Promise<Opened>
+export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /** @throws {CliError} as {@link readAll} */
-export async function follow(first: Opened, reopen: Reopen, follower: Follower): Promise<Ended> {
+export async function follow(first: OpenExchange, reopen: Reopen, follower: Follower): Promise<ExecEnd> {
   for await (const event of readAll(first, reopen)) {
     if (event.event === 'exit') return event.data
     await hand(event, follower)
@@ -32,8 +32,8 @@ export async function follow(first: Opened, reopen: Reopen, follower: Follower):
  * @param first the stream that is open already
  * @throws {CliError} when it breaks again and again
  */
-export async function* readAll(first: Opened, reopen: Reopen): AsyncGenerator<ExecEvent> {
-  let opened: Opened | undefined = first
+export async function* readAll(first: OpenExchange, reopen: Reopen): AsyncGenerator<ExecEvent> {
+  let opened: OpenExchange | undefined = first
   let lastId: string | undefined
   for (let tries = 0; ; tries++) {
     try {
@@ -54,7 +54,7 @@ export async function* readAll(first: Opened, reopen: Reopen): AsyncGenerator<Ex
 }
 
 /** @throws {CliError} `network` at its end: a stream that is whole ends with `exit` */
-async function* untilBroken({ response, fail }: Opened): AsyncGenerator<ExecEvent> {
+async function* untilBroken({ response, fail }: OpenExchange): AsyncGenerator<ExecEvent> {
   try {
     yield* readEvents(response)
   } catch (error) {

@@ -8,13 +8,13 @@ export const print = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
   })
 
 /** Counts of bytes, as events and results have them. */
-export interface Missing {
+export interface ByteCounts {
   stdout_bytes: number
   stderr_bytes: number
 }
 
 /** Tells of output that the service no longer had, where it would have stood. */
-export function sayMissing({ stdout_bytes, stderr_bytes }: Missing, note: (text: string) => void): void {
+export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),
     ...(stderr_bytes > 0 ? [`${stderr_bytes} bytes of stderr`] : []),

@@ -4,8 +4,8 @@ import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Api, Reply } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
-import type { Opened } from '../core/http.ts'
-import type { Place } from './events.ts'
+import type { OpenExchange } from '../core/http.ts'
+import type { OutputOffset } from './events.ts'
 
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
@@ -42,12 +42,12 @@ export function createRemote(api: Api, id: string) {
     /** Starts one that is to be followed, and is ended when nobody does for as long as its grace. */
     launchFollowed: (body: ExecRequest) => launch({ grace_ms: graceMs, ...body }),
     /** @returns what starts one and follows it; called again, it follows the same one from its start */
-    streaming(body: ExecRequest): () => Promise<Opened> {
+    streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
       const request = { params: { id }, headers, body: { grace_ms: graceMs, ...body }, timeoutMs: startMs }
       return () => api.open('execCommand', request)
     },
-    follow: (execId: string, lastEventId?: string): Promise<Opened> =>
+    follow: (execId: string, lastEventId?: string): Promise<OpenExchange> =>
       api.open('streamExec', {
         params: one(execId),
         headers: {
@@ -57,7 +57,7 @@ export function createRemote(api: Api, id: string) {
         timeoutMs: startMs,
       }),
     /** How many bytes of each stream there are so far. */
-    async printedSoFar(execId: string): Promise<Place> {
+    async printedSoFar(execId: string): Promise<OutputOffset> {
       const [stdout, stderr] = await Promise.all(
         (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),
       )

@@ -1,11 +1,11 @@
 /** What a terminal has shown of a command: each connection tells all that is kept, from the start. */
-import { idOf, type Place } from './events.ts'
-import type { Missing } from './print.ts'
+import { idOf, type OutputOffset } from './events.ts'
+import type { ByteCounts } from './print.ts'
 
-export class Shown {
-  private readonly seen: Place = { stdout: 0, stderr: 0 }
+export class ShownOutput {
+  private readonly seen: OutputOffset = { stdout: 0, stderr: 0 }
   /** How far the present connection has told. */
-  private told: Place = { stdout: 0, stderr: 0 }
+  private told: OutputOffset = { stdout: 0, stderr: 0 }
 
   /** Where events go on. */
   get eventId(): string {
@@ -18,19 +18,19 @@ export class Shown {
   }
 
   /** @returns the end of the bytes that was not shown before */
-  unseen(stream: keyof Place, bytes: Buffer): Buffer {
+  unseen(stream: keyof OutputOffset, bytes: Buffer): Buffer {
     const before = this.seen[stream] - this.told[stream]
     this.advance(stream, bytes.length)
     return bytes.subarray(Math.max(0, before))
   }
 
   /** These bytes are no longer kept. */
-  skip({ stdout_bytes, stderr_bytes }: Missing): void {
+  skip({ stdout_bytes, stderr_bytes }: ByteCounts): void {
     this.advance('stdout', stdout_bytes)
     this.advance('stderr', stderr_bytes)
   }
 
-  private advance(stream: keyof Place, bytes: number): void {
+  private advance(stream: keyof OutputOffset, bytes: number): void {
     this.told[stream] += bytes
     this.seen[stream] = Math.max(this.seen[stream], this.told[stream])
   }

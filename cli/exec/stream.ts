@@ -1,16 +1,16 @@
 /** `sandlot exec` as it is by default: output as it is printed, stdin as it comes, Ctrl-C for the command. */
-import type { ExecRequest } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
-import type { Opened } from '../core/http.ts'
+import type { OpenExchange } from '../core/http.ts'
 import { leave as leaveClient } from '../core/leaving.ts'
-import { type Ended, isGone } from './ending.ts'
+import { isGone } from './ending.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'
 import type { Input } from './input.ts'
 import { sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
 
-export interface Streaming {
+export interface StreamOptions {
   remote: Remote
   request: ExecRequest
   /** What is to be sent as it comes. */
@@ -24,7 +24,7 @@ export interface Streaming {
 const closedPipe = 128 + 13
 
 /** @throws {CliError} */
-export async function runStreaming({ remote, request, input, write, note }: Streaming): Promise<Ended> {
+export async function runStreaming({ remote, request, input, write, note }: StreamOptions): Promise<ExecEnd> {
   let execId: string | undefined
   const start = remote.streaming(request)
   const taking = takeSignals(() => execId, remote, note)
@@ -52,7 +52,7 @@ export async function runStreaming({ remote, request, input, write, note }: Stre
     taking.end()
   }
 
-  async function open(): Promise<Opened> {
+  async function open(): Promise<OpenExchange> {
     if (!input) return await start()
     const { id } = await remote.launchFollowed(request)
     follower.onStart(id)

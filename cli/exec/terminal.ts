@@ -1,13 +1,14 @@
 /** `sandlot exec -it`: this terminal on a command's until it ends, over as many connections as it takes. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
 import { connect, useTerminal } from './attachment.ts'
-import { type Ended, isGone } from './ending.ts'
+import { isGone } from './ending.ts'
 import { follow } from './follow.ts'
 import { print, sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
 import { pauseAfter, pausesMs } from './retry.ts'
-import { Shown } from './shown.ts'
+import { ShownOutput } from './shown.ts'
 
 /**
  * A connection that breaks is made again, and shows nothing twice; of a command that has ended
@@ -18,8 +19,8 @@ export async function attachTerminal(
   remote: Remote,
   execId: string,
   note: (text: string) => void,
-): Promise<Ended> {
-  const shown = new Shown()
+): Promise<ExecEnd> {
+  const shown = new ShownOutput()
   let isBroken = false
   for (let tries = 0; ; tries++) {
     try {
@@ -56,9 +57,9 @@ function pauseFor(error: unknown, tries: number): number | undefined {
 async function showRest(
   remote: Remote,
   execId: string,
-  shown: Shown,
+  shown: ShownOutput,
   note: (text: string) => void,
-): Promise<Ended> {
+): Promise<ExecEnd> {
   const open = (lastEventId = shown.eventId) => remote.follow(execId, lastEventId)
   const onGap = (missing: Parameters<typeof sayMissing>[0]) => sayMissing(missing, note)
   try {

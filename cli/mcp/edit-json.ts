@@ -4,9 +4,9 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { createScanner, getNodeValue, type Node, type ParseError, parseTree } from 'jsonc-parser'
-import type { Entry } from './targets.ts'
+import type { ServerEntry } from './targets.ts'
 
-export interface Place {
+export interface EntryPath {
   section: string
   name: string
 }
@@ -23,8 +23,8 @@ export class Unreadable extends Error {
  */
 export function editJson(
   before: string,
-  { section, name }: Place,
-  entry: Entry | undefined,
+  { section, name }: EntryPath,
+  entry: ServerEntry | undefined,
   own: string[],
 ): string {
   const bom = before.startsWith('\ufeff') ? '\ufeff' : ''
@@ -48,7 +48,7 @@ export function editJson(
   }
 
   /** One member after the other: each changes the offsets of what follows. */
-  function updateMembers(text: string, found: Node, entry: Entry): string {
+  function updateMembers(text: string, found: Node, entry: ServerEntry): string {
     const stale = own.filter((key) => !(key in entry) && keysOf(found).includes(key))
     const cleared = stale.reduce((so, key) => remove(so, again(so), key), text)
     return Object.entries(entry).reduce((so, [key, value]) => {
@@ -64,7 +64,7 @@ export function editJson(
 }
 
 /** The entry that is there, undefined when there is none. @throws {Unreadable} */
-export function readJsonEntry(before: string, { section, name }: Place): unknown {
+export function readJsonEntry(before: string, { section, name }: EntryPath): unknown {
   const root = read(before.replace(/^\ufeff/, ''))
   const servers = root && memberOf(root, section, 'the file')
   const found = servers && memberOf(servers, name, section)

@@ -1,40 +1,40 @@
 /**
  * Puts one server into a TOML file, or takes it out. A new one is a table at the end of the file, so
- * that nothing before it changes; one that is there is changed in place, and its comments stay.
+ * that nothing before it changes; one that is there is changed where it stands, and its comments stay.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
-import { type Place, Unreadable } from './edit-json.ts'
-import type { Entry } from './targets.ts'
+import { type EntryPath, Unreadable } from './edit-json.ts'
+import type { ServerEntry } from './targets.ts'
 
 /** @throws {Unreadable} when it does not parse, or cannot be changed without touching the rest */
 export async function editToml(
   before: string,
-  place: Place,
-  entry: Entry | undefined,
+  path: EntryPath,
+  entry: ServerEntry | undefined,
   own: string[],
 ): Promise<string> {
   const values = read(before)
-  const { [place.name]: found, ...others } = serversOf(values, place)
+  const { [path.name]: found, ...others } = serversOf(values, path)
   if (found === undefined && entry === undefined) return before
-  const kept = Object.entries((found ?? {}) as Entry).filter(([key]) => !own.includes(key))
+  const kept = Object.entries((found ?? {}) as ServerEntry).filter(([key]) => !own.includes(key))
   const servers =
-    entry === undefined ? others : { ...others, [place.name]: { ...entry, ...Object.fromEntries(kept) } }
-  const wanted = { ...values, [place.section]: servers } as TomlTable
+    entry === undefined ? others : { ...others, [path.name]: { ...entry, ...Object.fromEntries(kept) } }
+  const wanted = { ...values, [path.section]: servers } as TomlTable
   if (isDeepStrictEqual(values, wanted)) return before
   const candidates: string[] = []
-  if (found === undefined) candidates.push(append(before, place, entry!))
-  else if (entry === undefined) candidates.push(cut(before, place))
+  if (found === undefined) candidates.push(append(before, path, entry!))
+  else if (entry === undefined) candidates.push(cut(before, path))
   const { patch } = await import('@decimalturn/toml-patch')
   candidates.push(patch(before, wanted))
   const after = candidates.find((text) => says(text, wanted))
   if (after !== undefined) return after
-  throw new Unreadable(`[${place.section}] is written in a way that cannot be changed safely`)
+  throw new Unreadable(`[${path.section}] is written in a way that cannot be changed safely`)
 }
 
 /** The entry that is there, undefined when there is none. @throws {Unreadable} */
-export const readTomlEntry = (before: string, place: Place): unknown =>
-  serversOf(read(before), place)[place.name]
+export const readTomlEntry = (before: string, path: EntryPath): unknown =>
+  serversOf(read(before), path)[path.name]
 
 function read(text: string): TomlTable {
   try {
@@ -45,13 +45,13 @@ function read(text: string): TomlTable {
   }
 }
 
-function serversOf(values: TomlTable, { section }: Place): TomlTable {
+function serversOf(values: TomlTable, { section }: EntryPath): TomlTable {
   const servers = values[section] ?? {}
   if (typeof servers === 'object' && !Array.isArray(servers)) return servers as TomlTable
   throw new Unreadable(`${section} is no table`)
 }
 
-function append(before: string, { section, name }: Place, entry: Entry): string {
+function append(before: string, { section, name }: EntryPath, entry: ServerEntry): string {
   const eol = before.includes('\r\n') ? '\r\n' : '\n'
   const table = stringify({ [section]: { [name]: entry } })
     .replace(/\n$/, '')
@@ -62,7 +62,7 @@ function append(before: string, { section, name }: Place, entry: Entry): string 
 }
 
 /** Without the server's tables. Comments and blank lines above the next table are that one's. */
-function cut(before: string, { section, name }: Place): string {
+function cut(before: string, { section, name }: EntryPath): string {
   const isOurs = (line: string) => {
     const keys = /^\s*\[([^\]]+)\]/
       .exec(line)?.[1]

@@ -4,19 +4,26 @@ import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { CliError } from '../core/errors.ts'
 import { readSettings } from './settings-file.ts'
-import { type Entry, type Places, type Scope, type Server, type Target, targets } from './targets.ts'
+import {
+  type ConfigFolders,
+  type Server,
+  type ServerEntry,
+  type Target,
+  type TargetScope,
+  targets,
+} from './targets.ts'
 
 /** A target's file in one scope. */
 export interface Spot {
   target: string
-  scope: Scope
+  scope: TargetScope
   file: string
   /** The section and the name in it. */
   name: string
 }
 
 /** @throws {CliError} `usage` for a target that is not known, or has no such scope */
-export function findTarget(name: string, scope: Scope): Target {
+export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
     throw new CliError('usage', `${JSON.stringify(name)} is no client that is known here.`, {
@@ -32,23 +39,23 @@ export function findTarget(name: string, scope: Scope): Target {
 }
 
 /** The first of its files that exists, else the first. */
-export function fileOf(target: Target, scope: Scope, places: Places): string {
-  const files = scope === 'user' ? target.user(places) : target.project!(places)
+export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolders): string {
+  const files = scope === 'user' ? target.user(folders) : target.project!(folders)
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
 /** Every target that has left a trace on this machine or in this folder. */
-export function findSpots(places: Places, name: string): Spot[] {
+export function findSpots(folders: ConfigFolders, name: string): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) =>
     (['project', 'user'] as const)
       .filter((scope) => scope === 'user' || target.project)
-      .map((scope) => ({ target: key, scope, file: fileOf(target, scope, places), name }))
-      .filter(({ file }) => existsSync(file) || hasFolder(file, places)),
+      .map((scope) => ({ target: key, scope, file: fileOf(target, scope, folders), name }))
+      .filter(({ file }) => existsSync(file) || hasFolder(file, folders)),
   )
 }
 
 /** The folder of its own that a client keeps its file in. */
-const hasFolder = (file: string, { home, folder }: Places): boolean =>
+const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
 /** This client, as another program starts it; with the settings of a profile, if there is one. */
@@ -59,7 +66,7 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 }
 
 /** @throws {CliError} `usage` when the target cannot name a server in that way */
-export function entryFor({ title, entry }: Target, server: Server): Entry {
+export function entryFor({ title, entry }: Target, server: Server): ServerEntry {
   const made = entry(server)
   if (made) return made
   throw new CliError('usage', `${title} takes no server over HTTP whose key stays out of its settings.`, {
@@ -73,17 +80,17 @@ export interface Edit {
 }
 
 /** @throws {CliError} `settings_broken`: the file is left as it is */
-export async function edit({ target, file, name }: Spot, entry: Entry | undefined): Promise<Edit> {
+export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
   const { format, section, own } = targets[target]!
   const before = readSettings(file)
-  const place = { section, name }
+  const path = { section, name }
   return refusing(file, async () => {
     if (format === 'toml') {
       const { editToml } = await import('./edit-toml.ts')
-      return { before, after: await editToml(before ?? '', place, entry, own) }
+      return { before, after: await editToml(before ?? '', path, entry, own) }
     }
     const { editJson } = await import('./edit-json.ts')
-    return { before, after: editJson(before ?? '', place, entry, own) }
+    return { before, after: editJson(before ?? '', path, entry, own) }
   })
 }
 
@@ -99,7 +106,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
 }
 
 /** Whether our part of what stands there is as it should be. */
-export function isCurrent({ own }: Target, found: unknown, entry: Entry): boolean {
+export function isCurrent({ own }: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const ours = Object.entries(found).filter(([key]) => own.includes(key))
   return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)

@@ -13,7 +13,7 @@ import { dirname, resolve } from 'node:path'
 import { TextDecoder } from 'node:util'
 import { CliError } from '../core/errors.ts'
 import { replaceFile } from '../core/replace-file.ts'
-import type { Scope } from './targets.ts'
+import type { TargetScope } from './targets.ts'
 
 /** @returns undefined when there is none @throws {CliError} `settings_broken` */
 export function readSettings(file: string): string | undefined {
@@ -27,14 +27,14 @@ export function readSettings(file: string): string | undefined {
 }
 
 /** What a user keeps in a home is theirs; what a project keeps is for all who work on it. */
-const newModes: Record<Scope, number> = { user: 0o600, project: 0o644 }
+const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
  * Where a symbolic link leads, the file there is replaced, and the link stays.
  * @returns where the former text is kept, undefined when there was no file
  * @throws {CliError} `settings_broken`
  */
-export function writeSettings(file: string, text: string, scope: Scope): string | undefined {
+export function writeSettings(file: string, text: string, scope: TargetScope): string | undefined {
   try {
     mkdirSync(dirname(file), { recursive: true })
     const target = followLink(file)

@@ -2,14 +2,14 @@
 import { join } from 'node:path'
 import type { Settings } from '../core/settings.ts'
 
-export type Places = ReturnType<Settings['places']>
+export type ConfigFolders = ReturnType<Settings['folders']>
 export const scopes = ['project', 'user'] as const
-export type Scope = (typeof scopes)[number]
+export type TargetScope = (typeof scopes)[number]
 
 /** What a client starts, or where it calls. */
 export type Server = { command: string; args: string[] } | { url: string }
 
-export type Entry = Record<string, unknown>
+export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
@@ -17,10 +17,10 @@ export interface Target {
   /** The key of the file that holds the servers by their names. */
   section: string
   /** Where it may be: the first that exists, else the first. */
-  project?: (places: Places) => string[]
-  user: (places: Places) => string[]
+  project?: (folders: ConfigFolders) => string[]
+  user: (folders: ConfigFolders) => string[]
   /** @returns undefined when it knows no servers over HTTP, or only with the key written out */
-  entry(server: Server): Entry | undefined
+  entry(server: Server): ServerEntry | undefined
   /** Members of an entry that are ours to change; all else in it is the user's. */
   own: string[]
 }
@@ -30,7 +30,7 @@ const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
 /** Where a desktop application keeps its data. */
-const applications = ({ platform, home, config, appData }: Places): string => {
+const applications = ({ platform, home, config, appData }: ConfigFolders): string => {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support')
   if (platform === 'win32') return appData ?? join(home, 'AppData', 'Roaming')
   return config
@@ -55,7 +55,7 @@ export const targets: Record<string, Target> = {
     title: 'Claude Desktop',
     format: 'json',
     section: 'mcpServers',
-    user: (places) => [join(applications(places), 'Claude', 'claude_desktop_config.json')],
+    user: (folders) => [join(applications(folders), 'Claude', 'claude_desktop_config.json')],
     entry: (server) => ('url' in server ? undefined : server),
     own: ['command', 'args'],
   },
@@ -74,7 +74,7 @@ export const targets: Record<string, Target> = {
     format: 'json',
     section: 'servers',
     project: ({ folder }) => [join(folder, '.vscode', 'mcp.json')],
-    user: (places) => [join(applications(places), 'Code', 'User', 'mcp.json')],
+    user: (folders) => [join(applications(folders), 'Code', 'User', 'mcp.json')],
     entry: (server) =>
       'url' in server
         ? { type: 'http', url: server.url, headers: bearer(`\${env:${variable}}`) }

@@ -32,7 +32,9 @@ export function runAgain(state: State): string[] | undefined {
 export function lookAtRow(state: State): string[] | undefined {
   const page = pageOf(state)
   const row = page.at === 'session' ? selectedRow(page) : undefined
-  return row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.place.path])
+  return (
+    row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.location.path])
+  )
 }
 
 export function editRow(state: State): string[] | undefined {
@@ -40,6 +42,6 @@ export function editRow(state: State): string[] | undefined {
   if (page.at === 'file') return onSession(state, ['files', 'edit'], [page.path])
   const row = page.at === 'session' ? selectedRow(page) : undefined
   return row && row.entry.type !== 'directory'
-    ? onSession(state, ['files', 'edit'], [row.place.path])
+    ? onSession(state, ['files', 'edit'], [row.location.path])
     : undefined
 }

@@ -7,7 +7,7 @@ import { openSession } from './sessions.ts'
 import { type FilePage, pageOf, type SessionPage } from './state.ts'
 import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
-import { keyOf, type Place, parentOf, putFolder, queryOf, type Row, rowsOf, type Tree } from './tree.ts'
+import { keyOf, parentOf, putFolder, queryOf, type Row, rowsOf, type SandboxPath, type Tree } from './tree.ts'
 import type { Ui } from './ui.ts'
 
 export function showFiles(ui: Ui): void {
@@ -18,14 +18,17 @@ export function showFiles(ui: Ui): void {
 }
 
 /** Asks for the entries of a folder, and opens it. */
-export function loadFolder(ui: Ui, id: string, place: Place): void {
-  changeTree(ui, (tree) => putFolder(tree, place, { isOpen: true }))
+export function loadFolder(ui: Ui, id: string, location: SandboxPath): void {
+  changeTree(ui, (tree) => putFolder(tree, location, { isOpen: true }))
   attempt(ui, async () => {
     try {
-      const { entries, truncated } = await ui.api.call('listFiles', { params: { id }, query: queryOf(place) })
-      changeTree(ui, (tree) => putFolder(tree, place, { entries, isCut: truncated }))
+      const { entries, truncated } = await ui.api.call('listFiles', {
+        params: { id },
+        query: queryOf(location),
+      })
+      changeTree(ui, (tree) => putFolder(tree, location, { entries, isCut: truncated }))
     } catch (error) {
-      changeTree(ui, (tree) => putFolder(tree, place, { isOpen: false }))
+      changeTree(ui, (tree) => putFolder(tree, location, { isOpen: false }))
       throw error
     }
   })
@@ -36,7 +39,7 @@ export function reloadTree(ui: Ui): void {
   const page = findPage(ui.store.get(), 'session')
   if (!page) return
   loadFolder(ui, page.id, page.tree.root)
-  for (const folder of page.tree.folders.values()) if (folder.isOpen) loadFolder(ui, page.id, folder.place)
+  for (const folder of page.tree.folders.values()) if (folder.isOpen) loadFolder(ui, page.id, folder.location)
 }
 
 export function selectedRow({ tree }: SessionPage): Row | undefined {
@@ -50,9 +53,9 @@ export function enter(ui: Ui) {
   const row = page && selectedRow(page)
   if (!row) return
   if (row.isOpen) return fold(ui, row)
-  if (row.entry.type === 'directory') return loadFolder(ui, page.id, row.place)
-  if (row.entry.type === 'file' || row.entry.type === 'symlink') return showFile(ui, page.id, row.place)
-  tell(ui, `${oneLine(row.place.path)} is a ${row.entry.type}, which cannot be shown.`)
+  if (row.entry.type === 'directory') return loadFolder(ui, page.id, row.location)
+  if (row.entry.type === 'file' || row.entry.type === 'symlink') return showFile(ui, page.id, row.location)
+  tell(ui, `${oneLine(row.location.path)} is a ${row.entry.type}, which cannot be shown.`)
 }
 
 /** Closes a folder; goes to the folder around it; from the outermost shows what is around that. */
@@ -76,35 +79,36 @@ export function changeSelected(ui: Ui) {
   const page = ui.store.get().pages.at(-1)
   if (page?.at === 'file') return edit(ui, page.id, placeOf(page))
   const row = page?.at === 'session' ? selectedRow(page) : undefined
-  if (page?.at === 'session' && row && row.entry.type !== 'directory') edit(ui, page.id, row.place)
+  if (page?.at === 'session' && row && row.entry.type !== 'directory') edit(ui, page.id, row.location)
 }
 
-const fold = (ui: Ui, { place }: Row) => changeTree(ui, (tree) => putFolder(tree, place, { isOpen: false }))
-const placeOf = ({ path, pathBase64 }: FilePage): Place =>
+const fold = (ui: Ui, { location }: Row) =>
+  changeTree(ui, (tree) => putFolder(tree, location, { isOpen: false }))
+const placeOf = ({ path, pathBase64 }: FilePage): SandboxPath =>
   pathBase64 === undefined ? { path } : { path, base64: pathBase64 }
 
 const changeTree = (ui: Ui, change: (tree: Tree) => Tree): void =>
   changeOpen(ui, 'session', ({ tree }) => ({ tree: change(tree) }))
 
-function showFile(ui: Ui, id: string, place: Place): void {
+function showFile(ui: Ui, id: string, location: SandboxPath): void {
   openPage(ui, {
     at: 'file',
     id,
-    path: place.path,
-    pathBase64: place.base64,
+    path: location.path,
+    pathBase64: location.base64,
     content: new Scrollback(),
     status: 'loading…',
     top: 0,
   })
-  attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, id, place, error)))
+  attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, id, location, error)))
 }
 
 /** That a link leads to a folder is known only now. */
-function enterInstead(ui: Ui, id: string, place: Place, error: unknown): void {
+function enterInstead(ui: Ui, id: string, location: SandboxPath, error: unknown): void {
   if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
   const page = pageOf(ui.store.get())
-  if (page.at === 'file' && page.path === place.path) goBack(ui)
-  loadFolder(ui, id, place)
+  if (page.at === 'file' && page.path === location.path) goBack(ui)
+  loadFolder(ui, id, location)
 }
 
 /** Reads the file of the open page again. */
@@ -123,23 +127,23 @@ export async function loadFile(ui: Ui): Promise<void> {
   }
 }
 
-function edit(ui: Ui, id: string, place: Place): void {
+function edit(ui: Ui, id: string, location: SandboxPath): void {
   attempt(ui, async () => {
-    if (place.base64 !== undefined) {
-      throw new CliError('failed', `${place.path} has a name that is not UTF-8: an editor cannot take it.`)
+    if (location.base64 !== undefined) {
+      throw new CliError('failed', `${location.path} has a name that is not UTF-8: an editor cannot take it.`)
     }
     let isChanged = false
     await ui.handOver(async () => {
       isChanged =
-        (await changeByHand({ api: ui.api, id, path: place.path, settings: ui.settings })) !== undefined
+        (await changeByHand({ api: ui.api, id, path: location.path, settings: ui.settings })) !== undefined
     })
-    tell(ui, isChanged ? `${place.path} is written.` : 'Nothing was changed.')
+    tell(ui, isChanged ? `${location.path} is written.` : 'Nothing was changed.')
     if (findPage(ui.store.get(), 'file')) await loadFile(ui)
     else reloadTree(ui)
   })
 }
 
-/** 16 bytes a line: their place, their digits, and those that are letters. */
+/** 16 bytes a line: their offset, their digits, and those that are letters. */
 function hexOf(bytes: Buffer): string {
   const lines: string[] = []
   for (let at = 0; at < bytes.length; at += 16) {

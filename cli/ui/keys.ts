@@ -16,7 +16,7 @@ import { attempt } from './tell.ts'
 import { shellWord } from './text.ts'
 import type { Ui } from './ui.ts'
 
-/** Where one is; a session's page is two places. */
+/** Where one is; a session's page is two folders. */
 export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output' | 'file'
 
 export interface Key {

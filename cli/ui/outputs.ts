@@ -1,9 +1,8 @@
 /** Commands: starting one, and following what one prints. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecSummary } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
 import { CliError, describeError } from '../core/errors.ts'
-import type { Opened } from '../core/http.ts'
-import type { Ended } from '../exec/ending.ts'
+import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import { askLine, closeDialog } from './dialogs.ts'
@@ -83,7 +82,7 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
   )
 
 /** It has ended: on its page and in the list. */
-function showEnd(ui: Ui, id: string, ended: Ended): void {
+function showEnd(ui: Ui, id: string, ended: ExecEnd): void {
   changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
@@ -136,7 +135,7 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
   const { id, execId } = pageWith(ui.store.get(), output)!
   const remote = createRemote(ui.api, id)
   const shown = showSoon(ui, output)
-  let opened: Opened | undefined
+  let opened: OpenExchange | undefined
   const left = ui.store.subscribe(() => {
     if (!isOpen(ui, output)) opened?.response.destroy()
   })

@@ -17,13 +17,13 @@ const soonMs = 500
 /** An answer that takes so long is told of. */
 const slowMs = 5_000
 
-export interface Refreshing {
+export interface Refresher {
   /** Without waiting for the next turn. */
   now(): void
   stop(): void
 }
 
-export function startRefreshing(ui: Ui): Refreshing {
+export function startRefreshing(ui: Ui): Refresher {
   let stopped = false
   let wake = () => {}
   let wanted = false

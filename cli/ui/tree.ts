@@ -1,14 +1,14 @@
 /** The folders of a session that were opened, as rows. */
 import type { FileEntry } from '../../shared/contract/files.ts'
 
-export interface Place {
+export interface SandboxPath {
   /** To be shown, and to be asked for unless it is not UTF-8. */
   path: string
   base64?: string
 }
 
 export interface Folder {
-  place: Place
+  location: SandboxPath
   isOpen: boolean
   /** undefined until the first answer */
   entries: FileEntry[] | undefined
@@ -16,7 +16,7 @@ export interface Folder {
 }
 
 export interface Tree {
-  root: Place
+  root: SandboxPath
   folders: ReadonlyMap<string, Folder>
   /** The key of the row that is stood on; the first one when it is gone. */
   selected: string | undefined
@@ -24,7 +24,7 @@ export interface Tree {
 
 export interface Row {
   key: string
-  place: Place
+  location: SandboxPath
   depth: number
   entry: FileEntry
   /** Of a folder. */
@@ -33,7 +33,7 @@ export interface Row {
   isLoading: boolean
 }
 
-export const keyOf = ({ path, base64 }: Place): string => base64 ?? path
+export const keyOf = ({ path, base64 }: SandboxPath): string => base64 ?? path
 
 export const newTree = (root = '/workspace'): Tree => ({
   root: { path: root },
@@ -41,7 +41,7 @@ export const newTree = (root = '/workspace'): Tree => ({
   selected: undefined,
 })
 
-export function childOf(parent: Place, { name, name_base64 }: FileEntry): Place {
+export function childOf(parent: SandboxPath, { name, name_base64 }: FileEntry): SandboxPath {
   const path = `${parent.path === '/' ? '' : parent.path}/${name}`
   if (parent.base64 === undefined && name_base64 === undefined) return { path }
   const bytes = [
@@ -53,26 +53,26 @@ export function childOf(parent: Place, { name, name_base64 }: FileEntry): Place 
 }
 
 /** As the query of a route. */
-export const queryOf = ({ path, base64 }: Place) =>
+export const queryOf = ({ path, base64 }: SandboxPath) =>
   base64 === undefined ? { path } : { path_base64: base64 }
 
-export function putFolder(tree: Tree, place: Place, change: Partial<Folder>): Tree {
-  const key = keyOf(place)
-  const before = tree.folders.get(key) ?? { place, isOpen: false, entries: undefined, isCut: false }
+export function putFolder(tree: Tree, location: SandboxPath, change: Partial<Folder>): Tree {
+  const key = keyOf(location)
+  const before = tree.folders.get(key) ?? { location, isOpen: false, entries: undefined, isCut: false }
   return { ...tree, folders: new Map(tree.folders).set(key, { ...before, ...change }) }
 }
 
 /** What is visible, top to bottom: folders first, as people expect of a tree. */
 export function rowsOf(tree: Tree): Row[] {
   const rows: Row[] = []
-  const add = (place: Place, depth: number) => {
-    for (const entry of sorted(tree.folders.get(keyOf(place))?.entries ?? [])) {
-      const child = childOf(place, entry)
+  const add = (location: SandboxPath, depth: number) => {
+    for (const entry of sorted(tree.folders.get(keyOf(location))?.entries ?? [])) {
+      const child = childOf(location, entry)
       const folder = tree.folders.get(keyOf(child))
       const isOpen = folder?.isOpen ?? false
       rows.push({
         key: keyOf(child),
-        place: child,
+        location: child,
         depth,
         entry,
         isOpen,
@@ -88,4 +88,6 @@ export function rowsOf(tree: Tree): Row[] {
 const sorted = (entries: FileEntry[]) =>
   entries.toSorted((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory'))
 
-export const parentOf = ({ path }: Place): Place => ({ path: path.replace(/\/[^/]*$/, '') || '/' })
+export const parentOf = ({ path }: SandboxPath): SandboxPath => ({
+  path: path.replace(/\/[^/]*$/, '') || '/',
+})

@@ -18,10 +18,13 @@ export function whyEnded({ destroy_reason, destroy_detail }: Sandbox): string {
   return destroy_detail === null ? why : `${why} (${oneLine(destroy_detail)})`
 }
 
-type Ended = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
+type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
 /** A sign and a word for how a command stands: none of both is a colour. */
-export function standing({ status, exit_code, signal, reason }: Ended): { sign: string; words: string } {
+export function standing({ status, exit_code, signal, reason }: ExecOutcome): {
+  sign: string
+  words: string
+} {
   if (status === 'running') return { sign: '▸', words: 'running' }
   if (status === 'exited') return { sign: exit_code === 0 ? '✓' : '✗', words: `exit ${exit_code}` }
   if (status === 'timed_out') return { sign: '✗', words: 'timed out' }
@@ -30,7 +33,7 @@ export function standing({ status, exit_code, signal, reason }: Ended): { sign: 
   return { sign: '✗', words: `${status}${why}` }
 }
 
-export const standingLine = (command: Ended & Pick<ExecSummary, 'duration_ms'>): string => {
+export const standingLine = (command: ExecOutcome & Pick<ExecSummary, 'duration_ms'>): string => {
   const { sign, words } = standing(command)
   return `${sign} ${words}${command.status === 'running' ? '' : ` after ${showDuration(command.duration_ms)}`}`
 }

@@ -15,7 +15,7 @@ export interface DebianProgram {
   environment: Record<string, string>
 }
 
-interface Wanted {
+interface WantedPackage {
   package: string
   /** Its place in the package. */
   program: string
@@ -25,7 +25,7 @@ interface Wanted {
 }
 
 /** The program from the cache, or fetched now; undefined where there is no apt, or it fails (and says why). */
-export async function findDebianProgram(wanted: Wanted): Promise<DebianProgram | undefined> {
+export async function findDebianProgram(wanted: WantedPackage): Promise<DebianProgram | undefined> {
   if (['apt-get', 'dpkg', 'dpkg-deb'].some((tool) => findProgram(tool) === undefined)) return undefined
   const cache = join(cacheFolder(), 'debian', await release())
   const folder = join(cache, wanted.package)
@@ -65,7 +65,7 @@ async function release(): Promise<string> {
   return `${system.trim()}-${architecture}`
 }
 
-async function fetchInto(folder: string, cache: string, wanted: Wanted) {
+async function fetchInto(folder: string, cache: string, wanted: WantedPackage) {
   wanted.say(`Fetching Debian's package ${wanted.package} into ${cache} (once) ...`)
   mkdirSync(cache, { recursive: true, mode: 0o700 })
   const work = mkdtempSync(join(cache, `${wanted.package}.`))
@@ -120,7 +120,7 @@ function quiet() {
   return { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' }
 }
 
-function locate(folder: string, wanted: Wanted): DebianProgram {
+function locate(folder: string, wanted: WantedPackage): DebianProgram {
   const program = join(folder, wanted.program)
   const libraries = libraryFolders(folder)
   return {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
 import { groupExists, signalGroup } from '../services/service.ts'
-import type { Running } from './keep-running.ts'
+import type { KeptProcess } from './keep-running.ts'
 import { eachLine } from './output.ts'
 import type { Watchdog } from './watchdog.ts'
 
@@ -16,7 +16,7 @@ export interface Application {
 /** How long an application may take to finish what it holds. */
 export const graceMs = 15_000
 
-export async function startApplication(application: Application, watchdog: Watchdog): Promise<Running> {
+export async function startApplication(application: Application, watchdog: Watchdog): Promise<KeptProcess> {
   const child = spawn('/bin/sh', ['-c', withoutShell(application.command)], {
     cwd: root,
     // Out of the terminal's group: Ctrl-C reaches us alone, and we end everything in order.

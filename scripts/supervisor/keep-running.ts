@@ -1,7 +1,7 @@
 /** Starts a process again when it ends by itself, later each time it does so soon. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface Running {
+export interface KeptProcess {
   /** Resolves when it has ended, in words. */
   ended: Promise<string>
   /** Ends it and waits until it is gone. */
@@ -15,7 +15,7 @@ export class WrongSettings extends Error {
   }
 }
 
-export type Stoppable = Pick<Running, 'stop'>
+export type Stoppable = Pick<KeptProcess, 'stop'>
 
 /** Milliseconds. */
 const firstDelay = 500
@@ -32,12 +32,12 @@ const wellAfter = 30_000
  */
 export async function keepRunning(
   name: string,
-  start: () => Promise<Running>,
+  start: () => Promise<KeptProcess>,
   say: (line: string) => void,
   giveUp?: (error: Error) => void,
 ): Promise<Stoppable> {
   const stopping = new AbortController()
-  let current: Running | undefined = await start()
+  let current: KeptProcess | undefined = await start()
   const done = restart()
 
   return {

@@ -4,13 +4,13 @@ import { prettyLine } from './pretty.ts'
 
 const colors = [36, 33, 32, 35, 34, 31]
 
-export interface Output {
+export interface LinePrinter {
   /** Prints the lines of the process of this name. */
   printer(name: string): (line: string) => void
 }
 
 /** On a terminal, logs are made readable; elsewhere their lines stay what they are. */
-export function openOutput(names: string[], production: boolean): Output {
+export function openOutput(names: string[], production: boolean): LinePrinter {
   const stream = process.stdout
   const readable = stream.isTTY === true && !production
   const colored = readable && !process.env.NO_COLOR

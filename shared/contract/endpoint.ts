@@ -37,7 +37,7 @@ export const endpoint = <N extends RouteName, const S extends Schemas>(
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
 /** What a client has to send: optional where the schema has a default. */
-export type Sent<T> = T extends z.ZodType ? z.input<T> : undefined
+export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
 /** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })

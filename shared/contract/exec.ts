@@ -81,6 +81,8 @@ export const ExecResult = z
   })
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
+/** The result without its output, as events and rows carry it. */
+export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr'>
 
 /** What any route that works inside a sandbox may answer. */
 export const insideErrors = [

@@ -35,7 +35,8 @@ export interface Route {
 }
 
 /** Each route that takes a key says of which scope: none is open to `run` keys by an oversight. */
-type Declared = Route & ({ credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> })
+type DeclaredRoute = Route &
+  ({ credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> })
 
 export const routes = {
   signUp: { method: 'POST', path: '/v1/auth/signup', credential: 'none', bucket: 'signup', status: 201 },
@@ -316,6 +317,6 @@ export const routes = {
 
   getOpenApi: { method: 'GET', path: '/v1/openapi.json', credential: 'none', bucket: 'reads', status: 200 },
   getDocs: { method: 'GET', path: '/v1/docs', credential: 'none', bucket: 'reads', status: 200 },
-} as const satisfies Record<string, Declared>
+} as const satisfies Record<string, DeclaredRoute>
 
 export type RouteName = keyof typeof routes

@@ -91,10 +91,10 @@ function queriesOf(orm: MikroORM, send: Send): Queries {
 /** What is used of `pg`, which the ORM brings along. */
 interface Pool {
   query: Send
-  connect(): Promise<Client>
+  connect(): Promise<PoolClient>
 }
 
-interface Client {
+interface PoolClient {
   query: Send
   on(event: 'error', listener: () => void): void
   off(event: 'error', listener: () => void): void

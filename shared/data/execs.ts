@@ -1,7 +1,7 @@
 /** What both sides must agree on about a command's row. */
 
-/** Where a command's line is sealed for. */
-export const commandPlace = (execId: string) => `exec-command ${execId}`
+/** What a command's line is sealed for. */
+export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
 /** Why a command is lost whose worker is gone, or silent. */
 export const workerLost = 'the worker that ran it was lost'

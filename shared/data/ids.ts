@@ -21,11 +21,11 @@ export const podName = (sandboxId: string): string => sandboxId.replace('_', '-'
 /** The other way round. */
 export const sandboxIdOfPod = (podName: string): string => podName.replace('-', '_')
 
-/** What decides which worker holds a sandbox or a warm pod (shared/rpc/directory.ts). */
-export const placeOf = (id: string) => id.slice(-placeLength)
-const placeLength = 4
+/** Hashed to find the worker that owns the slots of a sandbox or a warm pod (shared/rpc/directory.ts). */
+export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
+const hashKeyLength = 4
 
-/** A new id with the place of a warm pod: the worker that keeps slots for it holds the sandbox. */
-export const newSandboxIdAt = (podName: string) =>
+/** A new id with the hash key of a warm pod: the worker that keeps slots for it gets the sandbox. */
+export const newSandboxIdLike = (podName: string) =>
   // Not of the monotonic kind, whose ids of one millisecond differ at their ends alone.
-  `sbx_${freshUlid().toLowerCase().slice(0, -placeLength)}${placeOf(podName)}`
+  `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

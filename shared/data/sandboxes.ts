@@ -56,4 +56,4 @@ export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) 
 export const warmPodMs = 60 * 60_000
 
 /** Where a sandbox's environment is sealed for. */
-export const envPlace = (sandboxId: string) => `sandbox-env ${sandboxId}`
+export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`

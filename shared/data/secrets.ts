@@ -1,2 +1,2 @@
 /** What a secret's value is sealed for. */
-export const secretPlace = (secretId: string) => `secret ${secretId}`
+export const secretSealContext = (secretId: string) => `secret ${secretId}`

@@ -1,6 +1,6 @@
 /**
  * Every durable job: its name and its arguments, once, for the API that adds it and the workers
- * that do it. Jobs are hints: the row in Postgres is the truth, so any of them may run twice, late
+ * that do it. Jobs only make things fast: the row in Postgres is the truth, so any of them may run twice, late
  * or never, and ids are left to BullMQ so that no retained job swallows a new one.
  */
 import { type JobsOptions, Queue } from 'bullmq'

@@ -1,6 +1,6 @@
 /**
  * "Something about this sandbox changed": a word over Redis pub/sub that wakes whoever waits for
- * its row. A hint like any other: waiters also look by themselves, so a lost one costs time alone.
+ * its row. Waiters also look by themselves, so a lost one costs time alone.
  */
 import type { Redis } from 'ioredis'
 

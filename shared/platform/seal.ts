@@ -1,6 +1,6 @@
 /**
  * Sealing of what a client entrusts to us before it reaches Postgres or Redis, under keys that neither of them
- * sees. Each text is bound to the place it is for. Secrets and environments are sealed to a public key: the API
+ * sees. Each text is bound to what it belongs to, its context. Secrets and environments are sealed to a public key: the API
  * seals them, and only workers, which hold SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM). Command lines, which the
  * API shows again, are sealed and opened under CALLS_KEY, which both have.
  */
@@ -22,13 +22,13 @@ const versions = { underSecretsKey: 1, toPublicKey: 2, underCallsKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
-  /** @param place what the text belongs to, such as `sandbox-env sbx_…`; needed again to open it */
-  seal(text: string, place: string): Buffer
+  /** @param context what the text belongs to, such as `sandbox-env sbx_…`; needed again to open it */
+  seal(text: string, context: string): Buffer
 }
 
 export interface Opener {
-  /** @throws when the key is gone, the place is another, or a bit was changed */
-  open(sealed: Uint8Array, place: string): string
+  /** @throws when the key is gone, the context is another, or a bit was changed */
+  open(sealed: Uint8Array, context: string): string
 }
 
 /** @param publicKey SECRETS_PUBLIC_KEY: see {@link publicKeyOf} */
@@ -36,7 +36,7 @@ export function makeSealer(publicKey: string): Sealer {
   const raw = Buffer.from(publicKey, 'base64url')
   const theirs = publicKeyFrom(raw)
   return {
-    seal(text, place) {
+    seal(text, context) {
       const once = generateKeyPairSync('x25519')
       const onceRaw = rawOf(once.publicKey)
       const { key, iv } = agree(once.privateKey, theirs, onceRaw, raw)
@@ -44,7 +44,7 @@ export function makeSealer(publicKey: string): Sealer {
         Buffer.of(versions.toPublicKey),
         idOf(raw),
         onceRaw,
-        encrypt(key, iv, text, place),
+        encrypt(key, iv, text, context),
       ])
     },
   }
@@ -59,13 +59,13 @@ export function makeOpener(secrets: readonly string[]): Opener {
     return { ours, raw, id: idOf(raw) }
   })
   return {
-    open(sealed, place) {
-      if (sealed[0] === versions.underSecretsKey) return former.open(sealed, place)
+    open(sealed, context) {
+      if (sealed[0] === versions.underSecretsKey) return former.open(sealed, context)
       const reader = readerOf(sealed, versions.toPublicKey)
       const { ours, raw } = findKey(pairs, reader.take(bytes.keyId))
       const onceRaw = reader.take(bytes.publicKey)
       const { key, iv } = agree(ours, publicKeyFrom(onceRaw), onceRaw, raw)
-      return decrypt(key, iv, reader.rest(), place)
+      return decrypt(key, iv, reader.rest(), context)
     },
   }
 }
@@ -80,15 +80,15 @@ function boxOf(version: number, purpose: string, secrets: readonly string[]): Se
     return { key, id: idOf(key) }
   })
   return {
-    seal(text, place) {
+    seal(text, context) {
       const { key, id } = keys[0]!
       const iv = randomBytes(bytes.iv)
-      return Buffer.concat([Buffer.of(version), id, iv, encrypt(key, iv, text, place)])
+      return Buffer.concat([Buffer.of(version), id, iv, encrypt(key, iv, text, context)])
     },
-    open(sealed, place) {
+    open(sealed, context) {
       const reader = readerOf(sealed, version)
       const { key } = findKey(keys, reader.take(bytes.keyId))
-      return decrypt(key, reader.take(bytes.iv), reader.rest(), place)
+      return decrypt(key, reader.take(bytes.iv), reader.rest(), context)
     },
   }
 }
@@ -141,14 +141,14 @@ function findKey<K extends { id: Buffer }>(keys: K[], id: Buffer): K {
 }
 
 /** @returns the tag and the text, sealed */
-function encrypt(key: Buffer, iv: Buffer, text: string, place: string): Buffer {
-  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(place))
+function encrypt(key: Buffer, iv: Buffer, text: string, context: string): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
   const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
   return Buffer.concat([cipher.getAuthTag(), body])
 }
 
-function decrypt(key: Buffer, iv: Buffer, sealed: Buffer, place: string): string {
-  const decipher = createDecipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(place))
+function decrypt(key: Buffer, iv: Buffer, sealed: Buffer, context: string): string {
+  const decipher = createDecipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
   decipher.setAuthTag(sealed.subarray(0, bytes.tag))
   return Buffer.concat([decipher.update(sealed.subarray(bytes.tag)), decipher.final()]).toString('utf8')
 }

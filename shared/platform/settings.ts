@@ -33,11 +33,11 @@ export function readClusterSettings(environment: Record<string, string | undefin
 
 export type Role = 'api' | 'worker'
 
-type Given = z.output<typeof Environment>
+type EnvironmentValues = z.output<typeof Environment>
 
 /** The API seals what a worker opens, and only the API signs sessions in. @returns the keys that are not set */
-function missingKeys(role: Role, env: Given): (keyof Given)[] {
-  const needed: (keyof Given)[] =
+function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
+  const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
       ? ['SECRETS_KEY']
       : ['JWT_SECRET', ...(env.SECRETS_KEY ? [] : (['SECRETS_PUBLIC_KEY', 'CALLS_KEY'] as const))]

@@ -71,7 +71,7 @@ export interface Streams {
     upload: true
   }
 }
-export type StreamName = keyof Streams
+export type StreamCallName = keyof Streams
 
 export interface InSandbox {
   sandboxId: string
@@ -100,7 +100,7 @@ export interface OneExec extends InSandbox {
 }
 
 export const callPath = (name: CallName) => `/calls/${name}`
-export const streamPath = (name: StreamName) => `/streams/${name}`
+export const streamPath = (name: StreamCallName) => `/streams/${name}`
 /** A WebSocket: the API hands the client's connection on as it is. */
 export const attachPath = '/attach'
 

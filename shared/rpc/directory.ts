@@ -5,7 +5,7 @@
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { placeOf } from '../data/ids.ts'
+import { hashKeyOf } from '../data/ids.ts'
 import type { Context } from '../platform/context.ts'
 import type { Logger } from '../platform/log.ts'
 import { deriveKey } from '../platform/seal.ts'
@@ -132,7 +132,7 @@ export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[]
   const rank = (worker: W) =>
     (worker.driverProblem === null ? '0' : '1') +
     createHash('sha1')
-      .update(`${worker.id} ${placeOf(id)}`)
+      .update(`${worker.id} ${hashKeyOf(id)}`)
       .digest('hex')
   return workers
     .map((worker) => ({ worker, rank: rank(worker) }))

@@ -8,21 +8,21 @@ import { boundRest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
 /** Resolves when the part is there; rejects with, or returns, words on what is missing. */
-type Check = () => Promise<unknown>
+type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 /** For the head of a request; its body may be a client's upload or stdin, which takes as long as it takes. */
 const headMs = 20_000
 
 /** The parts that every process needs, by the name under which /readyz tells of them. */
-export const commonChecks = ({ db, redis }: Context): Record<string, Check> => ({
+export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => db.query('select 1'),
   redis: () => redis.ping(),
 })
 
 export function openInternalServer(
   context: Context,
-  checks: Record<string, Check>,
+  checks: Record<string, HealthCheck>,
   handleOther?: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
   const server = createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
@@ -37,7 +37,7 @@ export function openInternalServer(
   return server
 }
 
-async function tellReadiness(checks: Record<string, Check>, response: ServerResponse) {
+async function tellReadiness(checks: Record<string, HealthCheck>, response: ServerResponse) {
   const parts = Object.fromEntries(
     await Promise.all(
       Object.entries(checks).map(async ([name, check]) => [name, await stateOf(check)] as const),
@@ -48,7 +48,7 @@ async function tellReadiness(checks: Record<string, Check>, response: ServerResp
 }
 
 /** `ok`, or the words of what is wrong. */
-async function stateOf(check: Check): Promise<string> {
+async function stateOf(check: HealthCheck): Promise<string> {
   const late = new Promise<never>((_, reject) => {
     setTimeout(() => reject(new Error(`no answer within ${checkMs / 1000} s`)), checkMs).unref()
   })
@@ -88,7 +88,7 @@ export function answer(response: ServerResponse, status: number, body: unknown) 
 }
 
 /** What the API's /readyz says of the workers and the cluster. */
-export const workerChecks = (context: Context): Record<string, Check> => ({
+export const workerChecks = (context: Context): Record<string, HealthCheck> => ({
   workers: async () => {
     if (!(await listWorkers(context)).some(takesCalls)) throw new Error('no worker is running')
   },

@@ -2,7 +2,7 @@
 import { createCipheriv, createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { envPlace } from '../../shared/data/sandboxes.ts'
+import { envSealContext } from '../../shared/data/sandboxes.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import { deriveKey, makeBox, makeOpener, makeSealer, publicKeyOf } from '../../shared/platform/seal.ts'
@@ -33,7 +33,7 @@ test('the API can open nothing that is sealed, and a worker can sign no session 
     'select sealed_env from sandbox where id = ?',
     [params.id],
   )
-  const place = envPlace(params.id)
+  const place = envSealContext(params.id)
   expect(() => makeBox(world.settings.callsKeys).open(row!.sealed_env, place)).toThrow()
   expect(makeOpener(world.settings.secretsKeys).open(row!.sealed_env, place)).toBe('{"GREETING":"hello"}')
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { secretPlace } from '../../shared/data/secrets.ts'
+import { secretSealContext } from '../../shared/data/secrets.ts'
 import { makeOpener } from '../../shared/platform/seal.ts'
 import type { Account } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -61,7 +61,7 @@ test('one name holds one value for the account and one for each sandbox', async 
   const rows = await world.db.query('select id, sealed_value from secret where account_id = ?', [alice.id])
   const opener = makeOpener(world.settings.secretsKeys)
   for (const { id, sealed_value } of rows) {
-    expect(opener.open(sealed_value as Buffer, secretPlace(id as string))).toBe('new')
+    expect(opener.open(sealed_value as Buffer, secretSealContext(id as string))).toBe('new')
   }
 })
 
@@ -74,7 +74,7 @@ test('a value that was sealed for one secret does not open as another', async ()
     [alice.id],
   )
   const opener = makeOpener(world.settings.secretsKeys)
-  expect(() => opener.open(a!.sealed_value, secretPlace(b!.id))).toThrow()
+  expect(() => opener.open(a!.sealed_value, secretSealContext(b!.id))).toThrow()
 })
 
 test('secrets are of their account alone', async () => {

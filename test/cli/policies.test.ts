@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import { secretPlace } from '../../shared/data/secrets.ts'
+import { secretSealContext } from '../../shared/data/secrets.ts'
 import { makeOpener } from '../../shared/platform/seal.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -102,7 +102,7 @@ describe('secrets', () => {
         where email = ? and name = ?`,
       [email, name],
     )
-    return makeOpener(world.settings.secretsKeys).open(row!.sealed_value, secretPlace(row!.id))
+    return makeOpener(world.settings.secretsKeys).open(row!.sealed_value, secretSealContext(row!.id))
   }
 
   test('create takes a value from a pipe or a file, ls shows the name, rm deletes it', async () => {

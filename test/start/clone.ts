@@ -40,7 +40,7 @@ export function makeRunFolder(prefix: string): string {
 
 export class Clone {
   readonly folder: string
-  readonly #started: Started[] = []
+  readonly #started: StartedStack[] = []
 
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
@@ -66,8 +66,8 @@ export class Clone {
   start(
     environment: Record<string, string> = {},
     command = [process.execPath, 'scripts/start.mjs'],
-  ): Started {
-    const started = new Started(this.folder, command, environment)
+  ): StartedStack {
+    const started = new StartedStack(this.folder, command, environment)
     this.#started.push(started)
     return started
   }
@@ -98,7 +98,7 @@ export class Clone {
   }
 }
 
-export class Started {
+export class StartedStack {
   readonly child: ChildProcess
   /** Its exit code; 128 + n when signal n ended it. */
   readonly exit: Promise<number>

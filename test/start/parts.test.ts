@@ -7,7 +7,7 @@ import { lockHolder, takeLock } from '../../scripts/lock.mjs'
 import { root } from '../../scripts/root.mjs'
 import { prettyLine } from '../../scripts/supervisor/pretty.ts'
 import { parseProcfile } from '../../scripts/supervisor/procfile.ts'
-import { Clone, makeRunFolder, Started } from './clone.ts'
+import { Clone, makeRunFolder, StartedStack } from './clone.ts'
 
 function makeFolder() {
   const folder = makeRunFolder('lock-')
@@ -89,14 +89,14 @@ test('a script is run as the main one, with its arguments, stdin and exit code',
     process.exitCode = 7`
   writeFileSync(join(clone.folder, 'own.ts'), script)
   const run = `echo typed | ${process.execPath} scripts/run.mjs own.ts --all x`
-  const started = new Started(clone.folder, ['/bin/sh', '-c', run], {})
+  const started = new StartedStack(clone.folder, ['/bin/sh', '-c', run], {})
   expect(await started.exit).toBe(7)
   expect(started.output).toBe("true [ '--all', 'x' ] typed\n\n")
 })
 
 test('the client builds itself when it has not been built', async () => {
   await using clone = new Clone()
-  const client = new Started(clone.folder, [process.execPath, 'cli/sandlot.mjs'], {})
+  const client = new StartedStack(clone.folder, [process.execPath, 'cli/sandlot.mjs'], {})
   expect(await client.exit).toBe(0)
   expect(client.output).toBe('the client\n')
 })

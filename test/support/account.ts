@@ -1,7 +1,7 @@
 /** An account of a world, and calls in its name. */
 import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
-import { type Endpoint, Problem, type Sent } from '../../shared/contract/endpoint.ts'
+import { type ClientInput, type Endpoint, Problem } from '../../shared/contract/endpoint.ts'
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import type { RouteName } from '../../shared/contract/routes.ts'
@@ -14,7 +14,7 @@ export interface Service {
 
 type Endpoints = typeof endpoints
 type Part<N extends RouteName, P extends 'params' | 'query' | 'body'> = P extends keyof Endpoints[N]
-  ? Sent<Endpoints[N][P]>
+  ? ClientInput<Endpoints[N][P]>
   : never
 
 export interface CallOptions<N extends RouteName> {

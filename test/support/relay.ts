@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Where something listens: a socket in a folder, or a port of this machine. */
-export type Place = { path: string } | { port: number; host: string }
+export type ListenAddress = { path: string } | { port: number; host: string }
 
 export interface Relay {
   /** The port it listens on, where that was for it to choose. */
@@ -26,7 +26,7 @@ export interface Relay {
 type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
 
 /** @param at where it listens; port 0 is any that is free */
-export async function openRelay(from: Place, at: Place): Promise<Relay> {
+export async function openRelay(from: ListenAddress, at: ListenAddress): Promise<Relay> {
   const sockets = new Set<Socket>()
   let mode: Mode = 'whole'
   let delayMs = 0

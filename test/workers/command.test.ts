@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Command } from '../../workers/exec/command.ts'
-import type { Place, Reader } from '../../workers/exec/output-log.ts'
+import type { OutputOffset, Reader } from '../../workers/exec/output-log.ts'
 import { makeCommands } from '../../workers/exec/registry.ts'
 import { makeCommand as makeOne } from '../support/command.ts'
 
@@ -14,9 +14,9 @@ const goesOn = (printed: Promise<void>) =>
   Promise.race([printed.then(() => true), new Promise((resolve) => setTimeout(resolve, 50, false))])
 
 /** @returns where it ends */
-async function readAll(reader: Reader, end: number): Promise<Place> {
-  while (reader.place.stdout < end) expect((await reader.next())?.kind).toBe('output')
-  return { ...reader.place }
+async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
+  while (reader.offset.stdout < end) expect((await reader.next())?.kind).toBe('output')
+  return { ...reader.offset }
 }
 
 test('a command waits for a reader that left within its grace, until that one is back', async () => {

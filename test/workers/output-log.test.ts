@@ -4,7 +4,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import {
   type Item,
   OutputLog,
-  type Place,
+  type OutputOffset,
   type Reader,
   type StreamName,
 } from '../../workers/exec/output-log.ts'
@@ -54,7 +54,7 @@ test('a reader gets every byte of both streams in the order of each, however lar
   )
 })
 
-test('a reader that comes back at the place of any item gets exactly what followed it', async () => {
+test('a reader that comes back at the offset of any item gets exactly what followed it', async () => {
   await fc.assert(
     fc.asyncProperty(writes, fc.nat(), async (all, pick) => {
       const log = new OutputLog()
@@ -78,9 +78,13 @@ test('no character is cut in two, wherever the writes and the bites are', async 
       async (text, cuts, mostBytes) => {
         const log = new OutputLog()
         const bytes = Buffer.from(text)
-        const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
-        for (let i = 1; i < places.length; i++) {
-          await log.append('stdout', bytes.subarray(places[i - 1], places[i]))
+        const offsets = [
+          0,
+          ...cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b),
+          bytes.length,
+        ]
+        for (let i = 1; i < offsets.length; i++) {
+          await log.append('stdout', bytes.subarray(offsets[i - 1], offsets[i]))
           await log.append('stderr', Buffer.from('-'))
         }
         log.end()
@@ -103,7 +107,7 @@ test('without a reader the newest bytes are kept, and one that comes late is tol
   expect(log.keptBytes).toBeGreaterThan(limits.keptBytes - 200_000)
   const [gap, ...rest] = await readAll(log.read())
   expect(gap?.kind).toBe('gap')
-  const missed = (gap as { missed: Place }).missed
+  const missed = (gap as { missed: OutputOffset }).missed
   expect(missed.stdout + textOf(rest, 'stdout').length).toBe(log.total.stdout)
   expect(missed.stderr + textOf(rest, 'stderr').length).toBe(log.total.stderr)
 })
@@ -156,12 +160,12 @@ function printed(all: [StreamName, number][]): string {
     .join('')
 }
 
-const countsOf = (text: string): Place => {
+const countsOf = (text: string): OutputOffset => {
   const stdout = text.replace(/[A-Z]/g, '').length
   return { stdout, stderr: text.length - stdout }
 }
 
-test('from any byte on, a reader gets what a plain list of all bytes says: order, streams and places', async () => {
+test('from any byte on, a reader gets what a plain list of all bytes says: order, streams and offsets', async () => {
   await fc.assert(
     fc.asyncProperty(plainWrites, fc.nat(), fc.integer({ min: 8, max: 100_000 }), async (all, pick, bite) => {
       const log = new OutputLog()
@@ -173,19 +177,19 @@ test('from any byte on, a reader gets what a plain list of all bytes says: order
       }
       log.end()
       const from = pick % (text.length + 1)
-      let place = countsOf(text.slice(0, from))
+      let offset = countsOf(text.slice(0, from))
       let seen = ''
-      const reader = log.read(place)
+      const reader = log.read(offset)
       for (const item of await readAll(reader, bite)) {
         if (item.kind !== 'output') continue
         seen += item.bytes.toString('latin1')
-        place = { ...place, [item.stream]: place[item.stream] + item.bytes.length }
-        expect(item.after).toEqual(place)
+        offset = { ...offset, [item.stream]: offset[item.stream] + item.bytes.length }
+        expect(item.after).toEqual(offset)
         expect(item.bytes.length).toBeLessThanOrEqual(bite)
         expect(/^([a-z]+|[A-Z]+)$/.test(item.bytes.toString())).toBe(true)
       }
       expect(seen === text.slice(from)).toBe(true)
-      expect(place).toEqual(log.total)
+      expect(offset).toEqual(log.total)
       expect(log.keptOf('stdout').bytes.toString() === text.replace(/[A-Z]/g, '')).toBe(true)
       expect(log.keptOf('stderr').bytes.toString() === text.replace(/[a-z]/g, '')).toBe(true)
     }),
@@ -193,16 +197,16 @@ test('from any byte on, a reader gets what a plain list of all bytes says: order
   )
 })
 
-test('whoever comes back at a place that never was goes on after as many bytes, and counts right from there', async () => {
+test('whoever comes back at an offset that never was goes on after as many bytes, and counts right from there', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))
   log.end()
-  for (const place of [
+  for (const offset of [
     { stdout: 57, stderr: 0 },
     { stdout: 0, stderr: 57 },
   ]) {
-    const items = await readAll(log.read(place))
+    const items = await readAll(log.read(offset))
     expect(textOf(items, 'stdout').length + textOf(items, 'stderr').length).toBe(143)
     expect(items.at(-1)?.after).toEqual({ stdout: 100, stderr: 100 })
     expect(items.at(-2)?.after).toEqual({ stdout: 100, stderr: 100 })

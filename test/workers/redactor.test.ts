@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { makeHeld } from '../../workers/secrets/held.ts'
+import { buildPatterns } from '../../workers/secrets/patterns.ts'
 import { makeRedactor } from '../../workers/secrets/redactor.ts'
-import { seek } from '../../workers/secrets/sought.ts'
+import { makeSharedValues } from '../../workers/secrets/shared-values.ts'
 import { collectGarbage } from '../support/memory.ts'
 
 /** In chunks of these lengths, over and over. */
@@ -13,7 +13,7 @@ async function redact(
   text: string | Buffer,
   lengths = [Infinity],
 ): Promise<string> {
-  const redactor = makeRedactor(await seek(secrets))
+  const redactor = makeRedactor(await buildPatterns(secrets))
   const bytes = Buffer.from(text)
   const shown: Buffer[] = []
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
@@ -119,7 +119,7 @@ describe('for random values and text of few letters, where all of them overlap',
 })
 
 test('nothing is held back but what may begin a value', async () => {
-  const redactor = makeRedactor(await seek({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
+  const redactor = makeRedactor(await buildPatterns({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
   for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
     expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
     expect(redactor.held).toBe(0)
@@ -132,7 +132,7 @@ test('nothing is held back but what may begin a value', async () => {
 })
 
 test('output without a secret is passed on as it is, without a copy', async () => {
-  const redactor = makeRedactor(await seek({ A: 'p4ssw0rd!' }))
+  const redactor = makeRedactor(await buildPatterns({ A: 'p4ssw0rd!' }))
   const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
   expect(redactor.push(chunk)).toBe(chunk)
 })
@@ -142,7 +142,7 @@ test('values made to be slow to look for are not', async () => {
   const secrets = Object.fromEntries(
     Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
   )
-  const redactor = makeRedactor(await seek(secrets))
+  const redactor = makeRedactor(await buildPatterns(secrets))
   const chunk = Buffer.alloc(1024 * 1024, 'a')
   redactor.push(Buffer.from('a'))
   const started = performance.now()
@@ -154,7 +154,7 @@ test('values made to be slow to look for are not', async () => {
 test('values made to be slow to hold back are not: a byte at a time costs as much as all at once', async () => {
   // All of it may yet be the long one, and in it the short ones are found again and again, by turns.
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
-  const redactor = makeRedactor(await seek(secrets))
+  const redactor = makeRedactor(await buildPatterns(secrets))
   const byte = { a: Buffer.from('a'), b: Buffer.from('b') }
   const started = performance.now()
   for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
@@ -177,11 +177,11 @@ test.each(kinds)(
   '500 KiB of secrets %s are looked for without a long stop, in little memory',
   async (_, makeValue) => {
     const secrets = Object.fromEntries(Array.from({ length: 16 }, (_, at) => [`S${at}`, makeValue(at)]))
-    await seek(secrets, { byLine: true })
+    await buildPatterns(secrets, { byLine: true })
     collectGarbage()
     const before = process.memoryUsage().arrayBuffers
     const stops = followStops()
-    const sought = await seek(secrets, { byLine: true })
+    const sought = await buildPatterns(secrets, { byLine: true })
     expect(stops.end()).toBeLessThan(1_000)
     collectGarbage()
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(24 * 1024 * 1024)
@@ -193,7 +193,7 @@ test.each(kinds)(
 )
 
 test('everybody with the same secrets shares what is made of them, until the last has let go', async () => {
-  const held = makeHeld<object>()
+  const held = makeSharedValues<object>()
   const [one, two] = await Promise.all([held.hold('v1', async () => ({})), held.hold('v1', async () => ({}))])
   expect(one.value).toBe(two.value)
   one.release()

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
 import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
-import type { Command } from '../../workers/shell/script.ts'
+import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { makeSlotPool, type SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
@@ -23,7 +23,7 @@ function counting(driver: Driver) {
   return { driver: { ...driver, start }, counter }
 }
 
-async function stdoutOf(slot: Slot, command: Command) {
+async function stdoutOf(slot: Slot, command: ShellCommand) {
   const chunks: Buffer[] = []
   const end = await slot.run(command, { onStdout: (chunk) => void chunks.push(chunk), onStderr: () => {} })
   expect(end).toEqual({ kind: 'exited', code: 0 })

@@ -1,7 +1,7 @@
 /** A command with a terminal, as workers/shell/terminal.ts opens it, in real sandboxes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/driver.ts'
-import type { Command } from '../../workers/shell/script.ts'
+import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
 import { eventually, readScreen, run, shell } from '../drivers/processes.ts'
@@ -13,7 +13,7 @@ describeInSandboxes('terminals', (open) => {
   let sandbox: Awaited<ReturnType<typeof open>>
   let driver: Driver
   let pod: Pod
-  const start = async (command: Command, through = driver) => {
+  const start = async (command: ShellCommand, through = driver) => {
     const terminal = await openTerminal(through, pod, command, size)
     terminal.stdout.setEncoding('utf8')
     return { terminal, screen: readScreen(terminal.stdout) }

@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { GrowingBuffer } from './growing-buffer.ts'
 
-export interface Output {
+export interface ProcessOutput {
   stream: Readable
   push(bytes: Buffer): void
   /** No more comes; what waits can still be read. */
@@ -16,9 +16,12 @@ const smallBytes = 4 * 1024
  * Makes streams of a connection that stands still while one of them has so many bytes waiting for its reader.
  * Small pieces that wait are copied together: a process that prints byte by byte must not cost an object for each.
  */
-export function outputsOf(connection: { pause(): void; resume(): void }, mostBytes: number): () => Output {
-  const full = new Set<Output>()
-  const flow = (output: Output) => {
+export function outputsOf(
+  connection: { pause(): void; resume(): void },
+  mostBytes: number,
+): () => ProcessOutput {
+  const full = new Set<ProcessOutput>()
+  const flow = (output: ProcessOutput) => {
     if (full.delete(output) && full.size === 0) connection.resume()
   }
   return () => {
@@ -57,7 +60,7 @@ export function outputsOf(connection: { pause(): void; resume(): void }, mostByt
         done(error)
       },
     })
-    const output: Output = {
+    const output: ProcessOutput = {
       stream,
       push(bytes) {
         if (bytes.length === 0 || isOver || stream.destroyed) return

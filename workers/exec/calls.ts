@@ -2,12 +2,12 @@ import { addAbortListener } from 'node:events'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import type { Command } from './command.ts'
 import { startCommand } from './start.ts'
 
 /** Runs a client's command and answers when it has ended; at once when it is in the background. */
-export const exec: Call<'exec'> = async (args, worker, signal, isAwaited) => {
+export const exec: CallHandler<'exec'> = async (args, worker, signal, isAwaited) => {
   const command = await startCommand(worker, args, isAwaited)
   if (args.mode === 'background') lookIn(command)
   else await waitFor(command, signal)
@@ -15,14 +15,14 @@ export const exec: Call<'exec'> = async (args, worker, signal, isAwaited) => {
 }
 
 /** The result of a command so far, or at its end. */
-export const getExec: Call<'getExec'> = async (args, worker, signal) => {
+export const getExec: CallHandler<'getExec'> = async (args, worker, signal) => {
   const command = findCommand(worker, args)
   if (args.wait) await waitFor(command, signal)
   return command.result()
 }
 
 /** Signals a command's process group. */
-export const stopExec: Call<'stopExec'> = async (args, worker) => {
+export const stopExec: CallHandler<'stopExec'> = async (args, worker) => {
   const command = findCommand(worker, args)
   await command.signal(args.signal)
   return command.result()

@@ -3,18 +3,16 @@
  * signals, and who still waits for it. How it runs in the pod is workers/shell's.
  */
 import type { Writable } from 'node:stream'
-import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import type { SecretPatterns } from '../secrets/patterns.ts'
 import { makeRedactor, type Redactor } from '../secrets/redactor.ts'
-import type { Sought } from '../secrets/sought.ts'
 import { BoundedOutput } from '../shell/output.ts'
-import { OutputLog, type Place, type Reader, type StreamName } from './output-log.ts'
+import { OutputLog, type OutputOffset, type Reader, type StreamName } from './output-log.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
 /** How a command ended, in the words of the result. */
 export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
-/** The result without its output, as events and rows carry it. */
-export type End = Omit<ExecResult, 'stdout' | 'stderr'>
 
 /** How long those who wait for an end also wait for PostgreSQL, which is away, to take it. */
 const untoldMs = 10_000
@@ -60,7 +58,7 @@ export class Command {
   private readonly settle = Promise.withResolvers<void>()
   private readonly begun = Promise.withResolvers<void>()
   private readonly untold = Promise.withResolvers<void>()
-  private readonly record: (command: Command, end: End) => Promise<Ending | undefined>
+  private readonly record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>
   private ending: Ending | undefined
   /** What stands in its row. */
   private told: Ending | undefined
@@ -78,7 +76,7 @@ export class Command {
    * @param record writes its end down: whoever is told of it finds it in the list as well. It resolves
    * with another one that stands there already: what clients were told stays true.
    */
-  constructor(facts: CommandFacts, record: (command: Command, end: End) => Promise<Ending | undefined>) {
+  constructor(facts: CommandFacts, record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>) {
     this.facts = facts
     this.record = record
     this.ended = this.settle.promise
@@ -106,8 +104,8 @@ export class Command {
   }
 
   /** Blanks this out of both streams. */
-  redactWith(sought: Sought | undefined): void {
-    this.redactors = { stdout: makeRedactor(sought), stderr: makeRedactor(sought) }
+  redactWith(patterns: SecretPatterns | undefined): void {
+    this.redactors = { stdout: makeRedactor(patterns), stderr: makeRedactor(patterns) }
   }
 
   async take(stream: StreamName, chunk: Buffer): Promise<void> {
@@ -179,8 +177,8 @@ export class Command {
     await this.body?.resize?.(size)
   }
 
-  /** A reader from a place on; while it is there, and within its grace, the command waits for it. */
-  attach(from?: Place): Reader {
+  /** A reader from an offset on; while it is there, and within its grace, the command waits for it. */
+  attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.log.read(from)
     // Who is back reads on here: the command need not wait for the connection that broke as well.
@@ -196,11 +194,11 @@ export class Command {
     })
   }
 
-  /** The reader that was told most likely all up to this place, and maybe more that did not arrive. */
-  private formerOf({ stdout, stderr }: Place): Reader | undefined {
-    const ahead = ({ place }: Reader) => place.stdout - stdout + place.stderr - stderr
+  /** The reader that was told most likely all up to this offset, and maybe more that did not arrive. */
+  private formerOf({ stdout, stderr }: OutputOffset): Reader | undefined {
+    const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
     return [...this.absent]
-      .filter(({ hasLeft, place }) => !hasLeft && place.stdout >= stdout && place.stderr >= stderr)
+      .filter(({ hasLeft, offset }) => !hasLeft && offset.stdout >= stdout && offset.stderr >= stderr)
       .sort((a, b) => ahead(a) - ahead(b))[0]
   }
 
@@ -245,7 +243,7 @@ export class Command {
     }
   }
 
-  summary(): End {
+  summary(): ExecEnd {
     const { stdout: _stdout, stderr: _stderr, ...rest } = this.result()
     return rest
   }

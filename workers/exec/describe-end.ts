@@ -1,9 +1,10 @@
 /** How a command ended, as its client is told. */
 import { constants } from 'node:os'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import type { CommandEnd } from '../shell/slot.ts'
-import { type Command, type End, type Ending, unknownEnd } from './command.ts'
+import { type Command, type Ending, unknownEnd } from './command.ts'
 
 /** How long after its processes a pod's death may be told. */
 const deathMs = 3_000
@@ -39,7 +40,7 @@ export function tellEnd(
   worker: WorkerContext,
   requestId: string,
   command: Command,
-  end: End,
+  end: ExecEnd,
 ): Promise<Ending | undefined> {
   worker.metrics.execs.observe({ status: end.status }, end.duration_ms / 1000)
   worker.log.info(

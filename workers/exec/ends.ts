@@ -4,9 +4,11 @@
  * more, and written again where the row says that the command runs. Where somebody has told a client otherwise by then,
  * that stands: whoever tells a client of a loss has most likely not got the answer of this worker.
  */
+
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { type Database, prepare } from '../../shared/data/database.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import type { End, Ending } from './command.ts'
+import type { Ending } from './command.ts'
 import { recordEnd, recordToldEnd } from './rows.ts'
 
 export interface Ends {
@@ -14,14 +16,14 @@ export interface Ends {
    * Resolves when PostgreSQL has taken it, however long that is away.
    * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
    */
-  write(end: End): Promise<Ending | undefined>
+  write(end: ExecEnd): Promise<Ending | undefined>
   /** Resolves when PostgreSQL has taken all of them. */
   written(): Promise<void>
   close(): void
 }
 
-interface Kept {
-  end: End
+interface UnwrittenEnd {
+  end: ExecEnd
   /** Undefined until PostgreSQL has taken it. */
   writtenAt: number | undefined
   isUnderWay: boolean
@@ -40,13 +42,13 @@ const readRunning = prepare(
 )
 
 export function keepEnds(db: Database, log: Logger): Ends {
-  const kept = new Map<string, Kept>()
+  const kept = new Map<string, UnwrittenEnd>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
   const unwritten = () => [...kept.values()].filter(({ writtenAt }) => writtenAt === undefined)
 
-  const tryToWrite = async (one: Kept) => {
+  const tryToWrite = async (one: UnwrittenEnd) => {
     if (one.isUnderWay) return
     one.isUnderWay = true
     try {
@@ -61,7 +63,7 @@ export function keepEnds(db: Database, log: Logger): Ends {
       one.isUnderWay = false
     }
   }
-  const restoreMissing = async (due: Kept[]) => {
+  const restoreMissing = async (due: UnwrittenEnd[]) => {
     if (due.length === 0) return
     const ids = due.map(({ end }) => end.id)
     const rows = await db.run<{ id: string }>(readRunning, [ids])
@@ -99,7 +101,7 @@ export function keepEnds(db: Database, log: Logger): Ends {
   return {
     async write(end) {
       const { promise, resolve } = Promise.withResolvers<Ending | undefined>()
-      const one: Kept = { end, writtenAt: undefined, isUnderWay: false, tell: resolve }
+      const one: UnwrittenEnd = { end, writtenAt: undefined, isUnderWay: false, tell: resolve }
       kept.set(end.id, one)
       forgetOldest()
       void tryToWrite(one).then(lookLater)
@@ -117,5 +119,5 @@ export function keepEnds(db: Database, log: Logger): Ends {
   }
 }
 
-type Shown = Pick<Ending, 'status' | 'exit_code'>
-const isSame = (a: Shown, b: Shown) => a.status === b.status && a.exit_code === b.exit_code
+type ShownEnding = Pick<Ending, 'status' | 'exit_code'>
+const isSame = (a: ShownEnding, b: ShownEnding) => a.status === b.status && a.exit_code === b.exit_code

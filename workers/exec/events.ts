@@ -3,20 +3,24 @@ import type { Writable } from 'node:stream'
 import { sentEvent } from '../../shared/contract/event-lines.ts'
 import { write } from '../sandbox/bytes.ts'
 import type { Command } from './command.ts'
-import type { Item, Place } from './output-log.ts'
+import type { Item, OutputOffset } from './output-log.ts'
 
 const keepAliveMs = 10_000
 /** Characters: about as much as an item of the log may have. */
 const mostTogether = 32 * 1024
 
 /** Where a client that comes back goes on: the id of the last event that it saw. */
-export function placeOf(eventId: string | undefined): Place | undefined {
+export function offsetOf(eventId: string | undefined): OutputOffset | undefined {
   const found = /^(\d+)-(\d+)$/.exec(eventId ?? '')
   return found ? { stdout: Number(found[1]), stderr: Number(found[2]) } : undefined
 }
 
 /** Writes events until the command has ended or the other side has left. */
-export async function writeEvents(command: Command, from: Place | undefined, out: Writable): Promise<void> {
+export async function writeEvents(
+  command: Command,
+  from: OutputOffset | undefined,
+  out: Writable,
+): Promise<void> {
   const reader = command.attach(from)
   let hasLeft = false
   const leave = () => {
@@ -69,5 +73,5 @@ function asData(bytes: Buffer): { text: string } | { base64: string } {
   }
 }
 
-const event = (name: string, data: object, { stdout, stderr }: Place) =>
+const event = (name: string, data: object, { stdout, stderr }: OutputOffset) =>
   sentEvent(`${stdout}-${stderr}`, name, data)

@@ -3,7 +3,7 @@ import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** So that a place in a block fits into the two bytes of a turn. */
+/** So that a position in a block fits into the two bytes of a turn. */
 export const blockBytes = 64 * 1024
 const turnBytes = 2
 
@@ -67,12 +67,12 @@ export class Block {
     return { stream: this.streamAt(turn), bytes: bytes.subarray(0, length) }
   }
 
-  placeAt(offset: number): Record<StreamName, number> {
-    const place = { ...this.at }
+  offsetAt(position: number): Record<StreamName, number> {
+    const offset = { ...this.at }
     this.eachRun((stream, from, to) => {
-      if (from < offset) place[stream] += Math.min(to, offset) - from
+      if (from < position) offset[stream] += Math.min(to, position) - from
     })
-    return place
+    return offset
   }
 
   /** Puts the bytes of one stream there. */

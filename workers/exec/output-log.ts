@@ -1,6 +1,6 @@
 /**
  * What a command printed, both streams in the order in which it came, for any number of readers at
- * their own places. A place is the pair of both streams' offsets, so a reader that lost its
+ * their own offsets. An offset counts the bytes of both streams, so a reader that lost its
  * connection goes on at the byte. Bounded: the oldest is dropped, and a reader that is too late is told.
  */
 import { limits } from '../../shared/contract/limits.ts'
@@ -10,21 +10,21 @@ import { Block, blockBytes, type StreamName } from './output-block.ts'
 export type { StreamName } from './output-block.ts'
 
 /** How many bytes of each stream come before. */
-export type Place = Record<StreamName, number>
+export type OutputOffset = Record<StreamName, number>
 
 export type Item =
-  | { kind: 'output'; stream: StreamName; bytes: Buffer; after: Place }
+  | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }
   /** These bytes were dropped before they could be read. */
-  | { kind: 'gap'; missed: Place; after: Place }
-  | { kind: 'end'; after: Place }
+  | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
+  | { kind: 'end'; after: OutputOffset }
 
 /** 64 KiB each. */
 const mostSpare = 4
-const sum = ({ stdout, stderr }: Place): number => stdout + stderr
+const sum = ({ stdout, stderr }: OutputOffset): number => stdout + stderr
 
 export class OutputLog {
   /** All that came, whether it is still kept or not. */
-  total: Place = { stdout: 0, stderr: 0 }
+  total: OutputOffset = { stdout: 0, stderr: 0 }
   private blocks: Block[] = []
   /** What blocks cost beyond their bytes, those that were dropped included. */
   private overhead = 0
@@ -81,8 +81,8 @@ export class OutputLog {
   }
 
   /** @param from goes on there; the start of what was printed unless told */
-  read(from: Place = { stdout: 0, stderr: 0 }): Reader {
-    const reader = new Reader(this, this.placeNear(from))
+  read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
+    const reader = new Reader(this, this.offsetNear(from))
     this.readers.add(reader)
     return reader
   }
@@ -147,10 +147,10 @@ export class OutputLog {
   /** By the reader that is the furthest behind. */
   private unread(): number {
     let most = 0
-    for (const { place } of this.readers) {
-      const bytes = sum(this.total) - sum(place)
+    for (const { offset } of this.readers) {
+      const bytes = sum(this.total) - sum(offset)
       if (bytes === 0) continue
-      const from = this.blocks[this.indexOf(sum(place))]
+      const from = this.blocks[this.indexOf(sum(offset))]
       most = Math.max(most, bytes + this.overhead - (from?.overheadBefore ?? this.overhead))
     }
     return most
@@ -172,30 +172,30 @@ export class OutputLog {
     this.wake()
   }
 
-  /** What a reader at this place gets next; undefined when it has to wait. */
-  itemAt(place: Place, mostBytes: number): Item | undefined {
+  /** What a reader at this offset gets next; undefined when it has to wait. */
+  itemAt(offset: OutputOffset, mostBytes: number): Item | undefined {
     const first = this.blocks[0]?.at ?? this.total
-    if (sum(place) < sum(first)) {
+    if (sum(offset) < sum(first)) {
       const missed = {
-        stdout: Math.max(0, first.stdout - place.stdout),
-        stderr: Math.max(0, first.stderr - place.stderr),
+        stdout: Math.max(0, first.stdout - offset.stdout),
+        stderr: Math.max(0, first.stderr - offset.stderr),
       }
       return { kind: 'gap', missed, after: { ...first } }
     }
-    const block = this.blocks[this.indexOf(sum(place))]
+    const block = this.blocks[this.indexOf(sum(offset))]
     if (!block) return this.ended ? { kind: 'end', after: { ...this.total } } : undefined
-    const { stream, bytes } = block.runFrom(sum(place) - sum(block.at), mostBytes)
-    const after = { ...place }
+    const { stream, bytes } = block.runFrom(sum(offset) - sum(block.at), mostBytes)
+    const after = { ...offset }
     after[stream] += bytes.length
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** The place after so many bytes in all, as it truly was: who comes back may say anything. */
-  private placeNear(from: Place): Place {
+  /** The offset after so many bytes in all, as it truly was: who comes back may say anything. */
+  private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]
     if (!block || sum(from) < sum(block.at)) return { ...from }
-    return block.placeAt(sum(from) - sum(block.at))
+    return block.offsetAt(sum(from) - sum(block.at))
   }
 
   /** The block that holds the byte behind this many; past the end when there is none yet. */
@@ -212,13 +212,13 @@ export class OutputLog {
 }
 
 export class Reader {
-  place: Place
+  offset: OutputOffset
   hasLeft = false
   private readonly log: OutputLog
 
-  constructor(log: OutputLog, place: Place) {
+  constructor(log: OutputLog, offset: OutputOffset) {
     this.log = log
-    this.place = place
+    this.offset = offset
   }
 
   /** The next item; after `end`, and once it has left, undefined. */
@@ -233,9 +233,9 @@ export class Reader {
 
   /** The same, or undefined where it would have to wait. */
   ready(mostBytes = 32 * 1024): Item | undefined {
-    const item = this.log.itemAt(this.place, mostBytes)
+    const item = this.log.itemAt(this.offset, mostBytes)
     if (!item) return undefined
-    this.place = { ...item.after }
+    this.offset = { ...item.after }
     this.log.wake()
     return item
   }

@@ -1,12 +1,13 @@
 /** The table `exec`: what a command was and how it ended, for when its worker is gone. */
 
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { prepare, type Queries } from '../../shared/data/database.ts'
-import { commandPlace, oneLine } from '../../shared/data/execs.ts'
+import { commandSealContext, oneLine } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
-import type { End, Ending } from './command.ts'
+import type { Ending } from './command.ts'
 
 export interface KnownCommand {
   id: string
@@ -62,7 +63,7 @@ export async function recordStart(
     pid,
     idempotencyKey ?? null,
     hash,
-    lines.seal(oneLine(request.command), commandPlace(execId)),
+    lines.seal(oneLine(request.command), commandSealContext(execId)),
     isBackground,
     request.tty ?? false,
   ])
@@ -100,7 +101,7 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
  * @returns undefined, or the end that stands in its place: whoever took this worker for lost wrote it, or its sandbox was
  * destroyed, which clients may have been told
  */
-export async function recordEnd(db: Queries, end: End): Promise<Ending | undefined> {
+export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {
   const written = await db.run(updateEnd, valuesOf(end))
   if (written.length === 1) return undefined
   const [sandbox] = await db.query<{ destroy_reason: string }>(
@@ -126,10 +127,10 @@ export async function recordEnd(db: Queries, end: End): Promise<Ending | undefin
 }
 
 /** The same for an end that clients were told before a crash took it along. @returns false when another stands there */
-export const recordToldEnd = async (db: Queries, end: End): Promise<boolean> =>
+export const recordToldEnd = async (db: Queries, end: ExecEnd): Promise<boolean> =>
   (await db.run(updateRunning, valuesOf(end))).length === 1
 
-const valuesOf = (end: End) => [
+const valuesOf = (end: ExecEnd) => [
   end.status,
   end.exit_code,
   end.signal,

@@ -4,7 +4,7 @@ import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { podOf } from '../sandbox/enter.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
-import type { Command as ShellCommand } from '../shell/script.ts'
+import type { ShellCommand } from '../shell/script.ts'
 import { type CommandEnd, type Slot, within } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 

@@ -7,9 +7,9 @@ import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { execElsewhere, type StartExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import type { IsAwaited } from '../sandbox/call.ts'
-import { enter, environmentOf, type Inside, openSlotIn, podOf } from '../sandbox/enter.ts'
+import { type EnteredSandbox, enter, environmentOf, openSlotIn, podOf } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
-import type { Command as ShellCommand } from '../shell/script.ts'
+import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
 import { Command, unknownEnd } from './command.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
@@ -58,7 +58,7 @@ export async function startCommand(
 async function startInside(
   worker: WorkerContext,
   args: StartExec,
-  { sandbox, leftMs }: Inside,
+  { sandbox, leftMs }: EnteredSandbox,
   opening: ReturnType<typeof secretsFor>,
   isAwaited: IsAwaited,
 ): Promise<Command> {
@@ -67,8 +67,8 @@ async function startInside(
   let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
   // The row is the last that is waited for: between it and the command there is no time in which that could be lost.
   const prepare = async () => {
-    const { values, sought } = (await opening).value
-    const blanked = args.request.reveal ? undefined : await sought()
+    const { values, patterns } = (await opening).value
+    const blanked = args.request.reveal ? undefined : await patterns()
     return { values, blanked, known: await recordStart(worker, args, slot?.pid ?? null) }
   }
   const { values, blanked, known } = await prepare().catch((error) => {

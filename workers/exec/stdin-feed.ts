@@ -42,11 +42,11 @@ export class StdinFeed {
   private async takeNow(bytes: AsyncIterable<Buffer>, at: number, eof: boolean): Promise<void> {
     if (at > this.offset) throw offsetConflict(this.offset)
     await this.opened.promise
-    let place = at
+    let position = at
     for await (const chunk of bytes) {
       // What was taken before is skipped.
-      const fresh = chunk.subarray(Math.max(0, this.offset - place))
-      place += chunk.length
+      const fresh = chunk.subarray(Math.max(0, this.offset - position))
+      position += chunk.length
       if (fresh.length === 0) continue
       if (this.eof) throw finished('its stdin is closed')
       if (this.target?.destroyed || !this.target?.writable) throw finished('it takes no more')

@@ -1,8 +1,8 @@
 /** The calls about commands that carry bytes as they come. */
 import { bytesOf, rangeOf, write } from '../sandbox/bytes.ts'
-import type { StreamCall } from '../sandbox/call.ts'
+import type { StreamHandler } from '../sandbox/call.ts'
 import { findCommand } from './calls.ts'
-import { placeOf, writeEvents } from './events.ts'
+import { offsetOf, writeEvents } from './events.ts'
 import { startCommand } from './start.ts'
 
 const eventHeaders = {
@@ -13,21 +13,21 @@ const eventHeaders = {
 }
 
 /** Starts a command and answers its events. */
-export const execEvents: StreamCall<'execEvents'> = async (args, worker, { response, isAwaited }) => {
+export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { response, isAwaited }) => {
   const command = await startCommand(worker, args, isAwaited)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }
 
 /** A command's events from behind one on. */
-export const followExec: StreamCall<'followExec'> = async (args, worker, { response }) => {
+export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
   const command = findCommand(worker, args)
   response.writeHead(200, eventHeaders)
-  await writeEvents(command, placeOf(args.lastEventId), response)
+  await writeEvents(command, offsetOf(args.lastEventId), response)
 }
 
 /** Feeds a command's stdin. */
-export const writeStdin: StreamCall<'writeStdin'> = async (args, worker, { request, response }) => {
+export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { request, response }) => {
   const { stdin } = findCommand(worker, args)
   await stdin.take(bytesOf(request), args.offset, args.eof)
   response.setHeader('content-type', 'application/json')
@@ -35,7 +35,7 @@ export const writeStdin: StreamCall<'writeStdin'> = async (args, worker, { reque
 }
 
 /** The bytes of one stream that are kept. */
-export const readOutput: StreamCall<'readOutput'> = async (args, worker, { response }) => {
+export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { response }) => {
   const command = findCommand(worker, args)
   const { start, bytes } = command.log.keptOf(args.stream)
   const end = start + bytes.length

@@ -3,7 +3,7 @@
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { openSlotIn, podOf, reaching } from '../sandbox/enter.ts'
-import type { Command as ShellCommand } from '../shell/script.ts'
+import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'

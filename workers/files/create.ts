@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './write.ts'
 
 /** Writes a file whole, or not at all. */
-export const createFile: Call<'createFile'> = async (args, worker, signal) => {
+export const createFile: CallHandler<'createFile'> = async (args, worker, signal) => {
   const location = locate(args)
   const bytes = Buffer.from(args.content, args.encoding === 'base64' ? 'base64' : 'utf8')
   const sha256 = createHash('sha256').update(bytes).digest('hex')

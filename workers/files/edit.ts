@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import { MarkFinder } from '../shell/mark.ts'
 import { markStart } from '../shell/script.ts'
 import { exits, gather, probes, runFileScript } from './file-script.ts'
@@ -38,10 +38,10 @@ const inAccount = makeTurns(2)
 const markBytes = 1024
 
 /** Replaces exact text in a file. */
-export const editFile: Call<'editFile'> = async (args, worker, signal) => {
+export const editFile: CallHandler<'editFile'> = async (args, worker, signal) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
-  const edit = (): Promise<Edited> => {
+  const edit = (): Promise<EditResult> => {
     const step = twoSteps(mark, shareOf(args.accountId), (content) => change(content, args))
     const args_ = [word, String(limits.editBytes), mark]
     const mostBytes = limits.editBytes + markBytes
@@ -55,17 +55,17 @@ export const editFile: Call<'editFile'> = async (args, worker, signal) => {
   return { ...shown, size: content.length, sha256, replacements }
 }
 
-interface Edited {
+interface EditResult {
   content: Buffer
   sha256: string
   before: string
   replacements: number
 }
 
-type EditArgs = Parameters<Call<'editFile'>>[0]
+type EditArgs = Parameters<CallHandler<'editFile'>>[0]
 
 /** @throws {Problem} */
-function* change(content: Buffer, args: EditArgs): Steps<Edited> {
+function* change(content: Buffer, args: EditArgs): Steps<EditResult> {
   const before = yield* sha256Of(content)
   if (args.if_match !== undefined && args.if_match !== before) {
     throw new Problem('file_changed', 'The file is not the one that if_match means; nothing was written.', {
@@ -89,10 +89,10 @@ function* sha256Of(bytes: Buffer): Steps<string> {
 }
 
 /** Reads up to the mark, decides, and answers on stdin. */
-function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps<Edited>) {
+function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps<EditResult>) {
   const finder = new MarkFinder(mark)
   const kept = gather(limits.editBytes)
-  const outcome: { stdin?: Writable; edited?: Edited; error?: unknown } = {}
+  const outcome: { stdin?: Writable; edited?: EditResult; error?: unknown } = {}
   return {
     io: {
       stdin: (stdin: Writable) => {
@@ -113,7 +113,7 @@ function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps
         outcome.stdin?.end()
       },
     },
-    result(): Edited {
+    result(): EditResult {
       if (outcome.error) throw outcome.error
       if (outcome.edited) return outcome.edited
       throw new Problem('internal_error', 'The file script printed no file.')

@@ -1,5 +1,5 @@
 import { limits } from '../../shared/contract/limits.ts'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'
@@ -26,7 +26,7 @@ find -H "$@" -print0 2>/dev/null
 exit 0`
 
 /** Finds paths that match a pattern. */
-export const globFiles: Call<'globFiles'> = async (args, worker, signal) => {
+export const globFiles: CallHandler<'globFiles'> = async (args, worker, signal) => {
   const { word } = locate(args)
   const pattern = readPattern(args.pattern)
   const matches = makeMatcher(pattern, { dots: false })

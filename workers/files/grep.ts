@@ -2,10 +2,10 @@ import { basename } from 'node:path'
 import type * as z from 'zod'
 import type { grepFiles as grepFilesEndpoint } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
-import { locate, prefixOf, type Shown, show } from './location.ts'
+import { type DisplayPath, locate, prefixOf, show } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { jsonBytes, readRecords } from './records.ts'
@@ -59,7 +59,7 @@ exit 0`
 type Match = z.output<typeof grepFilesEndpoint.reply>['matches'][number]
 
 /** Finds lines in files. */
-export const grepFiles: Call<'grepFiles'> = async (args, worker, signal) => {
+export const grepFiles: CallHandler<'grepFiles'> = async (args, worker, signal) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)
   const { matches: most, bytes: mostJson } = limits.listed
@@ -67,7 +67,7 @@ export const grepFiles: Call<'grepFiles'> = async (args, worker, signal) => {
   const matches: Match[] = []
   const skipped: string[] = []
   const prefix = prefixOf(args)
-  let file: Shown | undefined
+  let file: DisplayPath | undefined
   let size = 0
   const keep = <T>(list: T[], item: T) => {
     size += jsonBytes(item)
@@ -118,7 +118,7 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text'> {
 }
 
 /** Below a folder, names begin with `./`; the path of a single file is what was asked for. */
-const nameOf = (found: Buffer, prefix: Buffer): Shown =>
+const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
 
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)

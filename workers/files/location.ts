@@ -7,11 +7,11 @@ export interface Location {
   /** For a script. */
   word: Path
   /** For the client: absolute. */
-  shown: Shown
+  shown: DisplayPath
 }
 
 /** As text, and as base64 beside it where the bytes are no UTF-8. */
-export interface Shown {
+export interface DisplayPath {
   path: string
   path_base64?: string
 }
@@ -25,7 +25,7 @@ export function locate({ path, path_base64 }: FileName, otherwise = '.'): Locati
   return { word: { path: whole }, shown: show(whole) }
 }
 
-export function show(bytes: Buffer): Shown {
+export function show(bytes: Buffer): DisplayPath {
   const { text, base64 } = readName(bytes)
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { FileEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, readName } from './location.ts'
 import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
@@ -24,7 +24,7 @@ if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
 /** Lists a directory; of anything else, the entry itself. */
-export const listFiles: Call<'listFiles'> = async (args, worker, signal) => {
+export const listFiles: CallHandler<'listFiles'> = async (args, worker, signal) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
   const entries = new FirstInOrder<FileEntry>({ count: limits.listed.entries, bytes: limits.listed.bytes })

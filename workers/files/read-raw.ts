@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import { Problem } from '../../shared/platform/problem.ts'
 import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
-import type { StreamCall } from '../sandbox/call.ts'
+import type { StreamHandler } from '../sandbox/call.ts'
 import { probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 
@@ -20,7 +20,7 @@ tail -c "+$first" "$f" | head -c "$count"`
 const timeoutMs = 24 * 60 * 60 * 1000
 
 /** The bytes of a file, or a range of them, as fast as the client takes them. */
-export const readRaw: StreamCall<'readRaw'> = async (args, worker, { response, signal }) => {
+export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response, signal }) => {
   const enough = new AbortController()
   const state: { stdin?: Writable; left?: number; error?: unknown } = {}
   let header = ''

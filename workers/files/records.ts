@@ -62,7 +62,7 @@ export function readRecords(share: Share, reader: RecordReader): (chunk: Buffer)
   return (chunk) => share.run(take(chunk))
 }
 
-interface Kept<T> {
+interface KeptItem<T> {
   key: string
   value: T
   bytes: number
@@ -74,7 +74,7 @@ export class FirstInOrder<T> {
   truncated = false
   private readonly most: { count: number; bytes: number }
   /** A heap: the last in order is the first here, and none comes behind the one that it hangs on. */
-  private readonly heap: Kept<T>[] = []
+  private readonly heap: KeptItem<T>[] = []
   private bytes = 0
   /** The first in order that was left out: what comes behind it is left out too. */
   private border: string | undefined

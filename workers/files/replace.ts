@@ -60,7 +60,7 @@ function put(target: Buffer, at: number, source: Buffer, from: number, to: numbe
   return at
 }
 
-interface Found {
+interface MatchCount {
   /** Matches that overlap counted too: with those, it is not clear which one is meant. */
   all: number
   /** What replacing one after the other would replace. */
@@ -69,8 +69,8 @@ interface Found {
   first: number[]
 }
 
-function* countMatches(content: Buffer, needle: Buffer, borders: Int32Array): Steps<Found> {
-  const found: Found = { all: 0, apart: 0, first: [] }
+function* countMatches(content: Buffer, needle: Buffer, borders: Int32Array): Steps<MatchCount> {
+  const found: MatchCount = { all: 0, apart: 0, first: [] }
   let end = 0
   yield* eachMatch(content, needle, borders, (at) => {
     found.all++

@@ -1,6 +1,6 @@
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { Call } from '../sandbox/call.ts'
+import type { CallHandler } from '../sandbox/call.ts'
 import { redactBytes } from '../secrets/index.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { gather, probes, runFileScript } from './file-script.ts'
@@ -20,7 +20,7 @@ fi`
 const headerBytes = 128
 
 /** Reads a file, or the lines asked for. */
-export const viewFile: Call<'viewFile'> = async (args, worker, signal) => {
+export const viewFile: CallHandler<'viewFile'> = async (args, worker, signal) => {
   const { word, shown: located } = locate(args)
   const from = args.startLine ?? 1
   const count = args.endLine === undefined ? 'all' : String(args.endLine - from + 1)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
-import type { StreamCall } from '../sandbox/call.ts'
+import type { StreamHandler } from '../sandbox/call.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './write.ts'
 
@@ -8,7 +8,7 @@ import { writeWhole } from './write.ts'
 const timeoutMs = 24 * 60 * 60 * 1000
 
 /** Takes a file as it comes, at the pace at which the sandbox writes it down. */
-export const writeRaw: StreamCall<'writeRaw'> = async (args, worker, { request, response, signal }) => {
+export const writeRaw: StreamHandler<'writeRaw'> = async (args, worker, { request, response, signal }) => {
   const location = locate(args)
   const { mode, overwrite, ifMatch } = args
   const sent = { size: 0, sha256: '' }

@@ -43,7 +43,7 @@ async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: 
     throw error
   })
   // Another worker's commands do not come here: it opens one of its own when it is told.
-  if (slot && ready && worker.holder.holds(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
+  if (slot && ready && worker.slotOwner.owns(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
   if (!ready) return await removePod(worker, pod)
   worker.reach('create: the row says ready, nobody was told')

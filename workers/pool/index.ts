@@ -13,7 +13,7 @@ import { removePod } from '../pods/remove-pod.ts'
 import { readClock } from '../pods/sandbox-rows.ts'
 import { makeDemand } from './demand.ts'
 import { makeWarmPod } from './make.ts'
-import { allowedStarts, type Plan, plan, type Wanted } from './plan.ts'
+import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 import { addWarmPod, countStarting, findWarmPods, removeWarmPod, type WarmPod } from './rows.ts'
 
 /** A number of our own for pg_try_advisory_xact_lock. */
@@ -23,11 +23,11 @@ const lookEveryMs = 1_000
 const backOffMs = { least: 5_000, most: 300_000 }
 
 /** What is decided in one transaction, and done after it. */
-type Decision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
+type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
 /** Runs until the signal aborts and what it then does is done; what it leaves the next worker takes up. */
 export async function keepPool(worker: WorkerContext, signal: AbortSignal): Promise<void> {
-  const { db, driver, holder, log, settings, slots } = worker
+  const { db, driver, slotOwner, log, settings, slots } = worker
   const demand = makeDemand(db, settings.pools)
   const failures = makeFailures()
   const claims = makeClaims()
@@ -36,14 +36,14 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
   let yieldsSince: number | undefined
 
   /** @returns what there is to do, nothing when another worker is at it */
-  const decide = (): Promise<Decision | undefined> =>
+  const decide = (): Promise<PoolDecision | undefined> =>
     db.transaction(async (queries) => {
       const [row] = await queries.query<{ locked: boolean }>(
         'select pg_try_advisory_xact_lock(?) as locked',
         [lock],
       )
       // Asked again under the lock: whoever has it next decides after this one, so none goes back to older settings.
-      if (!row?.locked || !(await holder.isNewest())) return undefined
+      if (!row?.locked || !(await slotOwner.isNewest())) return undefined
       const rows = await findWarmPods(queries)
       const wanted = await readWanted()
       const { remove, resume, add } = plan({
@@ -68,7 +68,7 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
 
   const lifeSeconds = warmPodMs / 1000 + settings.sandbox.maxSeconds
 
-  async function readWanted(): Promise<Map<string, Wanted>> {
+  async function readWanted(): Promise<Map<string, PoolTarget>> {
     const sizes = await demand.sizes()
     return new Map(
       [...sizes].map(([image, size]) => {
@@ -109,9 +109,9 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
 
   async function look(): Promise<WarmPod[]> {
     const rows = await findWarmPods(db)
-    for (const { name, uid } of rows) if (uid && holder.holds(name)) slots.prepare(name, { name, uid })
+    for (const { name, uid } of rows) if (uid && slotOwner.owns(name)) slots.prepare(name, { name, uid })
     if (rows.length === 0 && settings.pools.size === 0) return rows
-    if (!(await holder.isNewest())) {
+    if (!(await slotOwner.isNewest())) {
       // What it told while it was is another's to tell.
       worker.metrics.poolPods.reset()
       return rows
@@ -137,9 +137,9 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
   await Promise.all(underWay.values())
 }
 
-const sum = (wanted: Map<string, Wanted>) => [...wanted.values()].reduce((all, { size }) => all + size, 0)
+const sum = (wanted: Map<string, PoolTarget>) => [...wanted.values()].reduce((all, { size }) => all + size, 0)
 
-function tellSizes({ metrics }: WorkerContext, rows: WarmPod[], wanted: Map<string, Wanted>) {
+function tellSizes({ metrics }: WorkerContext, rows: WarmPod[], wanted: Map<string, PoolTarget>) {
   metrics.poolPods.reset()
   for (const [image, { size }] of wanted) {
     const pods = rows.filter((row) => row.image === image)

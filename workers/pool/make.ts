@@ -10,7 +10,7 @@ import { markWarm, removeWarmPod, type WarmPod } from './rows.ts'
  * @throws {PodRefused} the cluster will not have it: neither row nor pod is left
  */
 export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: AbortSignal): Promise<void> {
-  const { db, driver, holder, metrics, reach, settings, slots } = worker
+  const { db, driver, slotOwner, metrics, reach, settings, slots } = worker
   const { name, image } = row
   const leftMs =
     row.born_at.getTime() + settings.sandbox.startSeconds * 1000 - (await readClock(db)).getTime()
@@ -27,7 +27,7 @@ export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: A
       throw error
     })
     // A claim that comes from here on finds the slot where its commands will come.
-    if (slot && isWarm && holder.holds(name)) slots.adopt(name, pod, slot)
+    if (slot && isWarm && slotOwner.owns(name)) slots.adopt(name, pod, slot)
     else slot?.close()
     // Another worker may have finished it meanwhile, and a sandbox have claimed it.
     if (!isWarm) return await removePod(worker, pod)

@@ -16,7 +16,7 @@ export const poolLimits = {
 }
 
 /** What one image's pool is to be. */
-export interface Wanted {
+export interface PoolTarget {
   /** Pods that are kept ready. */
   size: number
   fingerprint: string
@@ -26,7 +26,7 @@ export interface Wanted {
 
 export interface Situation {
   rows: readonly WarmPod[]
-  wanted: ReadonlyMap<string, Wanted>
+  wanted: ReadonlyMap<string, PoolTarget>
   now: Date
   startSeconds: number
   /** How many starts are allowed just now, with those that are under way; see {@link allowedStarts}. */

@@ -9,11 +9,11 @@ import {
   type CallName,
   callPath,
   problemHeader,
-  type StreamName,
+  type StreamCallName,
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
-import { argsOf, type Call, type IsAwaited, type StreamCall } from '../sandbox/call.ts'
+import { argsOf, type CallHandler, type IsAwaited, type StreamHandler } from '../sandbox/call.ts'
 import { takeAttachments } from './attach.ts'
 import { isFault, problemOf } from './problem.ts'
 import { calls, streams } from './table.ts'
@@ -83,17 +83,17 @@ function makeHandlers(): Map<string, Handler> {
   for (const [name, call] of Object.entries(calls)) {
     handlers.set(callPath(name as CallName), (worker, request, response) =>
       guard(worker, name, request, response, json, async (args, signal, isAwaited) => {
-        const result = await (call as Call<CallName>)(args as never, worker, signal, isAwaited)
+        const result = await (call as CallHandler<CallName>)(args as never, worker, signal, isAwaited)
         response.setHeader('content-type', 'application/json')
         response.end(JSON.stringify(result))
       }),
     )
   }
   for (const [name, { upload, answer }] of Object.entries(streams)) {
-    handlers.set(streamPath(name as StreamName), (worker, request, response) =>
+    handlers.set(streamPath(name as StreamCallName), (worker, request, response) =>
       guard(worker, name, request, response, upload ? argsOf : json, async (args, signal, isAwaited) => {
         const wire = { request, response, signal, isAwaited }
-        await (answer as StreamCall<StreamName>)(args as never, worker, wire)
+        await (answer as StreamHandler<StreamCallName>)(args as never, worker, wire)
         if (!response.writableEnded) response.end()
       }),
     )

@@ -1,5 +1,5 @@
 /** Who answers which call; the compiler asks for every one that shared/rpc/calls.ts names. */
-import type { CallName, StreamName, Streams } from '../../shared/rpc/calls.ts'
+import type { CallName, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import { exec, getExec, stopExec } from '../exec/calls.ts'
 import { execEvents, followExec, readOutput, writeStdin } from '../exec/streams.ts'
 import { createFile } from '../files/create.ts'
@@ -11,13 +11,13 @@ import { readRaw } from '../files/read-raw.ts'
 import { makeTurns } from '../files/turns.ts'
 import { viewFile } from '../files/view.ts'
 import { writeRaw } from '../files/write-raw.ts'
-import type { Call, StreamCall } from '../sandbox/call.ts'
+import type { CallHandler, StreamHandler } from '../sandbox/call.ts'
 
 /** Each holds megabytes and has a process in the sandbox. One more waits, for those of its own sandbox alone. */
 const inSandbox = makeTurns(4)
 
 const oneOfFew =
-  <N extends CallName>(call: Call<N>): Call<N> =>
+  <N extends CallName>(call: CallHandler<N>): CallHandler<N> =>
   (args, worker, signal, isAwaited) =>
     inSandbox(args.sandboxId, async () => {
       // Whoever hung up while it waited is not worked for.
@@ -25,7 +25,7 @@ const oneOfFew =
       return await call(args, worker, signal, isAwaited)
     })
 
-export const calls: { [N in CallName]: Call<N> } = {
+export const calls: { [N in CallName]: CallHandler<N> } = {
   exec,
   getExec,
   stopExec,
@@ -38,11 +38,12 @@ export const calls: { [N in CallName]: Call<N> } = {
 }
 
 /** `upload`: the body is the client's, so the arguments are in a header. */
-export const streams: { [N in StreamName]: { upload: Streams[N]['upload']; answer: StreamCall<N> } } = {
-  execEvents: { upload: false, answer: execEvents },
-  followExec: { upload: false, answer: followExec },
-  writeStdin: { upload: true, answer: writeStdin },
-  readOutput: { upload: false, answer: readOutput },
-  readRaw: { upload: false, answer: readRaw },
-  writeRaw: { upload: true, answer: writeRaw },
-}
+export const streams: { [N in StreamCallName]: { upload: Streams[N]['upload']; answer: StreamHandler<N> } } =
+  {
+    execEvents: { upload: false, answer: execEvents },
+    followExec: { upload: false, answer: followExec },
+    writeStdin: { upload: true, answer: writeStdin },
+    readOutput: { upload: false, answer: readOutput },
+    readRaw: { upload: false, answer: readRaw },
+    writeRaw: { upload: true, answer: writeRaw },
+  }

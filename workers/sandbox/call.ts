@@ -3,7 +3,7 @@ import {
   argsHeader,
   type CallName,
   type Calls,
-  type StreamName,
+  type StreamCallName,
   type Streams,
 } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
@@ -19,7 +19,7 @@ export type IsAwaited = () => Promise<boolean>
  * @param signal aborts when the API has hung up
  * @throws {Problem} what the client is to see
  */
-export type Call<N extends CallName> = (
+export type CallHandler<N extends CallName> = (
   args: Calls[N]['args'],
   worker: WorkerContext,
   signal: AbortSignal,
@@ -39,7 +39,7 @@ export interface Wire {
  * Answers one call whose body or answer is bytes as they come; resolves when it is done.
  * @throws {Problem} what the client is to see, as long as it has written nothing
  */
-export type StreamCall<N extends StreamName> = (
+export type StreamHandler<N extends StreamCallName> = (
   args: Streams[N]['args'],
   worker: WorkerContext,
   wire: Wire,

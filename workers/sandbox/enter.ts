@@ -2,17 +2,23 @@
 
 import { prepare, type Row } from '../../shared/data/database.ts'
 import { sandboxColumns } from '../../shared/data/entities.ts'
-import { envPlace, findSandbox, podOf, type SandboxRow, toSandbox } from '../../shared/data/sandboxes.ts'
+import {
+  envSealContext,
+  findSandbox,
+  podOf,
+  type SandboxRow,
+  toSandbox,
+} from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { readWhatCame } from '../../shared/platform/standstill.ts'
 import type { WorkerContext } from '../context.ts'
 import { DriverUnavailable, PodGone } from '../drivers/driver.ts'
 import { awaitReplacement, renewPod, useWarmPod } from '../jobs/replace-pod.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
-import type { Command } from '../shell/script.ts'
+import type { ShellCommand } from '../shell/script.ts'
 import type { CommandIo, Slot } from '../shell/slot.ts'
 
-export interface Inside {
+export interface EnteredSandbox {
   sandbox: SandboxRow
   /** Milliseconds until the sandbox reaches its cap. */
   leftMs: number
@@ -28,7 +34,7 @@ const withTimeLeft = prepare(
 export async function enter(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },
-): Promise<Inside> {
+): Promise<EnteredSandbox> {
   const { row, sandbox } = await readOwn(worker, call)
   // It was ready when the API looked: its warm pod was found dead since.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
@@ -47,7 +53,7 @@ async function readOwn(
   return { row, sandbox }
 }
 
-function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): Inside {
+function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
   if (sandbox.destroyed_at) throw destroyed(sandbox)
   if (!sandbox.ready_at) {
     throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again.', {
@@ -60,14 +66,14 @@ function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): Inside
 /** The environment that the sandbox was created with. */
 export function environmentOf({ opener }: WorkerContext, sandbox: SandboxRow): Record<string, string> {
   if (!sandbox.sealed_env) return {}
-  return JSON.parse(opener.open(sandbox.sealed_env, envPlace(sandbox.id))) as Record<string, string>
+  return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
 /** Runs a command of ours in the sandbox's own pod. @throws {Problem} when nothing has run */
 export async function runInside(
   worker: WorkerContext,
   sandbox: SandboxRow,
-  command: Command,
+  command: ShellCommand,
   io: CommandIo,
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<RunEnd> {

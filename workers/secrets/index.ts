@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { prepare } from '../../shared/data/database.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
-import { secretPlace } from '../../shared/data/secrets.ts'
+import { secretSealContext } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
-import { type Held, makeHeld } from './held.ts'
+import { buildPatterns, type SecretPatterns } from './patterns.ts'
 import { makeRedactor } from './redactor.ts'
-import { type Sought, seek } from './sought.ts'
+import { makeSharedValues, type SharedValue } from './shared-values.ts'
 
 /** By name: the value, as text. */
 export type Secrets = Record<string, string>
@@ -16,7 +16,7 @@ export type Secrets = Record<string, string>
 export interface OpenSecrets {
   values: Secrets
   /** What blanks them out, made when it is first asked for. */
-  sought(byLine?: boolean): Promise<Sought | undefined>
+  patterns(byLine?: boolean): Promise<SecretPatterns | undefined>
 }
 
 interface SecretRow extends Record<string, unknown> {
@@ -25,7 +25,7 @@ interface SecretRow extends Record<string, unknown> {
   sealed_value: Uint8Array
 }
 
-type Opener = Pick<WorkerContext, 'db' | 'opener' | 'log'>
+type SecretsReader = Pick<WorkerContext, 'db' | 'opener' | 'log'>
 
 const ofSandbox = prepare(
   'secrets of a sandbox',
@@ -38,7 +38,7 @@ const ofSandbox = prepare(
  * All that have the same secrets use the same: what finds 500 KiB of them takes megabytes, and some time to make.
  * By a hash of the rows, as sealed; no two of those are alike.
  */
-const opened = makeHeld<OpenSecrets>()
+const opened = makeSharedValues<OpenSecrets>()
 
 /**
  * What a command that starts now gets: the account's secrets, overridden by the sandbox's own.
@@ -47,19 +47,19 @@ const opened = makeHeld<OpenSecrets>()
  * @throws {Problem} when one was sealed under a key that is gone
  */
 export async function secretsFor(
-  worker: Opener,
+  worker: SecretsReader,
   { id, account_id }: Pick<SandboxRow, 'id' | 'account_id'>,
-): Promise<Held<OpenSecrets>> {
+): Promise<SharedValue<OpenSecrets>> {
   const rows = await worker.db.run<SecretRow>(ofSandbox, [account_id, id])
   return await opened.hold(versionOf(rows), async () => {
     const values = await openAll(worker, account_id, rows)
-    const known = new Map<boolean, Promise<Sought | undefined>>()
+    const known = new Map<boolean, Promise<SecretPatterns | undefined>>()
     return {
       values,
-      sought(byLine = false) {
-        const sought = known.get(byLine) ?? seek(values, { byLine })
-        known.set(byLine, sought)
-        return sought
+      patterns(byLine = false) {
+        const patterns = known.get(byLine) ?? buildPatterns(values, { byLine })
+        known.set(byLine, patterns)
+        return patterns
       },
     }
   })
@@ -75,7 +75,7 @@ function versionOf(rows: readonly SecretRow[]): string {
 const atOnce = 50
 
 async function openAll(
-  { opener, log }: Opener,
+  { opener, log }: SecretsReader,
   accountId: string,
   rows: readonly SecretRow[],
 ): Promise<Secrets> {
@@ -84,7 +84,7 @@ async function openAll(
   for (const [index, { id, name, sealed_value }] of rows.entries()) {
     if (index % atOnce === atOnce - 1) await setImmediate()
     try {
-      secrets[name] = opener.open(sealed_value, secretPlace(id))
+      secrets[name] = opener.open(sealed_value, secretSealContext(id))
     } catch (error) {
       log.error({ err: error, secret_id: id, account_id: accountId }, 'a secret cannot be opened')
       throw new Problem('internal_error', `The secret ${name} cannot be opened any more. Create it again.`)
@@ -99,14 +99,14 @@ async function openAll(
  * @param byLine the bytes are some lines of more, which may begin or end within a secret
  */
 export async function redactBytes(
-  worker: Opener,
+  worker: SecretsReader,
   sandbox: Pick<SandboxRow, 'id' | 'account_id'>,
   bytes: Buffer,
   { cut = false, byLine = false } = {},
 ): Promise<Buffer> {
   const { value, release } = await secretsFor(worker, sandbox)
   try {
-    const redactor = makeRedactor(await value.sought(byLine))
+    const redactor = makeRedactor(await value.patterns(byLine))
     const shown = redactor.push(bytes)
     return cut ? shown : Buffer.concat([shown, redactor.flush()])
   } finally {

@@ -1,5 +1,5 @@
 /** Replaces secrets in a stream of output, wherever its chunks split them. */
-import type { Sought } from './sought.ts'
+import type { SecretPatterns } from './patterns.ts'
 
 export interface Redactor {
   /** @returns what can be shown by now; what may yet become a secret is held back */
@@ -23,14 +23,14 @@ const nothing = Buffer.alloc(0)
  * hold each other: every byte that belongs to one is covered. The result does not depend on where the
  * chunks are cut. One redactor is for one stream.
  */
-export function makeRedactor(sought: Sought | undefined): Redactor {
-  if (!sought) return { push: (chunk) => chunk, flush: () => nothing, held: 0 }
-  const { automaton, names, lengths } = sought
+export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
+  if (!patterns) return { push: (chunk) => chunk, flush: () => nothing, held: 0 }
+  const { automaton, names, lengths } = patterns
   const { step, leap, isFutile, endIn, openIn } = automaton
 
   // Positions count from the first byte of the stream.
   let state = 0
-  const held = new HeldBytes()
+  const held = new HeldOutput()
   /** Found, not yet shown; by start, none inside another. Those before `shown` are done with. */
   let found: Occurrence[] = []
   let shown = 0
@@ -106,7 +106,7 @@ export function makeRedactor(sought: Sought | undefined): Redactor {
 }
 
 /** The bytes of a stream that are held back, by their positions in it. Each is copied in and out once. */
-class HeldBytes {
+class HeldOutput {
   /** The position behind them. */
   end = 0
   length = 0

@@ -1,7 +1,7 @@
 /** Finds the mark that ends a command's output, wherever the chunks of the stream are cut. */
 import { markStart } from './script.ts'
 
-export interface Found {
+export interface MarkedOutput {
   /** Output of the command, free of any mark. */
   output: Buffer
   /** What stands on the mark's line behind it, once the whole line has come. */
@@ -30,7 +30,7 @@ export class MarkFinder {
   }
 
   /** Takes the next chunk of the stream; holds back what may turn out to be a mark. */
-  push(chunk: Buffer): Found {
+  push(chunk: Buffer): MarkedOutput {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     let at = bytes.indexOf(this.needle)
     while (at !== -1) {

@@ -3,14 +3,14 @@ import type { WorkerContext } from '../context.ts'
 
 /** Opens the first slot of a sandbox as soon as somebody tells that it is ready, and drops those of an ended one. */
 export function prepareSlots(worker: WorkerContext): void {
-  const { changes, db, driver, holder, slots, log } = worker
+  const { changes, db, driver, slotOwner, slots, log } = worker
   if (!driver.startsSlowly) return
   const look = async (sandboxId: string) => {
-    if (!slots.has(sandboxId) && !holder.holds(sandboxId)) return
+    if (!slots.has(sandboxId) && !slotOwner.owns(sandboxId)) return
     try {
       const sandbox = await findSandbox(db, sandboxId)
       if (!sandbox || sandbox.destroyed_at) return slots.drop(sandboxId)
-      if (sandbox.ready_at && holder.holds(sandboxId)) {
+      if (sandbox.ready_at && slotOwner.owns(sandboxId)) {
         slots.prepare(sandboxId, podOf(sandbox))
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
 import { addAbortListener } from 'node:events'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
-import type { Command } from './script.ts'
+import type { ShellCommand } from './script.ts'
 import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, within } from './slot.ts'
 
 /** Between the polite signal and the one that cannot be refused. */
@@ -22,7 +22,7 @@ export async function runCommand(
   driver: Driver,
   pod: PodName,
   slot: Slot,
-  command: Command,
+  command: ShellCommand,
   io: CommandIo,
   { timeoutMs, signal }: RunOptions,
 ): Promise<RunEnd> {

@@ -9,7 +9,7 @@ export interface Path {
   path: string | Buffer
 }
 
-export interface Command {
+export interface ShellCommand {
   /** Runs as it is, found through PATH: never a builtin or a function of the shell. */
   argv: readonly (string | Path)[]
   /** Relative to /workspace, or absolute. */
@@ -88,7 +88,7 @@ export const markStart = '\x1e'
  *   after it ended on both streams, on stdout with the status. A background child that holds the
  *   streams open delays neither.
  */
-export function scriptFor(command: Command, mark: string): Buffer {
+export function scriptFor(command: ShellCommand, mark: string): Buffer {
   const parts = [
     // A signal to the group ends the command; the shell lives on to tell how.
     'trap : TERM INT HUP QUIT USR1 USR2',
@@ -111,16 +111,16 @@ export function scriptFor(command: Command, mark: string): Buffer {
  * For a file that a shell on a terminal runs: what is written to a terminal is echoed, so the
  * script cannot come that way. It removes its file, tells its pid as a line, and becomes the command.
  */
-export const terminalScriptFor = (command: Command): Buffer =>
+export const terminalScriptFor = (command: ShellCommand): Buffer =>
   Buffer.from(['rm -f "$0"', 'echo "$$"', ...becomeCommand(command), ''].join('\n'), 'latin1')
 
-const becomeCommand = (command: Command): string[] => [
+const becomeCommand = (command: ShellCommand): string[] => [
   `cd ${pathWord(command.cwd ?? '.')} || exit 126`,
   `unset ${clusterVariables}`,
   `exec ${invocation(command)}`,
 ]
 
-function invocation({ argv, env }: Command): string {
+function invocation({ argv, env }: ShellCommand): string {
   const words = argv
     .map((word) => (typeof word === 'string' ? quote(toBytes(word)) : pathWord(word.path)))
     .join(' ')

@@ -1,5 +1,5 @@
 /**
- * Which sandboxes this worker holds, and slots for those: the API sends a sandbox's commands to the
+ * Whether this worker owns the slots of a sandbox: the API sends a sandbox's commands to the
  * first worker in the order of shared/rpc/directory.ts, and that same worker opens slots for it.
  */
 import { addAbortListener } from 'node:events'
@@ -12,12 +12,12 @@ import {
   type WorkerEntry,
 } from '../../shared/rpc/directory.ts'
 
-export interface Holder {
+export interface SlotOwner {
   /**
-   * As the workers were a second ago: a hint, which at worst costs one command a few milliseconds.
+   * By the list of workers of a second ago, which at worst costs one command a few milliseconds.
    * @param id a sandbox's, or the name of a warm pod
    */
-  holds(id: string): boolean
+  owns(id: string): boolean
   /**
    * Whether no worker that reaches the cluster started later: of two with different settings it is the one
    * to go by. As of now, not of a second ago; nobody is while Redis cannot tell.
@@ -29,7 +29,7 @@ export interface Holder {
 export function followWorkers(
   worker: Pick<Context, 'redis' | 'settings' | 'log'> & { id: string },
   signal: AbortSignal,
-): Holder {
+): SlotOwner {
   const { id } = worker
   let workers: WorkerEntry[] = []
   const look = async () => {
@@ -41,7 +41,7 @@ export function followWorkers(
   addAbortListener(signal, () => clearTimeout(timer))
   void look()
   return {
-    holds: (held) => inOrderFor(held, workers.filter(takesCalls))[0]?.id === id,
+    owns: (owned) => inOrderFor(owned, workers.filter(takesCalls))[0]?.id === id,
     async isNewest() {
       const known = await listWorkers(worker).catch(() => [])
       const reached = known.filter((each) => each.driverProblem === null && takesCalls(each))

@@ -44,7 +44,7 @@ export interface SlotPool {
   close(): void
 }
 
-interface Opening {
+interface SlotOpening {
   since: number
   slot: Promise<Slot>
   /** Somebody waits for it: it is not kept. */
@@ -57,7 +57,7 @@ interface Shelf {
   pod: PodName
   idle: Set<Slot>
   /** Oldest first. */
-  openings: Set<Opening>
+  openings: Set<SlotOpening>
   /** When commands were started lately, oldest first. */
   takes: number[]
   timer: NodeJS.Timeout
@@ -185,7 +185,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
   }
 
   async function openFor(shelf: Shelf) {
-    const opening: Opening = { since: performance.now(), slot: open(shelf.pod), isTaken: false }
+    const opening: SlotOpening = { since: performance.now(), slot: open(shelf.pod), isTaken: false }
     shelf.openings.add(opening)
     try {
       const slot = await opening.slot

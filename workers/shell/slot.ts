@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
 import { type Driver, DriverUnavailable, type PodName, type Process } from '../drivers/driver.ts'
 import { MarkFinder } from './mark.ts'
-import { type Command, messageFor, scriptFor, shellThatWaits } from './script.ts'
+import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
 /** A shell that has not answered by now never will: half-open connections swallow writes. */
 export const answerMs = 5_000
@@ -17,7 +17,7 @@ export interface Slot {
   /** Leads the process group of all that the command starts and does not move elsewhere. */
   pid: number
   /** Runs one command; a slot serves no second one. */
-  run(command: Command, io: CommandIo): Promise<CommandEnd>
+  run(command: ShellCommand, io: CommandIo): Promise<CommandEnd>
   /** Resolves when the shell or the connection to it has ended. */
   closed: Promise<void>
   /** Whether it has. A command that is given to it after that has not run, and can be given to another. */
@@ -74,7 +74,7 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
 async function runIn(
   process: Process,
   lines: LineReader,
-  command: Command,
+  command: ShellCommand,
   io: CommandIo,
 ): Promise<CommandEnd> {
   const mark = randomBytes(16).toString('hex')

@@ -12,7 +12,7 @@ import {
   type Process,
   type TerminalSize,
 } from '../drivers/driver.ts'
-import { type Command, terminalScriptFor } from './script.ts'
+import { type ShellCommand, terminalScriptFor } from './script.ts'
 import { answerMs, type CommandEnd, LineReader, openSlot, type Slot, within } from './slot.ts'
 
 export interface Terminal {
@@ -37,7 +37,7 @@ export interface Terminal {
 export async function openTerminal(
   driver: Driver,
   pod: PodName,
-  command: Command,
+  command: ShellCommand,
   size: TerminalSize,
   ways: { takeSlot?: () => Promise<Slot>; beforeStart?: () => Promise<void> } = {},
 ): Promise<Terminal> {

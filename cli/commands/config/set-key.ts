@@ -22,7 +22,7 @@ export const define: Define = (command) => {
     await settings.save({ api_key })
     const { file, profile = null } = settings
     output.result({ last_four: api_key.slice(-4), file, profile }, '')
-    output.aside(`Saved the key …${api_key.slice(-4)} to ${settings.place}`)
+    output.aside(`Saved the key …${api_key.slice(-4)} to ${settings.location}`)
     if (settings.shadowing().includes('SANDLOT_API_KEY')) {
       output.note('SANDLOT_API_KEY is set, and wins over what is saved.')
     }

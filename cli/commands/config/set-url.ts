@@ -14,7 +14,7 @@ export const define: Define = (command) => {
     await settings.save({ base_url })
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
-    output.aside(`Saved ${base_url} to ${settings.place}`)
+    output.aside(`Saved ${base_url} to ${settings.location}`)
     if (settings.shadowing().includes('SANDLOT_URL'))
       output.note('SANDLOT_URL is set, and wins over what is saved.')
   }

@@ -8,7 +8,7 @@ import {
   type Invocation,
 } from '../../core/command.ts'
 import { fields } from '../../core/output.ts'
-import type { Found } from '../../core/settings.ts'
+import type { FoundSetting } from '../../core/settings.ts'
 
 export const define: Define = (command) => {
   addSessionOption(command)
@@ -48,7 +48,8 @@ export const define: Define = (command) => {
 }
 
 /** All but the last four characters. A text too short for a key is blanked whole. */
-export const blank = (found: Found | undefined): Found | undefined =>
+export const blank = (found: FoundSetting | undefined): FoundSetting | undefined =>
   found && { ...found, value: `…${found.value.length >= 20 ? found.value.slice(-4) : ''}` }
 
-const line = (found: Found | undefined): string => (found ? `${found.value}  (${found.source})` : 'not set')
+const line = (found: FoundSetting | undefined): string =>
+  found ? `${found.value}  (${found.source})` : 'not set'

@@ -1,11 +1,12 @@
 /** `sandlot exec kill EXEC_ID`: a signal for a command's process group. */
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { ExecEnd } from '../../../shared/contract/exec.ts'
 import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { selectSession } from '../../core/session.ts'
 import { execEndFields } from '../../core/shapes.ts'
-import { describeEnd, type Ended } from '../../exec/ending.ts'
+import { describeEnd } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { createRemote, type Remote, type Signal } from '../../exec/remote.ts'
 
@@ -51,7 +52,7 @@ function readSignal(text: string): Signal {
 }
 
 /** @throws {CliError} `exec_finished`, which says how it ended */
-async function stop(remote: Remote, execId: string, signal: Signal): Promise<Ended> {
+async function stop(remote: Remote, execId: string, signal: Signal): Promise<ExecEnd> {
   try {
     const told = await remote.signal(execId, signal)
     if (told.status !== 'running') return told

@@ -1,4 +1,6 @@
 /** `sandlot exec logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
+
+import type { ExecEnd } from '../../../shared/contract/exec.ts'
 import {
   addExamples,
   addSessionOption,
@@ -9,8 +11,8 @@ import {
 import { exitCodes } from '../../core/errors.ts'
 import { selectSession } from '../../core/session.ts'
 import { execFields } from '../../core/shapes.ts'
-import { type Ended, isGone, sayEnd } from '../../exec/ending.ts'
-import { bytesOf, type Place, placeOf } from '../../exec/events.ts'
+import { isGone, sayEnd } from '../../exec/ending.ts'
+import { bytesOf, type OutputOffset, offsetOf } from '../../exec/events.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { readAll } from '../../exec/follow.ts'
 import { print, sayMissing } from '../../exec/print.ts'
@@ -52,13 +54,13 @@ With --json, the result so far as one object; with -f too, the result at its end
 async function printOutput(
   { options, output }: Invocation<Options>,
   remote: Remote,
-  { id, status }: Pick<Ended, 'id' | 'status'>,
-): Promise<Ended | undefined> {
+  { id, status }: Pick<ExecEnd, 'id' | 'status'>,
+): Promise<ExecEnd | undefined> {
   // A reader that has seen enough (`| head`) ends us, which is no failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
   })
-  let place: Place = { stdout: 0, stderr: 0 }
+  let offset: OutputOffset = { stdout: 0, stderr: 0 }
   try {
     const end = status === 'running' && !options.follow ? await remote.printedSoFar(id) : undefined
     for await (const event of readAll(await remote.follow(id), (lastId) => remote.follow(id, lastId))) {
@@ -66,16 +68,16 @@ async function printOutput(
       if (!output.json && event.event === 'gap') sayMissing(event.data, output.note)
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
         await print(event.event, bytesOf(event.data))
-      place = placeOf(event)
-      if (end && isBehind(place, end)) return undefined
+      offset = offsetOf(event)
+      if (end && isBehind(offset, end)) return undefined
     }
   } catch (error) {
     if (!isGone(error)) throw error
     const ended = await remote.get(id)
     sayMissing(
       {
-        stdout_bytes: ended.stdout_bytes - place.stdout,
-        stderr_bytes: ended.stderr_bytes - place.stderr,
+        stdout_bytes: ended.stdout_bytes - offset.stdout,
+        stderr_bytes: ended.stderr_bytes - offset.stderr,
       },
       output.note,
     )
@@ -83,5 +85,5 @@ async function printOutput(
   }
 }
 
-const isBehind = (place: Place, end: Place): boolean =>
-  place.stdout >= end.stdout && place.stderr >= end.stderr
+const isBehind = (offset: OutputOffset, end: OutputOffset): boolean =>
+  offset.stdout >= end.stdout && offset.stderr >= end.stderr

@@ -50,5 +50,5 @@ async function create({ options, settings, api, output, ask }: Invocation<Option
   const key = await api.call('createApiKey', { body, token })
   if (save) await settings.save({ api_key: key.key })
   output.result(key, `${key.key}\n`)
-  output.aside(`${key.id}. ${save ? `Saved to ${settings.place}` : 'It is not shown again.'}`)
+  output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It is not shown again.'}`)
 }

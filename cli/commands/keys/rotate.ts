@@ -38,6 +38,6 @@ async function rotate({ args, options, settings, api, output, ask }: Invocation<
   if (options.save) await settings.save({ api_key: key.key })
   output.result(key, `${key.key}\n`)
   const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
-  const kept = options.save ? `Saved to ${settings.place}` : 'It is not shown again'
+  const kept = options.save ? `Saved to ${settings.location}` : 'It is not shown again'
   output.aside(`${key.id}. ${kept}. The former key ${former}.`)
 }

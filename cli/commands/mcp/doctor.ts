@@ -6,10 +6,10 @@ import { CliError, exitCodes } from '../../core/errors.ts'
 import { connect } from '../../mcp/connection.ts'
 import { examine, type Peer, reachPeer, startPeer } from '../../mcp/doctor.ts'
 import { fileOf, findSpots, findTarget, read, type Spot } from '../../mcp/entries.ts'
-import { type Scope, scopes, targets } from '../../mcp/targets.ts'
+import { scopes, type TargetScope, targets } from '../../mcp/targets.ts'
 
 interface Options {
-  scope?: Scope
+  scope?: TargetScope
   name: string
 }
 
@@ -43,15 +43,15 @@ export const define: Define = (command, exitWith) => {
 async function chooseSpots({ args, options, settings }: Invocation<Options>) {
   const { scope } = options
   const [target] = args
-  const places = settings.places()
+  const folders = settings.folders()
   if (target !== undefined) findTarget(target, scope ?? 'user')
   const named = (spot: Spot) =>
     (target ?? spot.target) === spot.target && (scope ?? spot.scope) === spot.scope
-  const spots = findSpots(places, options.name).filter(named)
+  const spots = findSpots(folders, options.name).filter(named)
   const found = await Promise.all(spots.map(async (spot) => ({ ...spot, entry: await read(spot) })))
   const there = found.filter(({ entry }) => entry !== undefined)
   if (there.length > 0 || target === undefined) return there
-  const file = fileOf(findTarget(target, scope ?? 'user'), scope ?? 'user', places)
+  const file = fileOf(findTarget(target, scope ?? 'user'), scope ?? 'user', folders)
   throw new CliError('failed', `${file} does not name ${options.name}.`, {
     hint: `\`sandlot mcp init ${target}\` writes it.`,
   })

@@ -18,10 +18,10 @@ import {
   thisServer,
 } from '../../mcp/entries.ts'
 import { writeSettings } from '../../mcp/settings-file.ts'
-import { type Entry, type Scope, type Server, scopes, targets } from '../../mcp/targets.ts'
+import { type Server, type ServerEntry, scopes, type TargetScope, targets } from '../../mcp/targets.ts'
 
 interface Options {
-  scope: Scope
+  scope: TargetScope
   name: string
   portable?: boolean
   http?: boolean
@@ -73,7 +73,7 @@ async function init({ options, settings, output }: Invocation<Options>, target: 
   const spot: Spot = {
     target,
     scope,
-    file: fileOf(known, scope, settings.places()),
+    file: fileOf(known, scope, settings.folders()),
     name: readName(options.name),
   }
   const entry = options.remove ? undefined : entryFor(known, await chooseServer(settings, options))
@@ -134,7 +134,7 @@ async function sayWhatIsMissing(
 ): Promise<void> {
   if (options.http) return output.note(`${title} must find the API key in SANDLOT_API_KEY when it starts.`)
   const [url, key] = [await settings.find('url'), await settings.find('apiKey')]
-  if (url?.source === settings.place && key?.source === settings.place) return
+  if (url?.source === settings.location && key?.source === settings.location) return
   output.note(
     `${title} may start the server without your environment, and address or key are not saved: \`sandlot config set-url\` and \`set-key\` save them.`,
   )
@@ -143,7 +143,7 @@ async function sayWhatIsMissing(
 async function list({ options, settings, output }: Invocation<Options>): Promise<void> {
   const name = readName(options.name)
   const spots = await Promise.all(
-    findSpots(settings.places(), name).map(async (spot) => ({
+    findSpots(settings.folders(), name).map(async (spot) => ({
       ...spot,
       state: await stateOf(spot, options, settings.profile),
     })),
@@ -156,7 +156,7 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
 
 async function stateOf(spot: Spot, { portable }: Options, profile: string | undefined): Promise<string> {
   const known = targets[spot.target]!
-  const entry = known.entry(thisServer(portable === true, profile)) as Entry
+  const entry = known.entry(thisServer(portable === true, profile)) as ServerEntry
   try {
     const found = await read(spot)
     return found === undefined ? 'missing' : isCurrent(known, found, entry) ? 'current' : 'different'

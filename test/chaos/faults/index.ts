@@ -19,7 +19,7 @@ const plans: Record<FaultName, Plan> = {
 /** More at once would leave nothing that works. */
 const atOnce = 5
 
-export interface Done {
+export interface FaultCount {
   /** By name, those that were done. */
   counts: Map<FaultName, number>
   total: number
@@ -33,8 +33,8 @@ export async function doFaults(
   scene: Scene,
   schedule: Iterable<Fault>,
   goOn: (done: number) => boolean,
-): Promise<Done> {
-  const done: Done = { counts: new Map(), total: 0 }
+): Promise<FaultCount> {
+  const done: FaultCount = { counts: new Map(), total: 0 }
   const busy = new Map<string, Promise<unknown>>()
   const underWay = new Set<Promise<unknown>>()
   for (const fault of schedule) {

@@ -15,15 +15,15 @@ export const REQUEST_MS = 5_000
  * A KubeConfig whose clients share connections. Left alone, every request would open a new one
  * and wait for ever.
  */
-export class Connection extends KubeConfig {
+export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
 
   /**
    * @param path of a kubeconfig; without one, the service account of the pod this runs in
    * @throws {SettingsError} there is none, or it is of no use
    */
-  static open(path: string | undefined): Connection {
-    const connection = new Connection()
+  static open(path: string | undefined): ClusterConnection {
+    const connection = new ClusterConnection()
     try {
       if (path !== undefined) connection.loadFromFile(path)
       else connection.loadFromCluster()
@@ -121,7 +121,7 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
   (code === 404 && /^namespaces? /.test(message))
 
 /** A failure that says nothing about the pod: it is worth another try, perhaps after an operator's hand. */
-export function unavailable(failure: Failure): DriverUnavailable {
+export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new DriverUnavailable(
     `Kubernetes: ${failure.message}. Run \`npm run cluster\` with an administrator's KUBECONFIG, ` +

@@ -16,7 +16,7 @@ import {
   type TerminalSize,
 } from '../driver.ts'
 import { outputsOf } from '../output.ts'
-import { type Connection, type Failure, REQUEST_MS, readStatus, unavailable } from './client.ts'
+import { type ClusterConnection, driverUnavailable, type Failure, REQUEST_MS, readStatus } from './client.ts'
 import { CONTAINER } from './manifest.ts'
 
 /** The first version that can close stdin alone; Kubernetes 1.30 and newer speak it. */
@@ -67,7 +67,7 @@ export interface PodProcess extends Process {
  * @throws {DriverUnavailable} no connection in {@link REQUEST_MS}, or it was refused
  */
 export async function openExec(
-  connection: Connection,
+  connection: ClusterConnection,
   namespace: string,
   pod: string,
   argv: readonly string[],
@@ -143,7 +143,7 @@ function opened(socket: WebSocket): Promise<void> {
 const refusal = (failure: Failure) =>
   failure.code === 404 && failure.reason === 'NotFound' && /^pods /.test(failure.message)
     ? new PodGone(failure.message)
-    : unavailable(failure)
+    : driverUnavailable(failure)
 
 /** Makes three streams and an ending out of a socket. */
 function attach(socket: WebSocket): PodProcess {

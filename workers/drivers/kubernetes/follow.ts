@@ -6,7 +6,7 @@ import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type KubernetesObject, Watch } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
-import { type Connection, isSetupProblem, readFailure } from './client.ts'
+import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
 /** Milliseconds after which everything is listed again, whatever the watch said. */
 const RELIST_MS = 10 * 60_000
@@ -17,7 +17,7 @@ const BACK_OFF_MS = { least: 100, most: 5_000 }
 interface Followed<Item extends KubernetesObject> {
   /** For the log. */
   what: string
-  connection: Connection
+  connection: ClusterConnection
   path: string
   query: Record<string, string>
   /** @returns the version to watch from */

@@ -12,10 +12,18 @@ import {
   type Process,
   type StartOptions,
 } from '../driver.ts'
-import { Connection, readFailure } from './client.ts'
+import { ClusterConnection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
 import { openExec, type PodProcess, wrap } from './exec.ts'
-import { assignPod, awaitReady, type Cluster, createPod, deletePod, isThat, reported } from './lifecycle.ts'
+import {
+  assignClusterPod,
+  awaitReady,
+  type Cluster,
+  createClusterPod,
+  deleteClusterPod,
+  isThat,
+  reported,
+} from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
 import { watchSetup } from './setup.ts'
@@ -41,7 +49,7 @@ export function openKubernetesDriver(options: {
     throw new Error('The installation id cannot be a label of Kubernetes.')
   }
   const { namespace } = settings.kubernetes
-  const connection = Connection.open(settings.kubernetes.kubeconfig)
+  const connection = ClusterConnection.open(settings.kubernetes.kubeconfig)
   const api = connection.makeApiClient(CoreV1Api)
   const watch = watchPods(connection, namespace, installationId, log)
   /** Pods that a list showed dead, of which the watch may still be about to hear. */
@@ -88,14 +96,14 @@ export function openKubernetesDriver(options: {
       await setup.check()
     },
 
-    create: (request) => createPod(cluster, request),
+    create: (request) => createClusterPod(cluster, request),
     fingerprint: (request) =>
       createHash('sha256')
         .update(JSON.stringify(buildPod({ ...request, name: '' }, installationId, settings.sandbox)))
         .digest('hex'),
-    assign: (pod, to) => assignPod(cluster, pod, to),
+    assign: (pod, to) => assignClusterPod(cluster, pod, to),
     ready: (pod, signal, trial) => awaitReady(cluster, pod, signal, trial),
-    delete: (pod) => deletePod(cluster, pod),
+    delete: (pod) => deleteClusterPod(cluster, pod),
 
     list: async () => {
       const { pods } = await listPods(connection, namespace, installationId).catch((error) => {
@@ -130,7 +138,7 @@ export function openKubernetesDriver(options: {
 }
 
 /** Looks at what the nodes must hold, where this credential may: the one that `npm run cluster` makes may not. */
-async function tellOfNodes(connection: Connection, pids: number, log: Logger): Promise<void> {
+async function tellOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)
   } catch (error) {

@@ -21,7 +21,7 @@ import {
 } from '@kubernetes/client-node'
 import ipaddr from 'ipaddr.js'
 import { readClusterSettings, SettingsError } from '../../../shared/platform/settings.ts'
-import { Connection, readFailure } from './client.ts'
+import { ClusterConnection, readFailure } from './client.ts'
 import { examineNodes } from './nodes.ts'
 import { buildPolicies, type Egress, INTERNET, NOT_INTERNET, SERVICE_ACCOUNT } from './policies.ts'
 
@@ -46,7 +46,7 @@ export async function installCluster(
   options: ClusterOptions,
 ): Promise<{ kubeconfig: string; expires: Date }> {
   const { namespace, egress, say = () => {} } = options
-  const connection = Connection.open(options.kubeconfig)
+  const connection = ClusterConnection.open(options.kubeconfig)
   try {
     const own = egress === 'internet' ? await findPublicRanges(connection, say) : []
     const objects = KubernetesObjectApi.makeApiClient(connection)
@@ -62,7 +62,7 @@ export async function installCluster(
   }
 }
 
-async function mintKubeconfig(admin: Connection, namespace: string) {
+async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
   const { status } = await admin.makeApiClient(CoreV1Api).createNamespacedServiceAccountToken({
     name: SERVICE_ACCOUNT,
     namespace,
@@ -84,7 +84,10 @@ async function mintKubeconfig(admin: Connection, namespace: string) {
  * "The internet without private ranges" would still hold a cluster whose own addresses are public:
  * nodes, the API server, pods, services. What can be found of those is denied by name.
  */
-async function findPublicRanges(connection: Connection, say: (line: string) => void): Promise<string[]> {
+async function findPublicRanges(
+  connection: ClusterConnection,
+  say: (line: string) => void,
+): Promise<string[]> {
   const lookups: [string, () => Promise<(string | undefined)[]>][] = [
     [
       'nodes',
@@ -189,7 +192,7 @@ async function main(): Promise<void> {
 
 /** What the nodes' own settings leave open, a line each. */
 export async function findGaps(kubeconfig: string, pids: number): Promise<string[]> {
-  const connection = Connection.open(kubeconfig)
+  const connection = ClusterConnection.open(kubeconfig)
   try {
     return await examineNodes(connection, pids)
   } catch (error) {

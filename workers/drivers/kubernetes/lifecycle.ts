@@ -13,7 +13,7 @@ import {
   type Process,
 } from '../driver.ts'
 import { untilAborted } from '../until-aborted.ts'
-import { type Failure, isSetupProblem, readFailure, unavailable } from './client.ts'
+import { driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
 import { buildPod, LABELS, wholeSeconds } from './manifest.ts'
 import { type PodWatch, presentPod } from './watch.ts'
@@ -45,7 +45,7 @@ const RETRY_MS = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 
 /** How long a trial command may take, before it counts as unanswered. */
 const ANSWER_MS = 5_000
 
-export async function createPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
+export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId } = cluster
   const body = buildPod(request, installationId, cluster.sandbox)
   try {
@@ -65,7 +65,7 @@ export async function createPod(cluster: Cluster, request: PodRequest): Promise<
 }
 
 /** Only what the API server lets anybody change of a pod that runs, and no label that a policy selects. */
-export async function assignPod(
+export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
   { sandboxId, deadlineSeconds }: { sandboxId: string; deadlineSeconds: number },
@@ -172,7 +172,7 @@ async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal):
 }
 
 /** @throws {DriverUnavailable} it is not gone after {@link DELETE_MS} */
-export async function deletePod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
+export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
   const deleted = await requestDeletion(cluster, name, uid)
@@ -253,7 +253,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
 
 /** What only an operator can mend is also logged: the client learns no more than "unavailable". */
 export function reported(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
-  const error = unavailable(failure)
+  const error = driverUnavailable(failure)
   if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')
   return error
 }

@@ -3,7 +3,7 @@
  * field of a pod says either. Whoever may read a kubelet's settings is told where they leave a gap.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
-import { type Connection, readFailure } from './client.ts'
+import { type ClusterConnection, readFailure } from './client.ts'
 
 /** Of a KubeletConfiguration, as `/configz` gives it with all defaults filled in. */
 export interface KubeletSettings {
@@ -21,7 +21,7 @@ const NAMED = 3
  * @returns a sentence for each gap, and for each reason why some could not be asked; none when all is well
  * @throws what the client throws when the nodes cannot be listed
  */
-export async function examineNodes(connection: Connection, pids: number): Promise<string[]> {
+export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {
   const api = connection.makeApiClient(CoreV1Api)
   const gaps = new Map<string, string[]>()
   const { items } = await api.listNode()

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import type { PodDeath, PodState } from '../driver.ts'
-import type { Connection } from './client.ts'
+import type { ClusterConnection } from './client.ts'
 import { podDeath } from './death.ts'
 import { follow } from './follow.ts'
 import { LABELS } from './manifest.ts'
@@ -33,7 +33,7 @@ export interface PodWatch {
 }
 
 export function watchPods(
-  connection: Connection,
+  connection: ClusterConnection,
   namespace: string,
   installationId: string,
   log: Logger,
@@ -151,7 +151,7 @@ export function watchPods(
 }
 
 /** Asks the API server itself, page by page. */
-export async function listPods(connection: Connection, namespace: string, installationId: string) {
+export async function listPods(connection: ClusterConnection, namespace: string, installationId: string) {
   const api = connection.makeApiClient(CoreV1Api)
   const pods: V1Pod[] = []
   let next: string | undefined

@@ -7,7 +7,7 @@ import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
  * Notes whose a warm pod is, and has its supervisor count down to an earlier deadline. The note comes
  * last, so that whoever finds it need not do this again. The caller holds the pod's lock.
  */
-export async function assignPod(
+export async function assignLocalPod(
   directory: string,
   pod: LocalPod,
   { sandboxId, deadlineSeconds }: { sandboxId: string; deadlineSeconds: number },

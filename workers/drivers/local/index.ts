@@ -19,11 +19,11 @@ import {
   type Process,
 } from '../driver.ts'
 import { untilAborted } from '../until-aborted.ts'
-import { assignPod } from './assign.ts'
+import { assignLocalPod } from './assign.ts'
 import { greet, NoAnswer, startProcess } from './connection.ts'
 import { endPod, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
-import { createPod, removeDrafts } from './launch.ts'
+import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, refuseToRun } from './machine.ts'
 import { agentSocket, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
@@ -62,13 +62,13 @@ export function openLocalDriver(options: {
     startsSlowly: false,
 
     async ping() {
-      await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(unavailable)
+      await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(throwUnavailable)
     },
 
     async create(request) {
       const pod = await withLock(directory, request.name, () =>
-        createPod(directory, machine, { ...request, installationId }),
-      ).catch(unavailable)
+        createLocalPod(directory, machine, { ...request, installationId }),
+      ).catch(throwUnavailable)
       return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId }
     },
 
@@ -82,10 +82,10 @@ export function openLocalDriver(options: {
         const pod = await find(name)
         const life = pod && (await readLife(directory, pod))
         if (!pod || life?.stage === 'dead') throw new PodGone(`the sandbox ${name.name} has ended`)
-        await assignPod(directory, pod, to)
+        await assignLocalPod(directory, pod, to)
       }).catch((error) => {
         if (error instanceof PodGone) throw error
-        unavailable(error)
+        throwUnavailable(error)
       })
     },
 
@@ -103,7 +103,7 @@ export function openLocalDriver(options: {
         } catch (error) {
           signal.throwIfAborted()
           const isPassing = error instanceof NoAnswer || error instanceof DriverUnavailable
-          if (!isPassing && !(error instanceof PodGone)) unavailable(error)
+          if (!isPassing && !(error instanceof PodGone)) throwUnavailable(error)
         }
         await sleep(READY_POLL_MS, undefined, { signal })
       }
@@ -113,7 +113,7 @@ export function openLocalDriver(options: {
       await withLock(directory, name.name, async () => {
         const pod = await find(name)
         if (pod) await endPod(directory, pod)
-      }).catch(unavailable)
+      }).catch(throwUnavailable)
     },
 
     list,
@@ -147,7 +147,7 @@ export function openLocalDriver(options: {
           return await startProcess(agentSocket(pod), argv, ANSWER_MS, options)
         } catch (error) {
           if (!(error instanceof NoAnswer)) return await explain(error, name)
-          if (performance.now() > end) unavailable(error)
+          if (performance.now() > end) throwUnavailable(error)
         }
         await sleep(READY_POLL_MS)
       }
@@ -160,12 +160,12 @@ export function openLocalDriver(options: {
   }
 
   async function listOwn(): Promise<LocalPod[]> {
-    const pods = await readPods(directory).catch(unavailable)
+    const pods = await readPods(directory).catch(throwUnavailable)
     return pods.filter((pod) => pod.installationId === installationId)
   }
 
   async function list(): Promise<PodState[]> {
-    await removeDrafts(directory).catch(unavailable)
+    await removeDrafts(directory).catch(throwUnavailable)
     return Promise.all(
       (await listOwn()).map(async (pod): Promise<PodState> => {
         const life = await readLife(directory, pod)
@@ -195,7 +195,7 @@ export function openLocalDriver(options: {
     const pod = await find(name)
     const isGone = !pod || (await readLife(directory, pod)).stage === 'dead'
     if (isGone) throw new PodGone(`the sandbox ${name.name} has ended`)
-    return unavailable(error)
+    return throwUnavailable(error)
   }
 
   async function find({ name, uid }: PodName): Promise<LocalPod | undefined> {
@@ -204,7 +204,7 @@ export function openLocalDriver(options: {
   }
 }
 
-function unavailable(error: unknown): never {
+function throwUnavailable(error: unknown): never {
   if (error instanceof DriverUnavailable) throw error
   throw new DriverUnavailable(error instanceof Error ? error.message : String(error), { cause: error })
 }

@@ -21,7 +21,7 @@ const GO_PATIENCE_MS = 2_000
  * Makes the pod of a sandbox, or finds it, or goes on where somebody died while making it. The
  * caller holds the pod's lock.
  */
-export async function createPod(
+export async function createLocalPod(
   directory: string,
   machine: Machine,
   request: PodRequest & { installationId: string },

@@ -1,7 +1,7 @@
 /** Which bytes are to be found in output, for secrets. */
 import { type Automaton, buildAutomaton } from './automaton.ts'
 
-export interface Sought {
+export interface SecretPatterns {
   automaton: Automaton
   /** By index of the value. */
   names: string[]
@@ -16,10 +16,10 @@ export const leastBytes = 8
  * @param byLine also the lines of a value, for what is itself only some lines
  * @returns undefined when there is nothing to be found
  */
-export async function seek(
+export async function buildPatterns(
   secrets: Readonly<Record<string, string>>,
   { byLine = false } = {},
-): Promise<Sought | undefined> {
+): Promise<SecretPatterns | undefined> {
   const shapesOf = byLine ? linesOf : wholeOf
   const values = Object.entries(secrets)
     .flatMap(([name, text]) =>

@@ -1,18 +1,18 @@
 /** What is made once for all who need it at the same time, and gone with the last of them. */
-export interface Held<T> {
+export interface SharedValue<T> {
   value: T
   /** May be called again. */
   release(): void
 }
 
-export function makeHeld<T>() {
+export function makeSharedValues<T>() {
   const entries = new Map<string, { value: Promise<T>; holders: number }>()
   return {
     get size() {
       return entries.size
     },
     /** @param make for who comes first; where it fails, nothing is kept */
-    async hold(key: string, make: () => Promise<T>): Promise<Held<T>> {
+    async hold(key: string, make: () => Promise<T>): Promise<SharedValue<T>> {
       const entry = entries.get(key) ?? { value: make(), holders: 0 }
       entries.set(key, entry)
       entry.holders++
