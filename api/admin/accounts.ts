@@ -9,7 +9,7 @@ interface AccountLine {
   email: string
 }
 
-/** How long a deletion waits for the workers; they go on without it. */
+/** How long a deletion waits for the workers, in milliseconds. They go on without it. */
 const patienceMs = 60_000
 
 /** A table, oldest account first. */
@@ -42,7 +42,7 @@ export async function listAccounts(db: Queries): Promise<string> {
   return [head, ...cells].map((texts) => line(texts).trimEnd()).join('\n')
 }
 
-/** At once: every request with a session token looks at the row. */
+/** Ends every session of an account at once: each request with a session token looks at the account's row. */
 export async function endSessions(db: Queries, { id, email }: AccountLine): Promise<string> {
   await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
   return `All sessions of ${email} have ended; its API keys are as they were.`
@@ -54,10 +54,13 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
   return `${account.email} is suspended; sandboxes ended: ${ended}.`
 }
 
-/** Once more does nothing. @returns how many sandboxes it ended */
+/**
+ * May be repeated.
+ * @returns how many sandboxes it ended
+ */
 async function suspend(db: Database, { id }: AccountLine, deleted = false): Promise<number> {
   return await db.transaction(async (db) => {
-    // Admission holds this row too: no sandbox comes after it.
+    // Admission locks this row too, so no sandbox is admitted after this.
     await db.query('select from account where id = ? for no key update', [id])
     await db.query(
       `update account
@@ -76,7 +79,7 @@ async function suspend(db: Database, { id }: AccountLine, deleted = false): Prom
   })
 }
 
-/** @throws when it is being deleted */
+/** @throws when the account is being deleted */
 export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<string> {
   const rows = await db.query(
     'update account set suspended_at = null where id = ? and deleted_at is null returning id',
@@ -87,8 +90,8 @@ export async function unsuspendAccount(db: Database, { id, email }: AccountLine)
 }
 
 /**
- * Marks the account and ends its sandboxes; the workers' sweep removes it when its last pod is gone.
- * @throws in words when that takes longer than a minute: it goes on by itself
+ * Marks the account as deleted and ends its sandboxes. The workers' sweep removes it once its last pod is gone.
+ * @throws in words when that takes longer than a minute; it goes on by itself
  */
 export async function removeAccount(
   db: Database,

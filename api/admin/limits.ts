@@ -17,7 +17,7 @@ type LimitName = keyof typeof limits
 
 export const limitNames = Object.keys(limits) as LimitName[]
 
-/** By name: the figure, or null for the setting's. */
+/** By name: the new figure, or null to go back to the setting. */
 export type LimitChanges = Partial<Record<LimitName, number | null>>
 
 /** @throws in words for the terminal */

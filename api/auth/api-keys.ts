@@ -1,7 +1,7 @@
 /**
- * API keys: `sandlot_live_`, 43 characters of randomness, 6 of checksum. The database holds a hash
- * of each; a process remembers what it looked up for less than a second, so a revoked key is dead
- * within one second in all of them.
+ * API keys: `sandlot_live_`, 43 characters of randomness (256 bits), 6 of checksum. The database holds a SHA-256 of
+ * each. A process remembers what it looked up for less than a second, so a revoked key is refused everywhere within one
+ * second. Redis holds no keys: a miss would cost a second round trip, and Redis would decide who is who.
  */
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -10,7 +10,10 @@ import type { Bucket, Scope } from '../../shared/contract/routes.ts'
 import { prepare, type Row } from '../../shared/data/database.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/** A key, and what every request with it needs of its account: one query, remembered together. */
+/**
+ * A key, and what every request with it needs to know of its account. One query reads it, and all of it is remembered
+ * together.
+ */
 export interface FoundKey {
   id: string
   accountId: string
@@ -53,7 +56,7 @@ export function makeApiKey(): NewKey {
   return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
 }
 
-/** Tells a typing error from a key, without asking the database. */
+/** Whether the checksum is right. A mistyped key is refused without asking the database. */
 export function isWellFormed(raw: string): boolean {
   const at = apiKeyPrefix.length + characters.random
   return (
@@ -69,7 +72,7 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
 
   function lookUp(hash: string, raw: string): Promise<FoundKey | undefined> {
     const known = remembered.get(hash)
-    // Counted from before the query, so that what it saw is never older than this.
+    // The time starts before the query, so nothing that is remembered is older than `rememberMs`.
     const now = performance.now()
     if (known && known.untilMs > now) return known.key
     if (!isWellFormed(raw)) return Promise.resolve(undefined)
@@ -89,7 +92,7 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
     return row && toFoundKey(row)
   }
 
-  /** One statement for all keys used since the last time, and at most one write a minute for each. */
+  /** Writes `last_used_at` of all keys used since the last time, in one statement; each at most once a minute. */
   async function writeUsed() {
     if (used.size === 0) return
     const ids = [...used]

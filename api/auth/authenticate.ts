@@ -1,4 +1,4 @@
-/** Who is asking: an API key or a session token, each good for its own routes alone. */
+/** Who is asking: an API key or a session token. Each opens only its own routes. */
 import type { Credential, Route, Scope } from '../../shared/contract/routes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
@@ -12,12 +12,12 @@ export interface Caller {
   credentialId: string
   /** Undefined for a session token. */
   scope: Scope | undefined
-  /** What it may run: null for everything. A session token runs nothing. */
+  /** The commands that it may run; null for every command. A session token runs none. */
   allowlist: readonly string[] | null
   overrides: Overrides
   /**
-   * The same as of now, for a request that takes its time until it does something.
-   * @throws {Problem} when it would be refused by now
+   * Authenticates again, for a request that has waited before it acts.
+   * @throws {Problem} when the key or token would be refused now
    */
   again(): Promise<Caller>
 }

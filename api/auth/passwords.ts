@@ -1,4 +1,4 @@
-/** Passwords and their scrypt hashes. One run takes 128 MiB by default, so few run at once. */
+/** Passwords and their scrypt hashes. One hash takes 128 MiB by default, so only a few are made at once. */
 import Scrypt from 'scrypt-kdf'
 import { makeFairQueue, type Waiter } from '../limits/fair-queue.ts'
 
@@ -6,7 +6,7 @@ export interface Passwords {
   /** @throws {Problem} `unavailable` when too many wait already */
   hash(password: string, waiter: Waiter): Promise<Buffer>
   /**
-   * Takes as long for an account that does not exist.
+   * Takes as long for an account that does not exist as for one that does.
    * @param hash undefined when there is no such account
    * @throws {Problem} `unavailable` when too many wait already
    */
@@ -15,7 +15,7 @@ export interface Passwords {
 
 export function makePasswords({ logN, atOnce }: { logN: number; atOnce: number }): Passwords {
   const queue = makeFairQueue(atOnce)
-  // Made at once: made at the first unknown address, it would take twice as long there.
+  // Made at the start. Made at the first unknown address, it would take twice as long there, and tell.
   const nobodys = queue.run({ group: '', isKnown: true }, () => Scrypt.kdf('', { logN }))
   return {
     hash: async (password, waiter) =>

@@ -1,5 +1,6 @@
 /**
- * Ends what takes long (a stream, a terminal, an upload) within a second of its key's revocation.
+ * Ends long requests (streams, terminals, uploads) when their key is no longer good. A key that is revoked is dead
+ * within a second, also for what it has open.
  */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,9 +9,9 @@ import type { App } from '../app.ts'
 import { rememberMs } from './api-keys.ts'
 import type { Caller } from './authenticate.ts'
 
-/** Most requests are over by then, and cost nothing of this. */
+/** A request that is over by then (milliseconds) is never looked at. */
 const longMs = 100
-/** Word of a revocation comes over Redis; in case it was lost, or the key expires, it is looked up this often. */
+/** A notification tells of a revocation. In case it was lost, or the key expires, the key is looked up this often. */
 const lookAgainMs = 10_000
 
 export function endOnRevocation(app: App, account: Caller, response: ServerResponse): void {
@@ -26,7 +27,7 @@ async function watch(
   const over = new AbortController()
   response.once('close', () => over.abort())
   while (!over.signal.aborted) {
-    // Listens first, and looks when whatever is remembered is from after that.
+    // Listens before it looks, and looks only when what was remembered of the key is from after that.
     const change = changes.next(account.credentialId, lookAgainMs)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
@@ -38,7 +39,10 @@ async function watch(
   }
 }
 
-/** Of a suspended account the sandboxes end, which their streams still tell; and Postgres may be away. */
+/**
+ * A suspended account is not refused here: its sandboxes end, and its streams still tell how. Nor is anyone while
+ * PostgreSQL is away.
+ */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

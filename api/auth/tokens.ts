@@ -1,4 +1,4 @@
-/** The session token of the dashboard: a JWT that opens what manages an account and nothing else. */
+/** The session token of the dashboard: a JWT. It opens what manages an account and nothing else. */
 import jwt from 'jsonwebtoken'
 import * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
@@ -8,7 +8,7 @@ const algorithm = 'HS256'
 const issuer = 'sandlot'
 const audience = 'sandlot-dashboard'
 
-/** Whose it is, and which generation of the account's sessions it belongs to: a later one ends it. */
+/** The account, and the generation of its sessions that the token belongs to. A later generation ends it. */
 export interface SessionClaims {
   accountId: string
   generation: number
@@ -45,7 +45,7 @@ export function makeTokens(secrets: readonly string[]): Tokens {
   }
 }
 
-/** What a token says, all of it: that its signature is right makes no type of what it signs. */
+/** What a token says. A right signature says nothing of the types in it, so those are checked too. */
 const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),

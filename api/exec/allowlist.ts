@@ -6,9 +6,9 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 
 /**
- * Lets a command of a client pass, whichever way it came and will run. The list came with the look-up
- * of the API key, so this asks the database nothing unless it refuses.
- * @throws {Problem} `command_not_allowed`, and the refusal is counted
+ * Lets a client's command pass, by whichever route it came. The list came with the look-up of the API key, so this asks
+ * the database nothing unless it refuses.
+ * @throws {Problem} `command_not_allowed`; the refusal is counted
  */
 export async function mustBeAllowed(
   { context }: Pick<App, 'context'>,
@@ -22,8 +22,8 @@ export async function mustBeAllowed(
 }
 
 /**
- * Lets variables be kept that later commands will get.
- * @throws {Problem} `command_not_allowed`, which counts as no command
+ * Lets environment variables be stored that later commands will get.
+ * @throws {Problem} `command_not_allowed`; no refused command is counted for it
  */
 export function mayBeKept(
   { allowlist }: Pick<Caller, 'allowlist'>,
@@ -34,7 +34,7 @@ export function mayBeKept(
   if (decision) throw refused(decision)
 }
 
-/** What a worker refused, which alone knows a sandbox's environment and the secrets, counts like the rest. */
+/** Counts a refusal by a worker like any other. Only the worker can read a sandbox's environment and the secrets. */
 export const countRefused =
   ({ context }: Pick<App, 'context'>, account: Pick<Caller, 'id'>) =>
   async (error: unknown): Promise<never> => {
@@ -61,7 +61,7 @@ async function countRefusal({ db, log }: App['context'], accountId: string): Pro
       [accountId],
     )
   } catch (error) {
-    // It stays refused, counted or not.
+    // The command stays refused, counted or not.
     log.warn({ err: error, account_id: accountId }, 'a refused command was not counted')
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A command's events on their way from the worker to the client. Whole events alone are passed on,
- * so that this side can have the last word when the worker is lost: no stream ever just stops.
+ * A command's events on their way from the worker to the client. Only whole events are passed on, so the API can add
+ * the last one when the worker is lost. No stream just stops.
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
@@ -12,19 +12,23 @@ import type { OutputOffset } from './rows.ts'
 export interface RelayOptions {
   /** Ends everything: the client left. */
   signal: AbortSignal
-  /** What is known of the command once its worker is silent, and so much of its output has passed. @throws when nothing can be told */
+  /**
+   * What is known of the command once its worker is silent and this much of its output has passed.
+   * @throws when nothing can be told
+   */
   lastWord: (printed: OutputOffset) => Promise<ExecEnd>
 }
 
-/** Workers send a comment every 10 s, so this much silence means that one is gone. */
+/** Workers send a comment every 10 s. A silence of this many milliseconds means that the worker is gone. */
 const silenceMs = 25_000
 const noBytes: Buffer = Buffer.alloc(0)
 const endOfEvent = Buffer.from('\n\n')
 
-/** Waits for the client like any other Readable: one that does not read stops the worker. */
+/** Passes events on at the client's pace: a client that does not read stops the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
   const events = Readable.from(relay(source, passing), { objectMode: false, highWaterMark: 64 * 1024 })
-  // What nobody begins to read, as after HEAD, never comes to the end of relay: the worker would wait for ever.
+  // A stream that nobody begins to read, as after HEAD, never reaches the end of `relay`: the worker would wait for
+  // ever.
   events.once('close', () => source.destroy())
   return events
 }
@@ -45,15 +49,15 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: RelayOption
       if (hasLine(whole, 'event: exit\n')) return
     }
   } catch {
-    // Broken off: the last word is ours.
+    // The connection broke. The API tells the end.
   } finally {
     source.destroy()
   }
   if (signal.aborted) return
   const printed = offsetOf(lastId)
-  // Without one the stream ends whole, and its client asks again: as when we stop.
+  // When nothing can be told the stream ends without `exit`, and the client asks again; so it does when the API stops.
   const known = await lastWord(printed).catch(() => undefined)
-  // It may have ended, and printed more, since the connection to its worker broke: that is told as a gap.
+  // The command may have printed more, or ended, since the connection to its worker broke. A gap tells of that output.
   if (known) yield lastEvents(known, lastId)
 }
 
@@ -75,14 +79,14 @@ const offsetOf = (id: string): OutputOffset => {
   return { stdout, stderr }
 }
 
-/** A client counts what it got: no last word says less. */
+/** Never counts less output than the client got. */
 const atLeast = (ended: ExecEnd, { stdout, stderr }: OutputOffset): ExecEnd => ({
   ...ended,
   stdout_bytes: Math.max(ended.stdout_bytes, stdout),
   stderr_bytes: Math.max(ended.stderr_bytes, stderr),
 })
 
-/** The only events of a command that no worker knows any more: what it missed, and how it ended. */
+/** The events of a command that no worker knows any more: the output that the client missed, and the end. */
 export function lastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId ?? '0-0')
   const ended = atLeast(known, { stdout, stderr })

@@ -1,4 +1,4 @@
-/** A command that was started before: found for its owner, and asked for where it runs. */
+/** A command that was started before: found by its owner, and looked up in the worker that runs it. */
 
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -19,7 +19,7 @@ import {
   recordLost,
 } from './rows.ts'
 
-/** What a worker may need beyond the command's own time: to be handed over, to start, to answer. */
+/** What a worker may need beyond the command's own time, in milliseconds: for the hand-over, the start, the answer. */
 export const marginMs = 20_000
 
 export interface ExecLookup {
@@ -32,7 +32,7 @@ export interface ExecLookup {
 export interface KnownExec {
   sandbox: SandboxRow
   row: ExecRow
-  /** What a worker is asked with. */
+  /** The arguments of a call about it. */
   args: OneExec
   workerId: string
 }
@@ -75,17 +75,17 @@ export interface StartedExec {
   accountId: string
   sandboxId: string
   execId: string
-  /** The Idempotency-Key that it may run under, with another id. */
+  /** The Idempotency-Key, under which it may run with another id. */
   key?: string | undefined
   startedAt: Date
-  /** Of one that was handed over just now: it may not have begun, and then never does. */
+  /** The request, if it was handed over just now: the command may not have started, and then never does. */
   request?: ExecRequest
 }
 
 /**
- * What can be said of a command after its worker was lost. What is told stands in the row first; where
- * that cannot be written nothing is told of its end.
- * @param printed how many bytes a client got of it
+ * What can be told of a command after its worker was lost. It is written into the row before it is told; while that is
+ * impossible, nothing is told of its end.
+ * @param printed how many bytes of it the client got
  * @throws {Problem} `unavailable`
  */
 export async function lastWord(
@@ -115,7 +115,7 @@ export async function lastWord(
   }
 }
 
-/** What it printed, if anything, is gone. */
+/** The end as a result. Its output, if there was any, is gone. */
 export const withoutOutput = (ended: ExecEnd): ExecResult => ({
   ...ended,
   stdout: '',

@@ -1,4 +1,4 @@
-/** Commands as their rows tell of them: what they were and how they ended, without their output. */
+/** Commands as their rows describe them: what they were and how they ended, without their output. */
 
 import type { ExecEnd, ExecRequest, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
 import type { Queries, Row } from '../../shared/data/database.ts'
@@ -36,7 +36,7 @@ export async function findExec(
   return row
 }
 
-/** The command that a request meant: under its own id, or the one that runs under its Idempotency-Key. */
+/** The command that a request asked for: under its own id, or the one that runs under its Idempotency-Key. */
 export async function findStarted(
   db: Queries,
   { sandboxId, execId, key }: { sandboxId: string; execId: string; key: string | undefined },
@@ -59,7 +59,7 @@ export const listExecRows = (
     [sandboxId, page.before, page.before, page.limit],
   )
 
-/** What is known without asking the worker; one that runs there runs. */
+/** What is known without asking the worker: a command that runs there is `running`. */
 export async function summarize(
   { context: { db }, workers }: App,
   row: ExecRow,
@@ -75,9 +75,9 @@ export interface OutputOffset {
 }
 
 /**
- * What is known of a command whose worker is gone, or knows it no more. That it is lost is written down before
- * it is told: it stands, also when the worker comes back, and the sweep ends what may still run.
- * @param printed how many bytes a client got of it
+ * What is known of a command whose worker is gone, or has forgotten it. That it is lost is written into the row before
+ * it is told. So it stays lost when the worker comes back, and the sweep ends what may still run.
+ * @param printed how many bytes of it the client got
  */
 export async function lastWordOf(
   db: Queries,
@@ -98,8 +98,9 @@ export async function lastWordOf(
 }
 
 /**
- * Writes down as lost what was handed over and has no row. The worker's own row, which comes before the command, can not be written
- * then: so what a client is told is lost runs no more. Does nothing where that was quicker.
+ * Inserts the row of a command that was handed over and has none, as lost. The worker inserts its own row before it
+ * starts the command, and cannot once this one is there: so no command runs after a client was told that it is lost.
+ * Does nothing where the worker was quicker.
  */
 export async function recordLost(
   { db, lines }: Context,
@@ -124,7 +125,7 @@ export async function recordLost(
   )
 }
 
-/** A worker that was taken for lost and is back may tell otherwise: how it ended stands in the row. */
+/** The end that stands in the row. A worker that was taken for lost and is back may tell another one. */
 export function asWritten<T extends ExecEnd>(told: T, row: ExecRow): T {
   if (row.status === 'running') return told
   const { status, exit_code, signal, reason } = row
@@ -133,7 +134,7 @@ export function asWritten<T extends ExecEnd>(told: T, row: ExecRow): T {
   return { ...told, status, exit_code, signal, reason, truncated, duration_ms }
 }
 
-/** Handed over, then silence, and no row: whether and how it ended is not known, so nothing is claimed. */
+/** The end of a command that was handed over and has no row: nothing is known of it, so nothing is claimed. */
 export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): ExecEnd => ({
   id,
   ...(sandbox?.destroyed_at
@@ -156,7 +157,7 @@ export const describeCommand = ({ lines }: Context, row: ExecRow) =>
     tty: row.tty,
   }) satisfies Partial<ExecSummary>
 
-/** A key that is gone takes the words along, not the list. */
+/** A command line whose key is gone is shown empty; the list is shown all the same. */
 function opened(open: () => string): string {
   try {
     return open()
@@ -180,7 +181,7 @@ function fromRow(row: ExecRow, sandbox: SandboxRow): ExecEnd {
     reason: row.reason,
   }
   if (row.status !== 'running' || !sandbox.destroyed_at) return told
-  // Whoever would have written its end was gone first; its sandbox has taken it along.
+  // The worker that would have written its end was gone before. The command ended with its sandbox.
   const duration_ms = Math.max(0, sandbox.destroyed_at.getTime() - startedAt.getTime())
   return { ...told, status: 'killed', reason: sandbox.destroy_reason ?? null, truncated: true, duration_ms }
 }

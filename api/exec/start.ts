@@ -18,12 +18,12 @@ export interface ExecStart {
   /** Whether the account has an allowlist. */
   isListed: boolean
   key: string | undefined
-  /** Until the sandbox reaches its cap. */
+  /** Milliseconds until the sandbox reaches its cap. */
   leftMs: number
   signal: AbortSignal
 }
 
-/** @returns the result at the command's end; so far, of one in the background */
+/** @returns the result at the command's end; for one in the background, the result so far */
 export async function runToResult(
   app: App,
   start: ExecStart,
@@ -31,7 +31,7 @@ export async function runToResult(
 ): Promise<ExecResult> {
   const { leftMs, key, request, signal } = start
   const { args, started } = prepare(start)
-  // Under a key it may be one that was started with another limit.
+  // Under an Idempotency-Key it may be a command that was started with another time limit.
   const mostMs = key ? leftMs : Math.min(request.timeout_ms ?? limits.execTimeoutMs, leftMs)
   const timeoutMs = marginMs + (mode === 'background' ? 0 : mostMs)
   try {
@@ -79,7 +79,7 @@ export interface FollowOptions {
   lastEventId?: string | undefined
 }
 
-/** The events of a command that was started before; its end alone when nobody knows more of it. */
+/** The events of a command that was started before; only its end when no worker knows more of it. */
 export async function followOne(app: App, one: OneExec, following: FollowOptions): Promise<StreamReply> {
   const { workerId, signal, startedAt, lastEventId } = following
   const { accountId, sandboxId, requestId, execId } = one

@@ -1,16 +1,16 @@
 /**
- * Whom the API port answers, by the names in a request's head. A page that a browser was lured to must not
- * speak to a service on its user's machine or network: not as what it is (its Origin), and not by a name
- * of its own that was rebound to here (its Host).
+ * By what names the API may be asked. A browser can be lured to a page that calls services on its user's machine or
+ * network. So a request from a foreign page (`Origin`) is refused, and so is one by a foreign name that was made to
+ * point here (`Host`, DNS rebinding).
  */
 import type { Middleware } from 'koa'
 import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
 
-/** Any name; then only the Origin is looked at. */
+/** Allows any name; then only the Origin is checked. */
 const anyHost = '*'
-/** Addresses to listen on that are no name to ask for. */
+/** Addresses to listen on that nobody can ask for. */
 const unspecified = ['0.0.0.0', '::', '']
 
 export const refuseForeignHosts =
@@ -35,7 +35,7 @@ export function makeHostCheck(allowed: readonly string[], own: string): HostChec
     if (!host || !(takesAny || isKnown(host))) throw foreignHost(given)
     if (origin === undefined) return
     const page = originHost(origin)
-    // Over TLS the certificate vouches for the name; over plain HTTP any name may point here.
+    // Over TLS the certificate proves the name. Over plain HTTP any name may point here.
     const isOwn = page?.isSecure && page.host.whole === host.whole
     if (!page || !(isOwn || isKnown(page.host))) throw foreignOrigin(origin)
   }
@@ -55,7 +55,7 @@ interface Host {
   whole: string
 }
 
-/** @returns undefined for what is none, such as one with a user or a path in it */
+/** @returns undefined for what is no host, such as text with a user or a path in it */
 function readHost(text: string): Host | undefined {
   const isPlain = /^(\[[\da-f:.]{2,50}\]|[\w.-]{1,255})(:\d{1,5})?$/i.test(text)
   if (!isPlain || !URL.canParse(`http://${text}`)) return undefined

@@ -1,21 +1,21 @@
-/** An answer in JSON: whoever asked for it must take it, since until then it is held here. */
+/** Answers in JSON. An answer takes memory until its client has read it, so the time for that is bounded. */
 import type { Context as KoaContext } from 'koa'
 import type { HeldBytes } from '../limits/body-budget.ts'
 
-/** How long nothing of it may be taken, and how long all of it may last. */
+/** How long the client may take nothing of an answer, and how long all of it may last. Milliseconds. */
 const idleMs = 20_000
 const wholeMs = 300_000
 
 /**
- * @param held counts it for the account; a stranger's answers are small, or rare
- * @throws {Problem} when the account has yet to read too many others
+ * @param held counts the bytes for the account. Answers to strangers are small or rare, and not counted
+ * @throws {Problem} when the account has too many unread answers
  */
 export function replyWithJson(koa: KoaContext, reply: object, held: HeldBytes | undefined): void {
   const bytes = Buffer.from(JSON.stringify(reply))
   held?.add(bytes.length)
   koa.type = 'application/json'
   koa.body = bytes
-  // Node counts a part that was taken as life, and sets its own time again behind the answer.
+  // Node takes each part that was read for activity, and sets its own time again after the answer.
   koa.res.setTimeout(idleMs)
   const late = setTimeout(() => koa.res.destroy(), wholeMs)
   koa.res.once('close', () => clearTimeout(late))

@@ -1,6 +1,6 @@
 /**
- * A request's JSON body: so many bytes as its route takes, at a pace, within what all bodies may
- * hold of memory, and of so many values that looking at each is quick.
+ * Reads the JSON body of a request. It is bounded in bytes (by its route), in pace, in its share of all bodies' memory,
+ * and in how many values it holds, so that validating it is quick.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
@@ -11,17 +11,18 @@ import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { HeldBytes } from '../limits/body-budget.ts'
 
-/** In each such time so many bytes must come, or the rest: slower than any line that carries megabytes. */
+/** At least this many bytes must come in each such time, or the rest of the body. Any line that carries megabytes is faster. */
 const pace = { ms: 10_000, bytes: 64 * 1024 }
-/** For the whole of a body, at that pace or above. */
+/** Milliseconds for a whole body, however steady its pace. */
 const wholeMs = 120_000
-/** More than any request needs; a body of brackets alone would take twenty times its size, and seconds. */
+/** More values than any request needs. A body of nothing but brackets would take twenty times its size, and seconds. */
 const mostValues = 100_000
 
 /**
- * @param held counts what the body takes, until the request has its answer
- * @returns what the JSON says, undefined for no body
- * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`, or that there is no room for it
+ * @param held counts the bytes of the body until the request has its answer
+ * @returns the parsed JSON, undefined for no body
+ * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
+ *   `unavailable` when there is no room for it
  */
 export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBytes): Promise<unknown> {
   if (koa.request.length === 0) return undefined
@@ -35,7 +36,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBy
     const bytes = await gather(koa.req, unpack, most, held)
     return bytes.length === 0 ? undefined : parse(new TextDecoder().decode(bytes))
   } catch (error) {
-    // Nobody waits for the rest of it.
+    // The rest of the body is not waited for.
     if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
     throw error
   }
@@ -90,7 +91,7 @@ async function gather(
   }
 }
 
-/** @returns what ends it */
+/** @returns what stops the watch */
 function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () => void {
   const startedAt = performance.now()
   let came = 0
@@ -103,7 +104,7 @@ function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () 
     came = 0
   }
   request.on('data', count)
-  // What came while this process stood still is read before it is looked at.
+  // What came while this process stood still is read first.
   const timer = setInterval(() => setImmediate(look), pace.ms)
   return () => {
     clearInterval(timer)
@@ -123,9 +124,9 @@ function parse(text: string): unknown {
   return value
 }
 
-/** Counts what begins or parts values, before any of them is made. */
+/** Counts the characters that begin or separate values, before any value is made. */
 function mustHaveFewValues(text: string): void {
-  // Each takes a character at least.
+  // Each value takes at least one character.
   if (text.length <= mostValues) return
   let count = 0
   for (let at = 0; at < text.length; at++) {
@@ -136,7 +137,7 @@ function mustHaveFewValues(text: string): void {
   }
 }
 
-/** @returns where the quote is that ends the text which begins here */
+/** @returns the index of the quote that ends the string which begins here */
 function endOfText(text: string, start: number): number {
   for (let from = start; ; ) {
     const quote = text.indexOf('"', from)
@@ -148,7 +149,7 @@ function endOfText(text: string, start: number): number {
   }
 }
 
-/** A field of this name would change what an object is, once it is copied. */
+/** A field of this name would change the prototype of an object that it is copied into. */
 const poison = '__proto__'
 
 function mustBePlain(value: unknown): void {

@@ -1,7 +1,4 @@
-/**
- * The description of the API as a page for people: the OpenAPI one, rendered. It has no script and loads
- * nothing, so it shows the same wherever it is opened.
- */
+/** The OpenAPI description as a page. It has no script and loads nothing, so it looks the same wherever it is opened. */
 import { errors } from '../../shared/contract/errors.ts'
 import { describeApi } from './openapi.ts'
 
@@ -101,7 +98,7 @@ ${requestBody ? `<p>Body:</p>${showContent(requestBody.content)}` : ''}
 ${table(['status', 'answer'], answers)}`
 }
 
-/** The fields of JSON, and the name of any other type. */
+/** The fields of a JSON body; of any other body, the name of its type. */
 function showContent(content: Content = {}): string {
   return Object.entries(content)
     .map(([type, { schema }]) => {
@@ -141,5 +138,5 @@ ${rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
 
-/** What stands between backticks in the contract's words is code. */
+/** Text between backticks in the contract is code. */
 const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')

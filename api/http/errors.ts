@@ -1,4 +1,4 @@
-/** Around every request: its id, its log line, its figures, and the one shape that all errors take. */
+/** Wraps every request: its id, its log line, its metrics, and the one shape of all errors. */
 import type { Context as KoaContext, Middleware } from 'koa'
 import { errors } from '../../shared/contract/errors.ts'
 import { newRequestId } from '../../shared/data/ids.ts'
@@ -8,11 +8,11 @@ import { meansAway, Problem, unavailable } from '../../shared/platform/problem.t
 import { hasLeft, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
 
-/** What the parts of one request tell each other. */
+/** What the layers around one request share. */
 export interface RequestState {
   requestId: string
   log: Logger
-  /** Aborts when the client leaves, or must be told that we stop. */
+  /** Aborts when the client leaves, or when the process stops and cannot wait any longer. */
   signal: AbortSignal
   /** The route's pattern, once it is known. */
   route?: string
@@ -56,7 +56,7 @@ function openState(koa: KoaContext, log: Logger, requests: OpenRequests): Reques
   })
 }
 
-/** @returns what a client is told of whatever was thrown; the rest is for the log */
+/** @returns what the client is told about anything that was thrown. The rest goes to the log */
 export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'log' | 'signal'>): Problem {
   if (error instanceof Problem) {
     if (error.cause) log.warn({ code: error.code, reason: reasonOf(error.cause) }, error.message)
@@ -68,12 +68,12 @@ export function asProblem(error: unknown, { log, signal }: Pick<RequestState, 'l
     log.warn({ reason: reasonOf(error) }, 'a part of the service is away')
     return unavailable('A part of the service is away. Try again in a moment.')
   }
-  // What a handler throws because its client left is nobody's fault.
+  // An error because the client left is nobody's fault.
   if (!signal.aborted) log.error({ err: error }, 'a request failed')
   return new Problem('internal_error', 'Something went wrong on our side. Tell us the request id.')
 }
 
-/** Its words without the stack: while a part is away, every request has such a line. */
+/** The message without the stack: while a part is away, every request logs such a line. */
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message.split('\n')[0] : String(error))
 
 function answerWith(koa: KoaContext, problem: Problem, requestId: string) {

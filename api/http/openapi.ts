@@ -129,10 +129,10 @@ function describeProblems(endpoint: Endpoint, content: Json): Json {
   return Object.fromEntries(described)
 }
 
-/** The endpoint's own codes, and those that come from what every such endpoint goes through. */
+/** The endpoint's own codes, and those of the steps that every such endpoint passes. */
 export function codesOf(endpoint: Endpoint): ErrorCode[] {
   const { credential, body, params } = endpoint
-  // Every route has a bucket, looks at who asks by what name, and refuses a query that it does not know.
+  // Every route has a bucket, checks `Host` and `Origin`, and refuses unknown query parameters.
   const codes: ErrorCode[] = [
     ...endpoint.errors,
     'invalid_request',
@@ -161,7 +161,7 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
   return described
 }
 
-/** Leaves out what tells a reader nothing, or would forbid a reply to grow. */
+/** Leaves out what tells a reader nothing, or would forbid a reply to have new fields. */
 function plainer(described: z.core.JSONSchema.BaseSchema, io: 'input' | 'output') {
   if (io === 'output' && described.additionalProperties === false) delete described.additionalProperties
   if (described.format === 'date-time') delete described.pattern

@@ -1,19 +1,19 @@
 /** Pages of a list, newest first: ids sort by time, so the last one shown is where the next begins. */
 import { invalid } from './validate.ts'
 
-/** @param items one more than fit, if there are more */
+/** @param items one more than `limit`, if there are more */
 export function pageOf<T extends { id: string }>(items: T[], limit: number) {
   const data = items.slice(0, limit)
   const last = data.at(-1)
   return { data, next_cursor: last && items.length > limit ? cursorBehind(last) : null }
 }
 
-/** Where the page begins that follows one which ends with this. */
+/** The cursor of the page that follows one which ends with this item. */
 export const cursorBehind = ({ id }: { id: string }): string => Buffer.from(id).toString('base64url')
 
 /**
- * @returns the id that the page before ended with, null for the first page
- * @throws {Problem} `invalid_request` for what is no cursor of ours
+ * @returns the id that the previous page ended with, null for the first page
+ * @throws {Problem} `invalid_request` for a cursor that is not ours
  */
 export function readCursor(cursor: string | undefined): string | null {
   if (cursor === undefined) return null

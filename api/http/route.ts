@@ -18,21 +18,21 @@ import type { RequestState } from './errors.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
-/** What a handler gets of a request, each part as its schema left it. */
+/** What a handler gets: each part of the request, as its schema parsed it. */
 export interface Call<E extends Endpoint> {
   account: E['credential'] extends 'none' ? undefined : Caller
   params: Input<E['params']>
   query: Input<E['query']>
   body: Input<E['body']>
   headers: Input<E['headers']>
-  /** The request itself, for a route that takes its body as it comes. */
+  /** The request itself, for a route that reads its body as a stream. */
   request: IncomingMessage
   /** The client's connection, when it asked for a WebSocket. */
   upgrade: Upgrade | undefined
   requestId: string
   /** Carries the ids of the request, the account and the sandbox. */
   log: Logger
-  /** Aborts when the client leaves, or must be told that we stop. */
+  /** Aborts when the client leaves, or when the process stops and cannot wait any longer. */
   signal: AbortSignal
 }
 
@@ -49,13 +49,13 @@ export class JsonReply<T> {
   }
 }
 
-/** Bytes as they come. The client's pace is the source's. */
+/** An answer that is streamed, at the client's pace. */
 export class StreamReply {
   readonly body: Readable
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** @param headers a worker's: those of its connection are left out */
+  /** @param headers a worker's; those about its connection are left out */
   constructor(body: Readable, { status, headers }: { status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
@@ -75,11 +75,11 @@ export const answered = Symbol('answered')
 export interface ServedRoute {
   endpoint: Endpoint
   serve(app: App, koa: KoaContext): Promise<void>
-  /** The same within this process, for a caller who is known: bucket, schemas, handler. */
+  /** Runs the route within this process for a caller who is authenticated: bucket, schemas, handler. */
   invoke(app: App, call: Invocation): Promise<JsonReply<unknown>>
 }
 
-/** A request that did not come over HTTP by itself; its parts are still to be validated. */
+/** A request that did not come over HTTP by itself. Its parts are not validated yet. */
 export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | 'signal'> {
   account: Caller
   params?: unknown
@@ -102,12 +102,12 @@ export function route<E extends Endpoint>(
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
       await takeToken(app, endpoint, koa, caller)
-      // Who asks first whether to send its body need not send one that is refused.
+      // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const held = app.bodies.open(caller?.id)
       koa.res.once('close', () => held.free())
       const body = endpoint.body && (await readBody(koa, endpoint, held))
-      // A body takes its time: nothing is done with it for a key that was revoked meanwhile.
+      // A body takes time to arrive. The key may have been revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) endOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
@@ -150,7 +150,7 @@ async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<
   return account
 }
 
-/** All routes with an `id` are a sandbox's. */
+/** In every route, `:id` is the id of a sandbox. */
 function nameSandbox(state: RequestState, params: unknown) {
   const { id } = (params ?? {}) as { id?: string }
   if (id === undefined) return
@@ -177,7 +177,7 @@ function reply(
   koa.body = reply ?? null
 }
 
-/** Neither text, nor bytes, nor a stream of them. */
+/** Whether a reply is sent as JSON: it is not text, bytes or a stream. */
 const isPlain = (reply: unknown): reply is object =>
   typeof reply === 'object' && reply !== null && !(reply instanceof Readable || reply instanceof Uint8Array)
 

@@ -1,14 +1,14 @@
 /**
- * The requests that run when the process is told to stop: what ends in time is answered as ever, and who
- * still waits then is told so, rather than cut off.
+ * The requests that run when the process is told to stop. Those that end in time are answered as ever. The others are
+ * told to try again, rather than cut off.
  */
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Each layer that a request goes through waits for its end once, some for the way as well: Node warns from 11 on. */
+/** Each layer that a request passes waits once for its end, some also for its cancellation. Node warns from 11 listeners on. */
 const mostListeners = 20
-/** Less than the grace of a command unless told: who asks again by then finds it running. */
+/** Less than a command's default grace: a client that tries again by then finds its command running. */
 const retrySeconds = 1
 
 const stopping = new Problem(
@@ -19,15 +19,18 @@ const stopping = new Problem(
 )
 
 export interface OpenRequests {
-  /** @returns a signal that aborts when the client leaves, or with {@link stoppingOf} when we cannot wait longer */
+  /**
+   * @returns a signal that aborts when the client leaves, or with {@link stoppingOf} when the process cannot wait any
+   *   longer
+   */
   follow(response: ServerResponse): AbortSignal
-  /** From now on every connection is closed behind its answer. */
+  /** From now on every connection is closed after its answer. */
   closeBehind(): void
-  /** Tells those who still wait. Nothing ends at once: for its worker it is as if the client had left. */
+  /** Aborts the requests that still wait. To a worker it looks as if the client had left, so commands get their grace. */
   giveUp(): void
 }
 
-/** What a client is told whose request was given up, because this process stops. */
+/** What the client of an aborted request is told, when it was aborted because this process stops. */
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
@@ -61,7 +64,7 @@ export function trackRequests(): OpenRequests {
   }
 }
 
-/** @returns what closes connections that nothing ever came over, which Node does not count as idle */
+/** @returns what closes connections over which nothing ever came; Node does not count those as idle */
 export function trackUnused(server: Server): () => void {
   const open = new Set<Socket>()
   server.on('connection', (socket: Socket) => {

@@ -1,4 +1,4 @@
-/** Holds what a client sent against an endpoint's schemas, and names everything that does not fit. */
+/** Validates what a client sent against an endpoint's schemas, and names everything that does not fit. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -14,12 +14,12 @@ export interface RequestParts {
 
 const nothing = z.strictObject({})
 
-/** So many of what is wrong are named, and so much of a name that the client made up. */
+/** How many errors are named, and how many characters of a name that the client made up. */
 const shown = { errors: 100, characters: 200 }
 
 /**
- * @returns each part as its schema left it, undefined where the endpoint has none
- * @throws {Problem} `invalid_request` with every issue, `not_found` for a parameter that can be no id
+ * @returns each part as its schema parsed it, undefined where the endpoint has none
+ * @throws {Problem} `invalid_request` with every error, `not_found` for a parameter that can be no id
  */
 export async function validate(endpoint: Endpoint, given: RequestParts): Promise<Record<string, unknown>> {
   const params = endpoint.params?.safeParse(given.params)
@@ -65,7 +65,7 @@ function describe(issue: z.core.$ZodIssue): FieldError[] {
       message: 'is not known here',
     }))
   }
-  // The words of the schema of the key, rather than that there is something wrong with it.
+  // Shows what the key's own schema says, rather than that the key is wrong.
   if (issue.code === 'invalid_key') return issue.issues.map(({ message }) => ({ path, message }))
   return [{ path, message: issue.message }]
 }

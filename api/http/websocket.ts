@@ -1,9 +1,9 @@
-/** Requests for a WebSocket: they go the way of every other request, and their socket is kept beside it. */
+/** Requests for a WebSocket. They take the way of every other request; their socket is kept beside it. */
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon } from '../../shared/platform/sockets.ts'
 
-/** A client's side of it, not yet answered. */
+/** The client's side of a WebSocket, not answered yet. */
 export interface Upgrade {
   socket: Duplex
   head: Buffer
@@ -13,14 +13,14 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 
 export const upgradeOf = (request: IncomingMessage): Upgrade | undefined => upgrades.get(request)
 
-/** Only these leave the way of other requests; what else asks for another protocol does not get it. */
+/** Whether a request asks for a WebSocket. One that asks for another protocol does not get it. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /**
- * Serves requests for a WebSocket as any other: the same credentials, limits and errors, and a plain
- * answer when it is refused.
- * @returns what ends those that are open
+ * Serves requests for a WebSocket like any other: with the same credentials, limits and errors, and a plain answer when
+ * one is refused. A socket that leaves Node's server needs a listener for its errors, or a reset ends the process.
+ * @returns what closes the open ones
  */
 export function serveUpgrades(server: Server, serve: RequestListener): () => void {
   const open = new Set<Duplex>()
