@@ -14,33 +14,33 @@ import { type OpenRequests, trackRequests, trackUnused } from './http/shutdown.t
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
-/** Longer than the idle time of common load balancers, so that the one who hangs up is never us. */
+/** Longer than the idle time of common load balancers, so that it is never us who hang up. */
 const keepAliveMs = 75_000
-/** For the head of a request. */
+/** How long the head of a request may take. */
 const headMs = 20_000
 const lookEveryMs = 5_000
-/** For the whole of a body that comes as it is made, such as a command's stdin: longer than a sandbox lives. JSON has its own pace. */
+/** How long a streamed body may take, such as a command's stdin: longer than a sandbox lives. JSON has a pace of its own. */
 const uploadMs = 25 * 60 * 60 * 1000
-/** A path and two patterns as long as the contract lets them be, every character percent-encoded. */
+/** Room for a path and two patterns as long as the contract allows, every character percent-encoded. */
 const headerBytes = 128 * 1024
-/** How long requests that run may go on once the process is told to end; then they are told so. */
+/** How long running requests may go on once the process is told to stop. Then they are aborted. */
 const finishMs = 12_000
-/** How long those answers may take to leave; what is open then is cut. All well within a supervisor's 15 s. */
+/** How long the answers of aborted requests may take to leave. All of it fits into a supervisor's 15 s. */
 const tellMs = 1_500
-/** How long a connection may be open, and nothing come over it, once the process is told to end. */
+/** How long a connection may stay open without a byte once the process is told to stop. */
 const unusedMs = 1_000
-/** For the last requests of health and metrics. */
+/** How long the last requests of health and metrics may take. */
 const internalMs = 1_000
-/** How long a start waits for Redis; one that is away must not keep it. */
+/** How long a start waits for Redis; without Redis the process starts as well. */
 const firstTryMs = 1_000
 
 export interface Api {
   /**
-   * @returns the ports, also where 0 was asked for
+   * @returns the ports, the actual ones where 0 was asked for
    * @throws in words when one is taken
    */
   listen(): Promise<{ port: number; internalPort: number }>
-  /** Takes no more requests, lets those that run finish for 12 s, tells the rest, closes what it opened. */
+  /** Takes no more requests, lets those that run finish for 12 s, aborts the rest, and closes what it opened. */
   close(): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export function openApi(context: Context): Api {
     serve,
   )
   server.on('request', boundRest)
-  // Told to go on by the route, once it is known who asks.
+  // The route answers 100 Continue, once it knows who asks.
   server.on('checkContinue', (request, response) => {
     boundRest(request, response)
     void serve(request, response)
@@ -93,7 +93,7 @@ export function openApi(context: Context): Api {
   }
 }
 
-/** So that the first requests do not meet a connection that is only being made. */
+/** Waits for the first connection, so that the first requests do not fail on one that is being made. */
 async function triedOnce(redis: Context['redis']): Promise<void> {
   if (redis.status === 'ready') return
   const { promise, resolve } = Promise.withResolvers<unknown>()
@@ -140,7 +140,7 @@ async function finish(server: Server, mostMs: number, endRest = () => {}): Promi
     server.closeAllConnections()
     endRest()
   }, mostMs)
-  // A connection that was busy when the close began would else stay open, idle, until then.
+  // A connection that was busy when the close began would otherwise stay open, idle, until then.
   const sweep = setInterval(() => server.closeIdleConnections(), 50)
   await closed
   clearTimeout(late)

@@ -1,14 +1,14 @@
 /**
- * What the JSON of requests and answers that one API process holds takes of its memory: bounded in all, and for
- * each account, so that nobody who sends much or reads nothing, slowly or for long, leaves nothing for the others.
+ * Bounds the memory that JSON of requests and answers takes in one API process: in all, and for each account. So nobody
+ * who sends much, or reads slowly, leaves nothing for the others.
  */
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 
-/** Bytes. What is made of a body (text, values, what goes to a worker) takes some times more. */
+/** Bytes. What is made of a body (text, values, what goes to a worker) takes several times as much. */
 const mostOfAll = 256 * 1024 * 1024
-/** Six of the largest bodies at once. */
+/** For one account: six of the largest bodies at once. */
 const mostOfAccount = 64 * 1024 * 1024
-/** Of all who have no account yet; a sign-up has some KiB. */
+/** For all who are not authenticated together. A sign-up takes a few KiB. */
 const mostOfStrangers = 16 * 1024 * 1024
 
 export interface BodyBudget {
@@ -17,9 +17,9 @@ export interface BodyBudget {
 }
 
 export interface HeldBytes {
-  /** @throws {Problem} `rate_limited` when these bytes are more than the account's share, `unavailable` when there are too many in all */
+  /** @throws {Problem} `rate_limited` when the account's share is used up, `unavailable` when the whole budget is */
   add(bytes: number): void
-  /** Gives all of it back; from then on nothing is added. */
+  /** Gives all of it back. Nothing is counted after that. */
   free(): void
 }
 

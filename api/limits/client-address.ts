@@ -1,4 +1,4 @@
-/** Who sends a request, as the buckets of sign-up and login count them. */
+/** The address of a client, as the buckets of sign-up and login count it. */
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import proxyAddr from 'proxy-addr'
@@ -7,7 +7,7 @@ import { SettingsError } from '../../shared/platform/settings.ts'
 export type ClientAddress = (request: IncomingMessage) => string
 
 /**
- * @param trustedProxies the only ones whose X-Forwarded-For is believed
+ * @param trustedProxies addresses and ranges; only their X-Forwarded-For is believed
  * @throws {SettingsError} names what is no address
  */
 export function makeClientAddress(trustedProxies: string[]): ClientAddress {
@@ -35,7 +35,7 @@ function withoutPort(address: string): string {
   return bracketed ?? plain ?? address
 }
 
-/** One IPv4 address in any spelling, or the /64 of an IPv6 address: what one customer has at least. */
+/** An IPv4 address in its usual spelling, or the /64 of an IPv6 address: a customer has at least that much. */
 export function normalise(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)
@@ -44,7 +44,7 @@ export function normalise(address: string): string {
   return `${network.map((part) => part.toString(16)).join(':')}::/64`
 }
 
-/** Of a normalised address: the /24 or /48 that its customer may have more of, or a neighbour has. */
+/** The /24 or /48 of a normalised address: a customer, or its neighbours, may have that much. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address.split('.').slice(0, 3).join('.')
   return address.split(':').slice(0, 3).join(':')

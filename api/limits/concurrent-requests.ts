@@ -1,15 +1,18 @@
 /**
- * How many requests of one account run in this process at a time. Streams, terminals and waits last, and
- * each holds a connection here and one to a worker: a bucket alone bounds how fast they come, not how many there are.
+ * How many requests of one account run in this process at a time. Streams, terminals and waits last long, and each
+ * holds a connection here and one to a worker. A rate limit bounds only how many begin.
  */
 import type { ServerResponse } from 'node:http'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** Far more than two sandboxes keep busy, and little of a process. */
+/** Far more requests than the sandboxes of an account need, and little for a process. */
 const most = 1_000
 
 export interface RunningRequests {
-  /** Counts a request until its answer is over. @throws {Problem} `rate_limited` when too many run */
+  /**
+   * Counts a request until its answer has ended.
+   * @throws {Problem} `rate_limited` when too many run
+   */
   enter(accountId: string, response: ServerResponse): void
 }
 

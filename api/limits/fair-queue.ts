@@ -1,17 +1,17 @@
 /**
- * Work that few may do at once, shared out fairly: those who wait take turns by where they come from, so
- * that a crowd from one place waits behind itself. What would wait too long is refused at once.
+ * A queue for work that only a few may do at once. Waiters take turns by the network they come from, so a crowd from
+ * one network waits behind itself. Work that would wait too long is refused at once.
  */
 import { addAbortListener } from 'node:events'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
 
 export interface Waiter {
-  /** Where it comes from: a network, however many addresses that has. */
+  /** The network that it comes from, however many addresses that has. */
   group: string
-  /** Whether it is known to be welcome: half of all turns are theirs, if they want them. */
+  /** Whether it comes from a known client. Half of all turns are for those, if they need them. */
   isKnown: boolean
-  /** Its place is given up when this aborts. */
+  /** Aborting it removes the waiter from the queue. */
   signal?: AbortSignal
 }
 
@@ -26,14 +26,14 @@ interface Turn {
   refuse(): void
 }
 
-/** One of the queue's two. */
+/** One of the two lines of the queue: for known clients, and for the others. */
 type Lane = Turns<Turn>
 
-/** However quick the work is: what waits holds a connection and a body. */
+/** The most waiters, however quick the work is: each holds a connection and a body. */
 const mostWaiting = 50
-/** How long the last in a lane may have to wait, as the last runs took. */
+/** The longest wait of the last in a lane, in milliseconds, judged by how long the last runs took. */
 const mostWaitMs = 4_000
-/** Of how many runs the usual time is the mean, about. */
+/** The usual time is the mean of about this many runs. */
 const remembered = 8
 
 /** @param atOnce how many may be at work */
@@ -44,7 +44,7 @@ export function makeFairQueue(atOnce: number): FairQueue {
   let turnOf: keyof typeof lanes = 'known'
 
   const waiting = (lane: Lane) => [...lane.values()].reduce((sum, turns) => sum + turns.length, 0)
-  /** At least one for each that can be at work: they wait no longer than one run. */
+  /** There is room for as many waiters as can be at work: they wait no longer than one run. */
   const room = () => Math.max(atOnce, Math.min(mostWaiting, (mostWaitMs * atOnce) / Math.max(usualMs, 1)))
 
   function next(): Turn | undefined {
@@ -54,7 +54,7 @@ export function makeFairQueue(atOnce: number): FairQueue {
     return takeFirst(lanes[lane])
   }
 
-  /** Whoever is done hands his place on, so that nobody slips in between. */
+  /** The next waiter gets the free turn directly, so that nobody slips in between. */
   function leave(tookMs: number) {
     usualMs += (tookMs - usualMs) / (usualMs === 0 ? 1 : remembered)
     const turn = next()
@@ -87,7 +87,7 @@ export function makeFairQueue(atOnce: number): FairQueue {
 
 const crowded = () => unavailable('Too many sign-ups and logins are going on. Try again in a moment.')
 
-/** The newest of the group that has most. Of equals the last one: who waits longer is not pushed out. */
+/** Removes the newest waiter of the largest group; of groups of one size, the last. Those who have waited longer stay. */
 function dropLast(lane: Lane): void {
   let longest: Turn[] = []
   for (const turns of lane.values()) if (turns.length >= longest.length) longest = turns

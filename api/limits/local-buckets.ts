@@ -1,18 +1,21 @@
 /**
- * Token buckets that one process counts for itself: for what needs no exact figure over all of them, and
- * must go on, or stop somebody, while Redis is away.
+ * Token buckets that one process counts by itself: for limits that need no exact figure over all processes, and that
+ * must hold while Redis is away.
  */
 
-/** More owners than that within a minute, and the one who was asked about the longest ago starts anew. */
+/** With more owners than this within a minute, the one that asked the longest ago starts with a full bucket. */
 const mostOwners = 10_000
 
-/** Of a token, in the unit of {@link LocalBucket.missing}: each millisecond brings back the limit's figure of it. */
+/**
+ * One token, in the unit of {@link State.missing}: each millisecond gives back as many units as the limit has tokens a
+ * minute.
+ */
 const token = 60_000
 
 interface LocalBucket {
-  /** From a full bucket. */
+  /** What is missing from a full bucket. */
   missing: number
-  /** Of the moment that this is from. */
+  /** When that was so, in milliseconds. */
   ms: number
 }
 
@@ -20,8 +23,8 @@ export interface LocalBuckets {
   /**
    * Takes one token.
    * @param name bucket and owner
-   * @param limit tokens a minute, and in a full bucket
-   * @returns whole tokens left, or how long until the next comes
+   * @param limit tokens a minute, which is also how many a full bucket holds
+   * @returns whole tokens left, or the milliseconds until the next one comes
    */
   take(name: string, limit: number): { remaining: number } | { waitMs: number }
 }
@@ -34,7 +37,7 @@ export function openLocalBuckets(now: () => number = () => performance.now()): L
       const before = states.get(name) ?? { missing: 0, ms }
       const missing = Math.max(0, before.missing - (ms - before.ms) * limit)
       const over = missing + token - limit * token
-      // Taken out first: a map keeps the order in which its entries came.
+      // Deleted first, because a map keeps the order of insertion.
       states.delete(name)
       if (states.size >= mostOwners) states.delete(states.keys().next().value!)
       states.set(name, { missing: over > 0 ? missing : missing + token, ms })

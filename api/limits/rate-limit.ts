@@ -1,7 +1,7 @@
 /**
- * Token buckets, one for each account (or address) and kind of work, refilled steadily. They live
- * in Redis, on Redis's clock, so that all API processes share them, and one script takes a token;
- * those of `reads` and `changes` live in the process.
+ * Rate limits: a token bucket for each account (or address) and kind of request, refilled steadily. Buckets live in
+ * Redis, on its clock, so all API processes share them; one script takes a token. Those of `reads` and `changes` live
+ * in the process, so that a key can be revoked while Redis is away.
  */
 
 import type { Bucket } from '../../shared/contract/routes.ts'
@@ -20,15 +20,15 @@ export interface Buckets {
   /**
    * Takes one token.
    * @param owner an account's id, or an address
-   * @param ownLimit tokens a minute where an operator has set this owner's, in place of the setting
+   * @param ownLimit tokens a minute that an operator has set for this owner, in place of the setting
    * @throws {Problem} `rate_limited`, with the time until the next token
-   * @throws when it is in Redis, and that is away: nobody is let through uncounted
+   * @throws when the bucket is in Redis and Redis is away: nobody passes uncounted
    */
   take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState>
 }
 
-// What is missing from a full bucket, in units of which a token has 60,000,000 and each microsecond
-// brings back as many as the bucket has tokens a minute. Whole numbers alone, so nothing is rounded.
+// The state is what is missing from a full bucket. A token has 60,000,000 units, and each microsecond gives back as
+// many units as the bucket has tokens a minute. All of it is whole numbers, so nothing is rounded.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
   local t = redis.call('TIME')

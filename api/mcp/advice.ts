@@ -1,4 +1,4 @@
-/** What an agent does about an error: each code in one sentence that it can act on. */
+/** What an agent can do about an error: one sentence for each code. */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 
 const steps: { [C in ErrorCode]?: string } = {
@@ -30,7 +30,7 @@ const steps: { [C in ErrorCode]?: string } = {
   internal_error: 'Try once more; if it fails again, tell the user the request_id.',
 }
 
-/** For codes that no sentence was written for. */
+/** For codes without a sentence of their own. */
 const otherwise = 'Tell the user what detail says.'
 
 export const nextStep = (code: ErrorCode): string => steps[code] ?? otherwise

@@ -1,7 +1,7 @@
 /**
- * Cancelling a call that runs in whichever API process: a mark in Redis that lasts some seconds, and
- * a word that wakes who waits for it. The mark is looked for again and again, so that a lost word costs
- * time alone, and a mark that comes before its call is found too.
+ * Cancels a tool call, whichever API process runs it: a mark in Redis that lasts some seconds, and a notification that
+ * wakes the call. The call also looks for the mark by itself. So a lost notification costs only time, and a mark that
+ * comes before its call is found too.
  */
 
 import { hash } from 'node:crypto'
@@ -9,10 +9,10 @@ import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
 import { tellChange } from '../../shared/platform/notify.ts'
 
-/** Whose request is meant: ids are counted by each client for itself. */
+/** The client whose request is meant. Each client counts its request ids for itself. */
 export interface McpClient {
   accountId: string
-  /** Undefined for a client that does not send what it was given. */
+  /** Its `Mcp-Session-Id`; undefined for a client that does not send back what it was given. */
   session: string | undefined
 }
 
@@ -27,7 +27,7 @@ export async function cancel(context: Context, client: McpClient, requestId: Req
   await tellChange(context.redis, name)
 }
 
-/** Resolves with true once the request is cancelled, with false when `ended` aborts before. */
+/** Resolves with true when the request is cancelled, with false when `ended` aborts before. */
 export async function whenCancelled(
   context: Context,
   client: McpClient,
@@ -35,11 +35,11 @@ export async function whenCancelled(
   ended: AbortSignal,
 ): Promise<boolean> {
   const name = nameOf(client, requestId)
-  // Without a session a number comes again and again: the mark of an earlier one is not meant.
+  // Without a session the same id comes again and again, so the mark of an earlier request is removed.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   const whenEnded = whenAborted(ended)
   while (!ended.aborted) {
-    // Listens before it looks, so that no word falls between the two.
+    // Listens before it looks, so that no notification falls between the two.
     const change = Promise.race([context.changes.next(name, lookAgainMs), whenEnded])
     // Redis is away: the next look may find it.
     const mark = await context.redis.get(name).catch(() => null)
@@ -49,7 +49,7 @@ export async function whenCancelled(
   return false
 }
 
-/** Hashed: an id is as long as its client likes. How many there are, the bucket of messages bounds. */
+/** Hashed, because an id is as long as its client likes. The rate limit of messages bounds how many there are. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`
 

@@ -1,10 +1,10 @@
-/** Cuts what a route answers to what a model can take, and says so. Never in silence. */
+/** Cuts the answer of a route to what a model can take, and says what it cut. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
 import { cursorBehind } from '../http/page.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
-  /** What was cut, and how to get at the rest, in words. */
+  /** What was cut and how to get the rest, in words. */
   notes: string[]
 }
 
@@ -55,7 +55,7 @@ function cutContent(result: CutResult['result'], text: string, notes: string[]):
   )
 }
 
-/** The page becomes shorter, and the next one begins where it ends. */
+/** Makes the page shorter; the next page begins where it ends. */
 function cutPage(result: CutResult['result'], data: { id: string }[], notes: string[]): void {
   const end = Math.max(1, howManyFit(data))
   if (end >= data.length) return

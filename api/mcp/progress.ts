@@ -1,10 +1,10 @@
-/** Word to a client, while its call takes long, that it goes on: clients give up after a time of silence. */
+/** Progress messages to a client while its call runs: clients give up after some silence. */
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import type { ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
 
 const everyMs = 1_000
 
-/** Until it is disposed of, to clients that asked for it: `progress` is seconds. */
+/** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds. */
 export function reportProgress(extra: RequestHandlerExtra<ServerRequest, ServerNotification>): Disposable {
   const progressToken = extra._meta?.progressToken
   if (progressToken === undefined) return { [Symbol.dispose]() {} }

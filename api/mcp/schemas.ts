@@ -27,7 +27,7 @@ export function describedTools(): DescribedTool[] {
   return made
 }
 
-/** The input that stands for the `id` of a route's path. */
+/** The tool's input that becomes `:id` in the route's path. */
 export const sessionInput = 'session_id'
 
 function describe(name: ToolName, tool: Tool): DescribedTool {
@@ -64,7 +64,7 @@ function inputOf({ endpoint, without = [], required: always = [] }: Tool): Objec
   }
 }
 
-/** Of the draft that all clients read, without references: some do not follow them. */
+/** JSON Schema of the draft that all clients read, without references: some clients do not follow them. */
 function toObjectSchema(schema: z.ZodType, io: 'input' | 'output'): ObjectSchema {
   const {
     $schema,
@@ -91,7 +91,7 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Leaves out what tells a model nothing, and lets a reply grow. */
+/** Leaves out what tells a model nothing, and lets a reply have new fields. */
 function plainer(described: Json, io: 'input' | 'output'): void {
   if (io === 'output') delete described.additionalProperties
   if (described.format === 'date-time') delete described.pattern
@@ -103,5 +103,5 @@ function plainer(described: Json, io: 'input' | 'output'): void {
   }
 }
 
-/** In a query there are only strings; an agent says true or false. */
+/** Whether it is a query parameter of `true` or `false`; an agent sends a boolean. */
 const isSwitch = ({ enum: values }: Json): boolean => Array.isArray(values) && values.join() === 'true,false'

@@ -24,7 +24,7 @@ export interface McpMessage {
   headers: Record<string, string | undefined>
   requestId: string
   log: Logger
-  /** Aborts when the client hangs up, or must be told that we stop. */
+  /** Aborts when the client hangs up, or when the process stops and cannot wait any longer. */
   signal: AbortSignal
 }
 
@@ -33,7 +33,7 @@ pass its id as session_id to exec and the file tools, and session_destroy when y
 to /workspace. A session ends by itself at expires_at, with all its files. An error is JSON with a code, what \
 happened (detail) and what to do next; wait retry_after seconds where it is given.`
 
-/** @returns JSON, or an event stream for the call of a tool */
+/** @returns JSON; an event stream for a tool call */
 export async function answerMessage(
   app: App,
   routes: ServedRoute[],
@@ -46,7 +46,7 @@ export async function answerMessage(
   })
   // The SDK's class declares `onclose?: … | undefined` where its interface says `onclose?: …`.
   await server.connect(transport as never)
-  // Who must be told that we stop is told so by the tool.
+  // When the process stops, the tool tells its client.
   const end = () => hasLeft(signal) && void server.close()
   addAbortListener(signal, end)
   const given = Object.entries(headers).flatMap(([name, value]) =>

@@ -1,4 +1,4 @@
-/** One call of a tool: the route behind it, by the same handler, with the same limits. */
+/** A tool call runs the route behind the tool, with the same handler and the same limits. */
 import { McpError, ErrorCode as RpcCode } from '@modelcontextprotocol/sdk/types.js'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import type { Problem } from '../../shared/platform/problem.ts'
@@ -25,7 +25,7 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * @returns what the route answers, cut to what a model can take; a refusal is a result too
- * @throws {McpError} for a tool that there is not
+ * @throws {McpError} for an unknown tool
  */
 export async function runTool(
   app: App,
@@ -58,7 +58,7 @@ export async function runTool(
 const unknownTool = (name: string) =>
   new McpError(RpcCode.InvalidParams, `There is no tool ${name}. tools/list names those there are.`)
 
-/** From a tool's flat arguments to the parts of the route's request. */
+/** Splits a tool's flat arguments into the parts of the route's request. */
 function partsOf(name: ToolName, { endpoint, always }: Tool, given: Record<string, unknown>) {
   const { inputSchema } = describedTools().find((tool) => tool.name === name)!
   const unknown = Object.keys(given).filter((key) => !Object.hasOwn(inputSchema.properties, key))
@@ -78,7 +78,7 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** Not as structured content, which would have to fit the tool's schema. */
+/** A refusal is text, because structured content would have to fit the tool's schema. */
 function refusal(problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const told = {

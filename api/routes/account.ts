@@ -66,7 +66,7 @@ export const getUsage = route(
   },
 )
 
-/** Carries the moment that the first page was counted up to: all pages add up to one figure. */
+/** The cursor carries the moment up to which the first page was computed, so that all pages add up to one figure. */
 const usageCursor = (asOf: Date, id: string) => Buffer.from(`${asOf.getTime()} ${id}`).toString('base64url')
 
 function readUsageCursor(cursor: string | undefined) {

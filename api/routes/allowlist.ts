@@ -31,7 +31,7 @@ export const checkAllowlist = route(
   },
 )
 
-/** Resolves when every API process has forgotten the list of before. */
+/** Writes the list, and resolves when every API process has forgotten the one before. */
 async function write(db: Queries, accountId: string, commands: string[] | null): Promise<void> {
   await db.query('update account set allowlist = ?::jsonb where id = ?', [
     commands && JSON.stringify(commands),

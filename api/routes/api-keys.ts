@@ -94,8 +94,8 @@ const isLive = 'revoked_at is null and (expires_at is null or expires_at > sandl
 const unknownKey = () => new Problem('not_found', 'There is no such API key.')
 
 /**
- * Before a key is stored: those that are dead make way, so that an account never has more rows than it
- * may have keys. Locks the account, so that no two pass the bound together.
+ * Deletes keys that are revoked or expired, so that an account never has more rows than it may have keys. Locks the
+ * account, so that no two requests pass the bound together.
  * @throws {Problem} `api_key_limit_reached`
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {
@@ -117,7 +117,7 @@ async function makeRoom(db: Queries, accountId: string): Promise<void> {
   )
 }
 
-/** @returns undefined when it would have expired already */
+/** @returns undefined when the key would have expired already */
 async function insert(
   db: Queries,
   accountId: string,

@@ -23,7 +23,7 @@ type KnownAccount = AccountRow & { password_hash: Buffer; suspended: boolean; lo
 const shown = 'id, email, created_at, session_generation'
 const known = `${shown}, password_hash, suspended_at is not null as suspended, login_addresses`
 
-/** From how many addresses an account may come that is not slowed by what others try on it. */
+/** How many addresses of earlier logins are remembered. Guesses from elsewhere do not slow logins from those. */
 const mostAddresses = 8
 
 export const signUp = route(contract.signUp, async ({ body: { email, password }, request, signal }, app) => {
@@ -43,7 +43,7 @@ export const logIn = route(contract.logIn, async ({ body: { email, password }, r
   const [account] = await db.query<KnownAccount>(`select ${known} from account where email = ?`, [email])
   const address = app.clientAddress(request)
   const isKnown = account?.login_addresses.includes(address) ?? false
-  // Whoever tries passwords from many addresses slows the others of them, and not who came in before.
+  // Someone who tries passwords from many addresses slows other new addresses, but not those the owner has used before.
   await app.buckets.take('login_account', digest('sha256', isKnown ? `${email} ${address}` : email))
   const waiter = waiterFrom(address, { isKnown, signal })
   const matches = await app.passwords.matches(password, account?.password_hash, waiter)
@@ -66,7 +66,7 @@ export const changePassword = route(
       throw new Problem('invalid_credentials', 'The current password is wrong.')
     }
     const hash = await app.passwords.hash(body.new_password, waiter)
-    // Not over one that was set meanwhile: whoever set it knew the one of before as well.
+    // A password that was set meanwhile stays: whoever set it also knew the former one.
     const [changed] = await db.query<AccountRow>(
       `update account set password_hash = ?, session_generation = session_generation + 1,
               login_addresses = ?::jsonb

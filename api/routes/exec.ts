@@ -17,7 +17,7 @@ export const execCommand = route(
   async ({ account, params, body, headers, requestId, signal }, app) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await running(app, { ...sandbox, signal })
-    // It may have waited for its sandbox, and the list be another by now.
+    // The request may have waited for its sandbox, and the key or the allowlist may have changed.
     const caller = await account.again()
     await mustBeAllowed(app, caller, body)
     const key = headers['idempotency-key']
@@ -51,7 +51,7 @@ export const listExecs = route(
 export const getExec = route(contract.getExec, async (call, app) => {
   const { sandbox, row, args, workerId } = await findKnown(app, call)
   const options = { signal: call.signal, timeoutMs: marginMs, workerId }
-  // A destroyed sandbox has taken all output along.
+  // A command's output is gone with its sandbox.
   const asked = sandbox.destroyed_at
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
@@ -124,7 +124,7 @@ const sayLost = (words: string) => (error: unknown) => {
     : error
 }
 
-/** Whether the header names events, and does not refuse them. */
+/** Whether the header accepts events. */
 const wantsEvents = (accept = ''): boolean =>
   accept.split(',').some((range) => {
     const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())

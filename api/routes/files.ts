@@ -47,7 +47,7 @@ export const readRawFile = route(contract.readRawFile, (asked, app) => {
 export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
   const ifMatch = asked.headers['if-match']?.replaceAll('"', '')
-  // Base64 is never long, whatever is in the path: these arguments travel in a header.
+  // The arguments travel in a header. A path is short in base64, whatever is in it.
   const args = { path_base64, mode, overwrite: overwrite !== 'false', ifMatch }
   return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
 })
@@ -73,7 +73,7 @@ async function call<N extends CallName>(
   return app.workers.call(name, all, { signal, timeoutMs }).catch(sayLost(lost))
 }
 
-/** The same for bytes as they come. */
+/** The same for bytes that are streamed. */
 async function stream<N extends StreamCallName>(
   app: App,
   name: N,
@@ -83,7 +83,7 @@ async function stream<N extends StreamCallName>(
 ): Promise<StreamReply> {
   const { sandbox, signal, leftMs } = await enter(app, asked)
   const all = { ...args, ...sandbox } as Streams[N]['args']
-  // An upload is answered at its end, and may take as long as the sandbox lives.
+  // An upload is answered when all of it has come, which may take as long as the sandbox lives.
   const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
   const answer = await app.workers.stream(name, all, options).catch(sayLost(lost))
   return new StreamReply(answer.body, answer)

@@ -11,7 +11,7 @@ import * as openApi from './openapi.ts'
 import * as sandboxes from './sandboxes.ts'
 import * as secrets from './secrets.ts'
 
-/** Each handler is an export of its family's file, which exports nothing else. */
+/** Each handler is an export of its family's file, and such a file exports nothing else. */
 const families = [auth, apiKeys, sandboxes, exec, files, allowlist, secrets, account, openApi]
 const routes: ServedRoute[] = families.flatMap((family) => Object.values(family))
 

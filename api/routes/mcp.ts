@@ -1,4 +1,4 @@
-/** `POST /v1/mcp`. Nothing is remembered from one request to the next: any API process may take each. */
+/** `POST /v1/mcp`. Nothing is remembered between requests, so any API process may take each. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
@@ -10,9 +10,9 @@ import { JsonReply, route, type ServedRoute } from '../http/route.ts'
 export const callMcp = (routes: ServedRoute[]) =>
   route(contract.callMcp, async ({ body, headers, ...call }, app) => {
     const [, ...more] = [body].flat()
-    // The first is the request's own.
+    // The first message is counted with the request itself.
     for (const _ of more) await app.buckets.take(contract.callMcp.bucket, call.account.id)
-    // Loaded by the first who asks: the start of a process need not wait for the SDK.
+    // Loaded at the first request, so that the start of the process does not wait for the SDK.
     const { answerMessage } = await import('../mcp/server.ts')
     const response = await answerMessage(app, routes, { ...call, message: body, headers })
     const isFirst = [body].flat().some(({ method }) => method === 'initialize')
@@ -20,17 +20,17 @@ export const callMcp = (routes: ServedRoute[]) =>
       status: response.status,
       headers: {
         ...Object.fromEntries(response.headers),
-        // Names the client and nothing else: a request id is unique only among those of one client.
+        // It names the client and nothing else: request ids are unique only within one client.
         ...(isFirst && response.ok ? { 'Mcp-Session-Id': randomUUID() } : {}),
       },
     })
   })
 
-/** Koa makes a 204 of no body; what takes a notification is a 202. */
+/** Koa makes an empty body a 204; a notification is answered with 202. */
 const bodyOf = ({ body }: Response) =>
   body ? Readable.fromWeb(body.pipeThrough(linesAlone()) as ReadableStream) : ''
 
-/** The SDK writes an event, or a JSON answer, in one piece, with whatever JSON leaves as it is. */
+/** Puts the SDK's JSON on one line for every reader. The SDK writes each event, or the whole JSON answer, in one piece. */
 function linesAlone(): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder()
   const encoder = new TextEncoder()

@@ -65,7 +65,7 @@ function countClaim({ context: { metrics, settings } }: App, image: string, pod:
 const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
-/** 201 for one that runs, 202 for one that still starts; one that was ended meanwhile is an error. */
+/** 201 when the sandbox runs, 202 when it still starts; an error when it was ended meanwhile. */
 function created(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   const { row } = own
   if (row.destroy_reason === 'start_failed') {

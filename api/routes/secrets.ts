@@ -64,7 +64,7 @@ interface SecretRow extends Record<string, unknown> {
   created_at: string
 }
 
-/** Never the value: it is opened in a worker alone. */
+/** Never the value: only a worker can open it. */
 const shown = 'id, name, sandbox_id, created_at'
 
 const present = ({ id, name, sandbox_id, created_at }: SecretRow): Secret => ({
@@ -78,7 +78,7 @@ const present = ({ id, name, sandbox_id, created_at }: SecretRow): Secret => ({
 const lockAccount = (db: Queries, accountId: string) =>
   db.query('select from account where id = ? for no key update', [accountId])
 
-/** Keeps it from being destroyed until the secret is there, to be deleted with it. */
+/** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
 async function lockActive(db: Queries, accountId: string, sandboxId: string): Promise<void> {
   const [active] = await db.query(
     'select id from sandbox where id = ? and account_id = ? and destroyed_at is null for share',

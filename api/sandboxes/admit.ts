@@ -1,6 +1,7 @@
 /**
- * Admission: whether an account may have one more sandbox, and the row of it, in one transaction
- * that holds the account's row, so that no two requests pass on the same free place.
+ * Admission: whether an account may have one more sandbox, and the sandbox's row, in one transaction. It locks the
+ * account's row, so no two requests can both take the last place in a quota. Its statements stay apart, because each
+ * must see what is true after the lock.
  */
 import type * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
@@ -20,26 +21,26 @@ export type CreateRequest = z.output<typeof createSandbox.body>
 
 export interface Admission {
   sandboxId: string
-  /** Whether the Idempotency-Key was known, and this is its sandbox of before. */
+  /** Whether the Idempotency-Key was known; then this is the sandbox that it stands for. */
   replayed: boolean
-  /** Whether it runs already, in a warm pod; else one is to be made. Undefined when nothing was admitted. */
+  /** `claimed`: it runs already in a warm pod. `cold`: its pod is still to be made. Undefined when it was replayed. */
   pod?: 'claimed' | 'cold'
-  /** From now until it ends. */
+  /** Milliseconds until its cap. */
   lifeMs: number
-  /** Sandboxes that were past their end, and were ended here to make room: their pods are to go. */
+  /** Ids of sandboxes that were past their cap and were ended here. Their pods are to be deleted. */
   expired: string[]
 }
 
 export interface Order {
   body: CreateRequest
   image: string
-  /** How long it may live. */
+  /** Its life, in seconds. */
   seconds: number
 }
 
 /**
- * Fills in what the body leaves open.
- * @param mostSeconds the longest life, where an operator has set the account's own
+ * Fills in the defaults.
+ * @param mostSeconds the longest life that an operator has set for this account
  * @throws {Problem} `invalid_request` for what this installation does not offer
  */
 export function readOrder(
@@ -106,7 +107,7 @@ export async function admit(
   })
 }
 
-/** With a warm pod it is ready at once. The parameters are its columns, in their order. */
+/** A sandbox with a warm pod is ready at once. The parameters are its columns, in their order. */
 const insertSandbox = prepare(
   'insert sandbox',
   `with row (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid, pod_since) as
@@ -128,7 +129,7 @@ interface ClaimedPod extends Record<string, unknown> {
   born_at: string
 }
 
-/** Of two that claim at once each passes over what the other has locked: no pod is given twice. */
+/** Of two claims at the same time each skips what the other has locked, so no pod is given out twice. */
 const claimOldest = prepare(
   'claim warm pod',
   `delete from warm_pod where name = (
@@ -140,7 +141,7 @@ const claimOldest = prepare(
 )
 
 /**
- * Takes a warm pod from the pool, for good: when the transaction fails, it stays there.
+ * Takes a warm pod out of the pool. When the transaction fails, it stays there.
  * @returns undefined when none is ready, or none would live until `endsAt`
  */
 async function claimWarmPod(
@@ -160,7 +161,7 @@ const lockById = prepare(
      from account where id = ? for no key update`,
 )
 
-/** What every later statement sees is as of this lock: read committed takes a new look each time. */
+/** Every later statement sees what is true after this lock: under read committed each takes a new snapshot. */
 async function lockAccount(db: Queries, accountId: string, { quotas }: Settings) {
   const [row] = await db.run<{ suspended: boolean; concurrent: number; hours: number }>(lockById, [
     quotas.concurrent,
@@ -192,7 +193,7 @@ async function findReplay(
   )
 }
 
-/** A key that was forgotten may be used again. */
+/** Stores the Idempotency-Key. One that is older than it is honoured may be used again. */
 async function remember(
   db: Queries,
   accountId: string,
@@ -211,7 +212,7 @@ async function remember(
   )
 }
 
-/** Whoever is late with ending them (no worker, no Redis), they hold no place past their end. */
+/** Ends sandboxes past their cap, so that none counts against the quota while workers or Redis are away. */
 async function endExpired(db: Queries, accountId: string): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     `update sandbox
@@ -228,7 +229,7 @@ type InTheWay = {
   name: string | null
   created_at: string
   expires_at: string
-  /** Until it ends. */
+  /** Seconds until its cap. */
   seconds: number
 }
 
@@ -249,7 +250,7 @@ function checkConcurrent(rows: InTheWay[], limit: number) {
     'concurrent_sandbox_limit_reached',
     `${rows.length} of ${limit} sandboxes are active. Destroy one, or wait until one expires.`,
     {
-      // With a limit of 0 there is nothing to wait for; a day is as good as any.
+      // With a limit of 0 no wait helps, so this is simply a day.
       retryAfterSeconds: rows[0]?.seconds ?? 86_400,
       members: {
         limit,
@@ -265,7 +266,11 @@ function checkConcurrent(rows: InTheWay[], limit: number) {
   )
 }
 
-/** @returns the clock at which it was within the limit */
+/**
+ * Refuses when the month's hours are used up, not when they might become so: an account may pass its limit by what its
+ * sandboxes still run at that moment.
+ * @returns the time at which it was within the limit
+ */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
   const { milliseconds, month, monthEnd, now } = await usage(db, accountId)
   if (milliseconds < limit * millisecondsPerHour) return now

@@ -13,10 +13,13 @@ interface Of {
   log: Logger
 }
 
-/** A claimed pod is told when the first command, which follows at once, has had the machine for itself. */
+/**
+ * A claimed pod is told whose it is after this many milliseconds: the first command, which follows at once, has the
+ * machine for itself.
+ */
 const assignAfterMs = 500
 
-/** A pod, or word to its warm one, for a sandbox that was admitted, and its end at its cap. */
+/** For an admitted sandbox: its pod (or telling its warm pod), and its end at its cap. */
 export async function enqueueCreate(context: Context, admission: Admission, of: Of): Promise<void> {
   const { sandboxId, replayed, pod, lifeMs, expired } = admission
   if (replayed) return
@@ -29,7 +32,7 @@ export async function enqueueCreate(context: Context, admission: Admission, of: 
   ])
 }
 
-/** The end of the pods of sandboxes that are destroyed. */
+/** For destroyed sandboxes: the deletion of their pods. */
 export async function enqueueDestroy(context: Context, ids: string[], of: Of): Promise<void> {
   await allOf(
     of,

@@ -5,7 +5,7 @@ import { sandboxColumns } from '../../shared/data/entities.ts'
 import { type SandboxRow, toSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** A row, what it has cost so far, and the clock it was read by. */
+/** A row, what was billed for it so far, and the time of that. */
 export interface OwnSandbox {
   row: SandboxRow
   billedMs: number
@@ -22,7 +22,7 @@ const ownById = prepare(
   `${clock} select ${columns} from sandbox, clock where id = ? and account_id = ?`,
 )
 
-/** @throws {Problem} `not_found`, for somebody else's as for none */
+/** @throws {Problem} `not_found`, also for a sandbox of another account */
 export async function findOwn(db: Queries, accountId: string, id: string): Promise<OwnSandbox> {
   const [row] = await db.run(ownById, [id, accountId])
   if (!row) throw new Problem('not_found', 'There is no such sandbox.')
@@ -32,13 +32,13 @@ export async function findOwn(db: Queries, accountId: string, id: string): Promi
 export interface PageOf {
   state: 'active' | 'destroyed' | 'all'
   limit: number
-  /** The id that the page before ended with. */
+  /** The id that the previous page ended with. */
   before: string | null
 }
 
 const inState = { active: 'destroyed_at is null', destroyed: 'destroyed_at is not null', all: 'true' }
 
-/** One plan for each shape of the question, so that every one of them walks an index. */
+/** A statement for each state, so that each of them is served by an index. */
 const listIn = (state: PageOf['state']) => ({
   first: prepare(`list ${state}`, listSql(state, 'true')),
   next: prepare(`list ${state} next`, listSql(state, 'id < ?')),
@@ -69,7 +69,7 @@ const toOwn = (row: Row): OwnSandbox => ({
   now: new Date(row.now as string),
 })
 
-/** What a client gets to see: nothing of the pod, nothing sealed. */
+/** What a client sees of a sandbox: nothing of its pod, and nothing sealed. */
 export const present = ({ row, billedMs }: OwnSandbox): Sandbox => ({
   id: row.id,
   state: row.destroyed_at ? 'destroyed' : 'active',

@@ -1,11 +1,11 @@
-/** Waiting for a sandbox: until it runs, or is ended, or the patience of a request is. */
+/** Waits for a sandbox until it runs, it has ended, or the time is up. */
 import { limits } from '../../shared/contract/limits.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { findOwn, type OwnSandbox } from './own.ts'
 
-/** A change is told of over Redis; in case that is lost, the row is read again this often. */
+/** A notification tells of a change. In case it is lost, the row is read again this often. */
 const lookAgainMs = 1_000
 
 export interface WaitOptions {
@@ -30,7 +30,7 @@ export async function settled({ context }: App, wait: WaitOptions): Promise<OwnS
   }
 }
 
-/** A sandbox that commands can run in, and how much longer it lives. */
+/** A sandbox that commands can run in, and the milliseconds until its cap. */
 export interface RunningSandbox {
   row: SandboxRow
   leftMs: number
@@ -41,7 +41,7 @@ export async function running(app: App, wait: Omit<WaitOptions, 'mostMs'>): Prom
   const { row, now } = await settled(app, { ...wait, mostMs: limits.startingWaitMs })
   const leftMs = row.expires_at.getTime() - now.getTime()
   if (row.destroyed_at) throw destroyed(row)
-  // It is past its end, and whoever ends it is late.
+  // It is past its cap, and only the workers are late to end it.
   if (leftMs <= 0) throw destroyed({ ...row, destroy_reason: 'expired' })
   if (!row.ready_at) {
     throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {

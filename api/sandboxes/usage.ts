@@ -5,7 +5,7 @@ export interface Usage {
   /** UTC, such as 2026-11. */
   month: string
   milliseconds: number
-  /** The clock it was read by. */
+  /** The time at which it was read. */
   now: Date
   /** When the next month begins. */
   monthEnd: Date
@@ -33,7 +33,7 @@ const ofMonth = prepare(
      from bounds`,
 )
 
-/** @param month UTC, such as 2026-11; the one that is now if absent */
+/** @param month in UTC, such as 2026-11; the current one if absent */
 export async function usage(db: Queries, accountId: string, month?: string): Promise<Usage> {
   const [row] = await db.run<UsageRow>(ofMonth, [null, month ?? null, accountId])
   return toUsage(row!)
@@ -63,9 +63,9 @@ export interface SandboxUsageRow {
 }
 
 export interface UsagePage {
-  /** Counts up to this moment of before in place of now, so that the pages of a list add up. */
+  /** Counts up to this moment instead of now, so that the pages of a list add up. */
   asOf: Date | null
-  /** The id that the page before ended with. */
+  /** The id that the previous page ended with. */
   before: string | null
   limit: number
 }

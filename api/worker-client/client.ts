@@ -1,6 +1,6 @@
 /**
- * The workers as the API sees them: who is there, and one call to one of them. A call that was not
- * handed over goes to the next worker; one that was is never sent twice (shared/rpc/calls.ts).
+ * Calls from the API to workers. A call that was not handed over goes to the next worker. A call that was handed over
+ * is never sent twice (shared/rpc/calls.ts).
  */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -35,11 +35,11 @@ import { openTunnel, type Tunnel } from './tunnel.ts'
 export { CallLost }
 
 export interface CallOptions {
-  /** Ends the call: its client left. */
+  /** Aborting it ends the call: its client left. */
   signal: AbortSignal
-  /** From handing over to the answer, in milliseconds; later it counts as lost. */
+  /** Milliseconds from the hand-over to the answer. A later answer counts as lost. */
   timeoutMs: number
-  /** The one that must take it; any may, the sandbox's favourite first, unless told. */
+  /** The worker that must take it. Without one any may, the sandbox's slot owner first. */
   workerId?: string | undefined
 }
 
@@ -48,7 +48,7 @@ export interface StreamOptions extends CallOptions {
   upload?: Readable
 }
 
-/** A worker's answer whose body is passed on as it comes. */
+/** A worker's answer, whose body is streamed. */
 export interface StreamAnswer {
   status: number
   headers: IncomingHttpHeaders
@@ -56,17 +56,17 @@ export interface StreamAnswer {
 }
 
 export interface Workers {
-  /** @throws {Problem} `unavailable`, when nobody is there to make a pod, or none reaches the cluster */
+  /** @throws {Problem} `unavailable` when no worker is there, or none reaches the cluster */
   mustBeThere(): Promise<void>
   isThere(workerId: string): Promise<boolean>
   /**
-   * @throws {Problem} what the worker refused with, or `unavailable` when none took the call
-   * @throws {WorkerGone} when the one that was named is not there
+   * @throws {Problem} what the worker refused with, or `unavailable` when no worker took the call
+   * @throws {WorkerGone} when the worker that must take it is not there
    * @throws {CallLost} when it was handed over and no answer came: what it did is not known
-   * @throws {ExecOnAnotherWorker} when another worker has the command of this Idempotency-Key
+   * @throws {ExecElsewhere} when another worker has the command of this Idempotency-Key
    */
   call<N extends CallName>(name: N, args: Calls[N]['args'], options: CallOptions): Promise<Calls[N]['result']>
-  /** As {@link call}, for bytes as they come. `timeoutMs` is until the head of the answer. */
+  /** As {@link call}, for bytes that are streamed. `timeoutMs` is until the head of the answer. */
   stream<N extends StreamCallName>(
     name: N,
     args: Streams[N]['args'],
@@ -81,7 +81,7 @@ export interface Workers {
   close(): void
 }
 
-/** The worker that was named is not there any more. */
+/** The worker that must take the call is not there any more. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
   override message = 'the worker is not there'
@@ -104,12 +104,12 @@ export class ExecOnAnotherWorker extends Error {
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
 
 const directoryMs = 500
-/** A worker that is not listed for so long is gone. */
+/** A worker that is not listed for this many milliseconds is gone. */
 const goneMs = 5_000
 const lookEveryMs = 250
-/** Nobody asks for longer: by then its commands are written down as lost. */
+/** How long a missing worker is remembered. By then its commands are written down as lost. */
 const rememberMs = 10 * 60_000
-/** For the body of an answer, once its head is there. */
+/** How long the body of an answer may be silent, once its head is there. */
 const bodyMs = 10_000
 
 export function connectWorkers(context: Context): Workers {
@@ -119,10 +119,10 @@ export function connectWorkers(context: Context): Workers {
   const agent = openCallAgent({ keepAlive: true })
   const freshAgent = openCallAgent()
   const health = watchHealth(log)
-  /** Those that are not listed, and the wait for each: once is enough. */
+  /** Workers that are not listed, and the wait for each: all callers share one. */
   const missing = new Map<string, Promise<ListedWorker[]>>()
 
-  /** Takes its time for one that is not listed: an emptied Redis knows nobody for a second. */
+  /** Waits for a worker that is not listed: after Redis was emptied no worker is listed for a second. */
   async function listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
     if (workerId === undefined || workerId === noWorker || health.isSilent(workerId)) return []
     const known = missing.get(workerId)
@@ -135,7 +135,7 @@ export function connectWorkers(context: Context): Workers {
 
   async function waitFor(workerId: string): Promise<ListedWorker[]> {
     const from = performance.now()
-    // A wait in which this process stood still was none.
+    // A wait does not count while this process stood still.
     const isOver = () => performance.now() - from > goneMs && !stoodStill(performance.now() - goneMs)
     for (; !isOver(); await sleep(lookEveryMs)) {
       const list = await freshList().catch(() => [])
@@ -144,7 +144,7 @@ export function connectWorkers(context: Context): Workers {
     return []
   }
 
-  /** Those to try, in order. The list that is remembered may be of before one died and another came. */
+  /** The workers to try, in order. The remembered list may be older than the death of one, or the start of another. */
   async function* candidates(sandboxId: string, workerId: string | undefined) {
     const asked = new Set<string>()
     for (const list of [directory, freshList, () => (asked.size > 0 ? [] : listAwaited(workerId))]) {
@@ -161,7 +161,7 @@ export function connectWorkers(context: Context): Workers {
     }
   }
 
-  /** @returns undefined when it was not handed over */
+  /** @returns the answer, undefined when the call was not handed over */
   async function offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
     const url = new URL(path, worker.url)
     const target: Omit<HandOver, 'url' | 'agent'> = {
@@ -170,7 +170,7 @@ export function connectWorkers(context: Context): Workers {
       watch: (onSilence, bytesMoved) => health.follow(worker, onSilence, bytesMoved),
     }
     const first: HandedOver = await handOver({ ...target, url, agent })
-    // A kept connection may have been closed while nobody looked: that says nothing of the worker.
+    // A kept connection may have been closed meanwhile, which says nothing of the worker.
     const sent = 'stale' in first ? await handOver({ ...target, url, agent: freshAgent }) : first
     if ('response' in sent) return sent.response
     const why = 'notTaken' in sent ? sent.notTaken : undefined
@@ -276,7 +276,7 @@ function errorOf({ code, detail, members, retryAfterSeconds }: CallProblem): Err
   })
 }
 
-/** One answer for all who ask within `ms` of the question. */
+/** Asks at most once in `ms`; all who ask meanwhile get that answer. */
 function cacheFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
   let last: { answer: Promise<T>; at: number } | undefined
   return () => {

@@ -1,6 +1,6 @@
 /**
- * One request to one worker, in two steps: only when the worker has said that it is there is the
- * body sent. Before that any failure is harmless, after it what the worker did is not known.
+ * Hands one call over to one worker, in two steps: the body is sent only when the worker has said that it is there.
+ * Before that any failure is harmless. After it, what the worker did is not known until it answers.
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -11,29 +11,32 @@ import { bytesOver } from './health.ts'
 
 export interface HandOver {
   url: URL
-  /** The worker that alone can take it. */
+  /** The worker, which alone can take the call. */
   callee: Callee
   headers: Record<string, string>
-  /** Bytes, or a client's own body as it comes. */
+  /** Bytes, or a client's own body, streamed. */
   body: Buffer | Readable
   agent: Agent
-  /** Ends the request and its answer: the client left. */
+  /** Aborting it ends the call and its answer: the client left. */
   signal: AbortSignal
-  /** From handing over to the head of the answer, in milliseconds; later it counts as lost. */
+  /** Milliseconds from the hand-over to the head of the answer. A later answer counts as lost. */
   timeoutMs: number
-  /** Tells when the worker has gone silent, from handing over to the end of the answer. @returns what ends it */
+  /**
+   * Watches the worker from the hand-over to the end of the answer.
+   * @returns what stops the watch
+   */
   watch(onSilence: () => void, bytesMoved: () => number): () => void
 }
 
 /** The answer's head, its body yet to be read; or why the worker did not take it. */
 export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | { stale: true }
 
-/** It was handed over and no answer came: what it did is not known. */
+/** The call was handed over and no answer came: what it did is not known. */
 export class CallLost extends Error {
   override name = 'CallLost'
 }
 
-/** How long a worker has to say that it is there. */
+/** Milliseconds that a worker has to say that it is there. */
 const handOverMs = 3_000
 
 /** @throws {CallLost} */
@@ -70,12 +73,12 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
-    // An answer before the body was asked for: it is ending, or does not know us.
+    // The worker answered without asking for the body: it is stopping, or does not know us.
     if (!handedOver) {
       return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
     }
     answer = response
-    // One that comes before the end of a client's body leaves the rest of that unread.
+    // An answer that comes before the end of a client's body leaves the rest of the body unread.
     response.on('end', () => letGo(body, request))
     resolve({ response })
   })
@@ -83,7 +86,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('close', () => {
     stopWaiting()
     unwatch()
-    // What was not handed over is the next worker's: not a byte of it may be read away.
+    // What was not handed over goes to the next worker, so not a byte of it may be read.
     if (handedOver) letGo(body, request)
     reject(new Error('the connection was closed'))
   })
@@ -94,11 +97,11 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
 }
 
-/** The client may go on sending; nobody listens. */
+/** Reads the rest of a client's body and drops it. */
 function letGo(body: Buffer | Readable, request: ClientRequest) {
   if (Buffer.isBuffer(body)) return
   body.unpipe(request)
   body.resume()
-  // A body that was broken off leaves a connection that can carry no other request.
+  // A connection whose body was broken off can carry no other request.
   if (!request.writableEnded) request.destroy()
 }

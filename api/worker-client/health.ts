@@ -1,7 +1,7 @@
 /**
- * Whether the workers that have our calls still live. A process that is frozen, or a machine that is cut
- * off, leaves its connections open: only a question without an answer tells. One question a worker
- * and second is asked while calls of ours are there, however many.
+ * Whether the workers that have our calls still live. A process that is frozen, or a machine that is cut off, leaves
+ * its connections open, so only an unanswered question tells. While calls are there, each worker is asked once a
+ * second, however many the calls are.
  */
 import { type Agent, get } from 'node:https'
 import type { Socket } from 'node:net'
@@ -14,22 +14,22 @@ import type { ListedWorker } from '../../shared/rpc/directory.ts'
 export interface WorkerHealth {
   /**
    * Watches a worker while a call is there.
-   * @param onSilence called at most once, when it no longer answers
+   * @param onSilence called at most once, when the worker no longer answers
    * @param bytesMoved over the call's connection so far
-   * @returns what ends it
+   * @returns what stops the watch
    */
   follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void
-  /** It has not answered, and not since. Nothing new should be sent to it. */
+  /** Whether the worker left the last question unanswered. Nothing new should be sent to it. */
   isSilent(workerId: string): boolean
   close(): void
 }
 
 const askEveryMs = 1_000
-/** With the pause before the question, silence is noticed after 3 to 4 s. */
+/** Milliseconds for an answer. With the pause before the question, silence is noticed after 3 to 4 s. */
 const answerMs = 3_000
-/** Whose calls carry bytes in the last of that time lives, and is only busy. */
+/** A worker whose calls carried bytes in the last part of that time lives, and is only busy. */
 const lastMs = 2_000
-/** How often one that is silent is asked without a call being there. It is another's to forget it. */
+/** How often a silent worker is asked without a call being there. The list of workers forgets it, not this. */
 const lastQuestions = 60
 
 export function watchHealth(log: Logger): WorkerHealth {
@@ -49,11 +49,14 @@ export function watchHealth(log: Logger): WorkerHealth {
   }
 }
 
-/** What has gone over a connection both ways. What the kernel holds for one that is frozen moves once, no further. */
+/**
+ * Bytes that have gone over a connection in both directions. For a frozen worker the kernel moves its buffer once, and
+ * no more.
+ */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 
-/** Asks one worker, until no call is there and it has answered. */
+/** Asks one worker until no call is there and it has answered. */
 class Watch {
   isSilent = false
   private readonly calls = new Map<() => void, () => number>()
@@ -119,7 +122,7 @@ class Watch {
   }
 }
 
-/** A connection that is refused, or breaks, is an answer of a kind: the calls on it broke by themselves. */
+/** A refused or broken connection counts as an answer: its calls fail by themselves. */
 function answers(worker: ListedWorker, agent: Agent): Promise<boolean> {
   return new Promise((resolve) => {
     const request = get(new URL('/healthz', worker.url), { ...provenTo(worker), agent }, (response) => {
@@ -131,7 +134,7 @@ function answers(worker: ListedWorker, agent: Agent): Promise<boolean> {
       resolve(answer)
     }
     const timer = setTimeout(async () => {
-      // When this process itself was busy for so long, the answer may lie there unread.
+      // When this process itself was busy for that long, the answer may lie there unread.
       await readWhatCame()
       done(false)
       request.destroy()

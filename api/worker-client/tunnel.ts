@@ -1,7 +1,4 @@
-/**
- * A WebSocket between a client and a worker: the API opens it, then hands bytes through in both
- * directions as they are. What the frames say is between those two.
- */
+/** A WebSocket between a client and a worker. The API opens it, then passes bytes both ways without reading the frames. */
 import { addAbortListener } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
@@ -11,27 +8,27 @@ import { CallLost } from './hand-over.ts'
 
 export interface TunnelOptions {
   url: URL
-  /** The worker that alone can take it. */
+  /** The worker, which alone can take it. */
   callee: Callee
   agent: Agent
-  /** What the API says of itself. */
+  /** Headers of the API. */
   own: Record<string, string>
-  /** The client's; those of the WebSocket handshake go along. */
+  /** Headers of the client; those of the WebSocket handshake go along. */
   headers: IncomingHttpHeaders
   signal: AbortSignal
 }
 
-/** A worker's side of it, open. */
+/** The worker's side of an open WebSocket. */
 export interface Tunnel {
   response: IncomingMessage
   socket: Duplex
-  /** What came behind the head of the answer already. */
+  /** Bytes that came right after the head of the answer. */
   head: Buffer
 }
 
-/** How long a worker may take to answer. */
+/** Milliseconds that a worker may take to answer. */
 const openMs = 10_000
-/** How long bytes of a tunnel that one side closed may take to reach the other. */
+/** Milliseconds that bytes may take to reach one side after the other has closed. */
 const lingerMs = 5_000
 
 /** @throws {CallLost} when there is no answer */
@@ -64,7 +61,7 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
   }
 }
 
-/** Answers the client as the worker did, and lets bytes pass from here on. */
+/** Answers the client as the worker did, then passes bytes both ways. */
 export function join(
   client: { socket: Duplex; head: Buffer },
   worker: Tunnel,
@@ -80,7 +77,7 @@ export function join(
   for (const [from, to] of pairs) {
     if ('setNoDelay' in from && typeof from.setNoDelay === 'function') from.setNoDelay(true)
     from.on('error', () => from.destroy())
-    // One that has closed already, as a client's may while the worker answers, tells of it no more.
+    // A socket that has closed already, as a client's may while the worker answers, emits nothing any more.
     if (from.destroyed) closeSoon(to)
     else from.on('close', () => closeSoon(to))
     from.pipe(to)
@@ -94,7 +91,7 @@ function headOf({ rawHeaders }: IncomingMessage, more: Record<string, string>): 
   return `${lines.join('\r\n')}\r\n\r\n`
 }
 
-/** After what was written to it has left, or cannot leave. */
+/** Closes the socket after what was written to it has left, or cannot leave. */
 function closeSoon(socket: Duplex) {
   if (socket.destroyed) return
   const timer = setTimeout(() => socket.destroy(), lingerMs)
