@@ -4,6 +4,7 @@ import Router, { type RouterContext } from '@koa/router'
 import Koa from 'koa'
 import helmet from 'koa-helmet'
 import type { Context } from '../shared/platform/context.ts'
+import { within } from '../shared/platform/patience.ts'
 import { Problem } from '../shared/platform/problem.ts'
 import { boundRest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
@@ -97,11 +98,9 @@ export function openApi(context: Context): Api {
 async function triedOnce(redis: Context['redis']): Promise<void> {
   if (redis.status === 'ready') return
   const { promise, resolve } = Promise.withResolvers<unknown>()
-  const timer = setTimeout(resolve, firstTryMs)
   redis.once('ready', resolve)
   redis.once('error', resolve)
-  await promise
-  clearTimeout(timer)
+  await within(firstTryMs, promise)
   redis.off('ready', resolve)
   redis.off('error', resolve)
 }

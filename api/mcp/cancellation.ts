@@ -5,9 +5,9 @@
  */
 
 import { hash } from 'node:crypto'
-import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'
 import { tellChange } from '../../shared/platform/notify.ts'
+import { untilAborted } from '../../shared/platform/patience.ts'
 
 /** The client whose request is meant. Each client counts its request ids for itself. */
 export interface McpClient {
@@ -37,10 +37,9 @@ export async function whenCancelled(
   const name = nameOf(client, requestId)
   // Without a session the same id comes again and again, so the mark of an earlier request is removed.
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
-  const whenEnded = whenAborted(ended)
   while (!ended.aborted) {
     // Listens before it looks, so that no notification falls between the two.
-    const change = Promise.race([context.changes.next(name, lookAgainMs), whenEnded])
+    const change = untilAborted(ended, context.changes.next(name, lookAgainMs)).catch(() => {})
     // Redis is away: the next look may find it.
     const mark = await context.redis.get(name).catch(() => null)
     if (mark !== null) return !ended.aborted
@@ -52,8 +51,3 @@ export async function whenCancelled(
 /** Hashed, because an id is as long as its client likes. The rate limit of messages bounds how many there are. */
 const nameOf = ({ accountId, session }: McpClient, requestId: RequestId): string =>
   `sandlot:mcp-cancelled:${hash('sha256', JSON.stringify([accountId, session ?? null, requestId]))}`
-
-const whenAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    addAbortListener(signal, () => resolve())
-  })

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Context } from '../platform/context.ts'
+import { within } from '../platform/patience.ts'
 import { boundRest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
@@ -49,11 +50,10 @@ async function tellReadiness(checks: Record<string, HealthCheck>, response: Serv
 
 /** `ok`, or the words of what is wrong. */
 async function stateOf(check: HealthCheck): Promise<string> {
-  const late = new Promise<never>((_, reject) => {
-    setTimeout(() => reject(new Error(`no answer within ${checkMs / 1000} s`)), checkMs).unref()
-  })
   try {
-    await Promise.race([check(), late])
+    await within(checkMs, check(), () => {
+      throw new Error(`no answer within ${checkMs / 1000} s`)
+    })
     return 'ok'
   } catch (error) {
     return error instanceof Error ? (error.message.split('\n')[0] ?? error.name) : String(error)

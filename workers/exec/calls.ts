@@ -1,4 +1,4 @@
-import { addAbortListener } from 'node:events'
+import { untilAborted } from '../../shared/platform/patience.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
@@ -41,11 +41,8 @@ export function findCommand(worker: WorkerContext, { execId, accountId }: OneExe
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.arrive()
-  const left = new Promise<true>((resolve) => {
-    // It may have left while the command was being started.
-    addAbortListener(signal, () => resolve(true))
-  })
-  const isKnown = await Promise.race([command.mayBeTold(), left])
+  // Who has left, maybe while the command was being started, needs no answer.
+  const isKnown = await untilAborted(signal, command.mayBeTold()).catch(() => true)
   command.leave()
   if (!isKnown) {
     throw unavailable(

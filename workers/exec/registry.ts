@@ -1,5 +1,6 @@
 /** The commands that this worker runs or has run, by their ids, as long as their sandboxes live. */
 import { limits } from '../../shared/contract/limits.ts'
+import { within } from '../../shared/platform/patience.ts'
 import type { Command, Ending } from './command.ts'
 
 /** How long an ended sandbox's commands can still be asked for. */
@@ -61,8 +62,7 @@ export function makeCommands(): Commands {
     },
     async drain(ms) {
       const running = [...byId.values()].filter(({ isRunning }) => isRunning)
-      const late = new Promise((resolve) => setTimeout(resolve, ms).unref())
-      await Promise.race([Promise.all(running.map(({ ended }) => ended)), late])
+      await within(ms, Promise.all(running.map(({ ended }) => ended)))
     },
   }
   return commands

@@ -1,11 +1,12 @@
 /** A command while it runs: what it prints on its way to its readers, and what signals reach. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import { podOf } from '../sandbox/enter.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import { type CommandEnd, type Slot, within } from '../shell/slot.ts'
+import type { CommandEnd, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 
 export function runInSlot(

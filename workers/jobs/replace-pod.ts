@@ -6,12 +6,13 @@
 import { limits } from '../../shared/contract/limits.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { tellChange } from '../../shared/platform/notify.ts'
+import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { dropWarmPod, markUsed } from '../pods/sandbox-rows.ts'
 import { tellPod } from '../pool/tell.ts'
-import { type Slot, within } from '../shell/slot.ts'
+import type { Slot } from '../shell/slot.ts'
 import { createPod } from './create-pod.ts'
 
 /**

@@ -1,4 +1,6 @@
 /** Tells the API processes, every second, that this worker is there and whether it reaches the cluster. */
+
+import { within } from '../../shared/platform/patience.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
 import type { WorkerContext } from '../context.ts'
 
@@ -49,7 +51,7 @@ export async function announce(
   let timer: NodeJS.Timeout | undefined
   const first = Promise.withResolvers<void>()
   void beat()
-  await Promise.race([first.promise, new Promise((resolve) => setTimeout(resolve, firstMs).unref())])
+  await within(firstMs, first.promise)
 
   return {
     async drain() {

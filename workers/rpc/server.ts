@@ -1,6 +1,7 @@
 /** Where a worker takes the API's calls: on its internal server, from whoever holds the credential. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
+import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { boundRest, endSoon } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
@@ -65,9 +66,8 @@ export function serveCalls(server: Server): CallServer {
     async drain(ms) {
       isDraining = true
       const end = performance.now() + ms
-      const late = new Promise((resolve) => setTimeout(resolve, ms).unref())
       while (running.size > 0 && performance.now() < end) {
-        await Promise.race([Promise.allSettled(running), late])
+        await within(end - performance.now(), Promise.allSettled(running))
       }
     },
   }

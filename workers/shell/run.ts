@@ -1,8 +1,9 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
 import { addAbortListener } from 'node:events'
+import { within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { ShellCommand } from './script.ts'
-import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, within } from './slot.ts'
+import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot } from './slot.ts'
 
 /** Between the polite signal and the one that cannot be refused. */
 const graceMs = 2_000

@@ -5,6 +5,7 @@
  */
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Metrics } from '../../shared/platform/metrics.ts'
+import { within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
@@ -222,7 +223,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     )
     if (!opening) return await openPatiently(shelf)
     opening.isTaken = true
-    const usual = await within(usualMs - (performance.now() - opening.since), opening.slot)
+    const usual = await unlessLate(usualMs - (performance.now() - opening.since), opening.slot)
     if (usual) return usual
     return await openPatiently(shelf, [opening.slot])
   }
@@ -234,7 +235,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
       const own = open(shelf.pod)
       tries.push(own)
       const first = Promise.any(tries)
-      const slot = await (tried < mostTries ? within(silentMs, first) : first.catch(() => own))
+      const slot = await (tried < mostTries ? unlessLate(silentMs, first) : first.catch(() => own))
       if (slot) {
         keepOthers(shelf, tries, slot)
         return slot
@@ -287,12 +288,8 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
 }
 
 /** @returns undefined when the work has failed or is late: whoever needs it tries in another way */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>()
-  const timer = setTimeout(resolve, ms, undefined)
-  try {
-    return await Promise.race([work.catch(() => undefined), late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+const unlessLate = <T>(ms: number, work: Promise<T>) =>
+  within(
+    ms,
+    work.catch(() => undefined),
+  )

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
+import { within } from '../../shared/platform/patience.ts'
 import { type Driver, DriverUnavailable, type PodName, type Process } from '../drivers/driver.ts'
 import { MarkFinder } from './mark.ts'
 import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
@@ -183,15 +184,3 @@ const readable = (stream: Readable) =>
     }
     for (const event of ['readable', 'end', 'close']) stream.on(event, done)
   })
-
-export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}

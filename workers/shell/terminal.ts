@@ -5,6 +5,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
+import { within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -13,7 +14,7 @@ import {
   type TerminalSize,
 } from '../drivers/driver.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { answerMs, type CommandEnd, LineReader, openSlot, type Slot, within } from './slot.ts'
+import { answerMs, type CommandEnd, LineReader, openSlot, type Slot } from './slot.ts'
 
 export interface Terminal {
   /** Leads the terminal's session, and the process group of all that the command does not move elsewhere. */

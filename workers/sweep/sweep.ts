@@ -2,9 +2,10 @@
  * The pass that makes the cluster and the database agree, both ways. It runs on a timer in every
  * worker, under a lock of Postgres, so that neither a flushed Redis nor a dead worker stops it.
  */
-import { addAbortListener } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodState } from '../drivers/driver.ts'
 import { makeOrphanSweep } from '../exec/orphans.ts'
@@ -55,7 +56,7 @@ export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): 
     } catch (error) {
       worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
     }
-    await pause(worker.settings.sweepSeconds * 1000, signal)
+    await sleep(worker.settings.sweepSeconds * 1000, undefined, { signal }).catch(() => {})
   }
 }
 
@@ -171,7 +172,7 @@ function makeMender(worker: WorkerContext): Mender {
         const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
         if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
       }
-      await Promise.race([Promise.all(underWay.values()), pause(passMs, new AbortController().signal)])
+      await within(passMs, Promise.all(underWay.values()))
     },
   }
 }
@@ -229,14 +230,3 @@ async function removeDeletedAccounts({ db, log }: WorkerContext) {
   )
   for (const { id } of gone) log.info({ account_id: id }, 'an account was deleted')
 }
-
-const pause = (ms: number, signal: AbortSignal) =>
-  new Promise<void>((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      listening[Symbol.dispose]()
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    const listening = addAbortListener(signal, done)
-  })

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { CoreV1Api } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
+import { within } from '../../../shared/platform/patience.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   type Driver,
@@ -87,10 +88,10 @@ export function openKubernetesDriver(options: {
 
     ping: async () => {
       const answer = api.listNamespacedPod({ namespace, limit: 1 })
-      const late = new Promise<never>((_, reject) => {
-        setTimeout(() => reject(new DOMException('', 'TimeoutError')), PING_MS).unref()
-      })
-      await Promise.race([answer, late]).catch((error) => {
+      const late = () => {
+        throw new DOMException('', 'TimeoutError')
+      }
+      await within(PING_MS, answer, late).catch((error) => {
         throw reported(cluster, readFailure(error))
       })
       await setup.check()

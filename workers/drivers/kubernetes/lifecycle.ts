@@ -2,6 +2,7 @@
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
+import { untilAborted } from '../../../shared/platform/patience.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   DriverUnavailable,
@@ -12,7 +13,6 @@ import {
   type PodRequest,
   type Process,
 } from '../driver.ts'
-import { untilAborted } from '../until-aborted.ts'
 import { driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
 import { buildPod, LABELS, wholeSeconds } from './manifest.ts'

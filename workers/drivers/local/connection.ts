@@ -5,6 +5,7 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { Writable } from 'node:stream'
+import { within } from '../../../shared/platform/patience.ts'
 import { DriverUnavailable, type Process, type ProcessEnd, type StartOptions } from '../driver.ts'
 import { outputsOf } from '../output.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
@@ -27,7 +28,7 @@ export class NoAnswer extends Error {
 export async function greet(path: string, ms: number): Promise<void> {
   const socket = openSocket(path)
   try {
-    await within(
+    await answered(
       ms,
       new Promise<void>((resolve, reject) => {
         const reader = new FrameReader((type) => {
@@ -86,7 +87,7 @@ export async function startProcess(
   socket.on('error', (error) => fail(error.message))
   socket.on('close', () => finish({ kind: 'lost', why }))
   try {
-    await within(ms, opened.promise)
+    await answered(ms, opened.promise)
   } catch (error) {
     socket.destroy()
     throw error
@@ -182,10 +183,7 @@ function attempt(read: () => void, socket: Socket, fail?: (reason: string) => vo
   }
 }
 
-async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`the agent did not answer within ${ms} ms`)), ms)
+const answered = (ms: number, answer: Promise<void>): Promise<void> =>
+  within(ms, answer, () => {
+    throw new Error(`the agent did not answer within ${ms} ms`)
   })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
-}

@@ -8,6 +8,7 @@ import { mkdirSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../shared/platform/log.ts'
+import { untilAborted } from '../../../shared/platform/patience.ts'
 import { type Settings, SettingsError } from '../../../shared/platform/settings.ts'
 import {
   type Driver,
@@ -18,7 +19,6 @@ import {
   type PodState,
   type Process,
 } from '../driver.ts'
-import { untilAborted } from '../until-aborted.ts'
 import { assignLocalPod } from './assign.ts'
 import { greet, NoAnswer, startProcess } from './connection.ts'
 import { endPod, evictPod } from './ending.ts'
