@@ -11,7 +11,7 @@ import type { SlotPool } from './shell/slot-pool.ts'
 
 export interface WorkerContext extends Context {
   id: string
-  /** For what was sealed for workers. */
+  /** Opens what was sealed to SECRETS_PUBLIC_KEY. */
   opener: Opener
   driver: Driver
   commands: Commands
@@ -20,6 +20,6 @@ export interface WorkerContext extends Context {
   slotOwner: SlotOwner
   /** Shares out how fast output is read. */
   pace: Pace
-  /** Called at each crash point; does nothing but in the tests that pull the plug there. */
+  /** Called at each crash point. It does nothing, except in the tests that kill the worker there. */
   reach(point: CrashPoint): void
 }

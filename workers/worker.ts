@@ -27,14 +27,17 @@ import { makeSlotPool } from './shell/slot-pool.ts'
 import { watchDeaths } from './sweep/deaths.ts'
 import { sweepForEver } from './sweep/sweep.ts'
 
-/** How long a worker that stops waits for the commands and jobs it holds. */
+/** Milliseconds that a worker that stops waits for its commands and jobs. */
 const finishMs = 20_000
-/** For telling the others that it is about to stop, and for closing what is open: with Redis or PostgreSQL away either may hang. */
+/**
+ * Milliseconds for telling others that it stops, and for closing connections: with Redis or PostgreSQL away either may
+ * hang.
+ */
 const tellMs = 1_000
 const closeMs = 3_000
 
 export interface RunningWorker {
-  /** Finishes what it holds within a bound; what is left another worker or the sweep takes up. */
+  /** Finishes what it holds, for a bounded time. Another worker or the sweep takes up the rest. */
   stop(): Promise<void>
 }
 

@@ -193,7 +193,7 @@ async function findReplay(
   )
 }
 
-/** Stores the Idempotency-Key. One that is older than it is honoured may be used again. */
+/** Remembers the Idempotency-Key. One that has expired may be used again. */
 async function remember(
   db: Queries,
   accountId: string,

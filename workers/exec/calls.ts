@@ -6,7 +6,7 @@ import type { CallHandler } from '../sandbox/call.ts'
 import type { Command } from './command.ts'
 import { startCommand } from './start.ts'
 
-/** Runs a client's command and answers when it has ended; at once when it is in the background. */
+/** Runs a client's command. Answers when it has ended; at once when it is in the background. */
 export const exec: CallHandler<'exec'> = async (args, worker, signal, isAwaited) => {
   const command = await startCommand(worker, args, isAwaited)
   if (args.mode === 'background') lookIn(command)
@@ -28,7 +28,7 @@ export const stopExec: CallHandler<'stopExec'> = async (args, worker) => {
   return command.result()
 }
 
-/** @throws {Problem} `exec_not_found`: this worker does not know it, or does no more */
+/** @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer */
 export function findCommand(worker: WorkerContext, { execId, accountId }: OneExec): Command {
   const command = worker.commands.find(execId, accountId)
   if (!command) throw new Problem('exec_not_found', 'There is no such command.')
@@ -36,7 +36,7 @@ export function findCommand(worker: WorkerContext, { execId, accountId }: OneExe
 }
 
 /**
- * Resolves at its end, or when nobody waits any more; a foreground command is then ended.
+ * Resolves at the command's end, or when nobody waits any more; a foreground command is then ended.
  * @throws {Problem} `unavailable` when its end could not be written down
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
@@ -52,7 +52,7 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** From here on its grace counts: whoever asked for it may never follow it. */
+/** Starts the command's grace: the client that asked for it may never follow it. */
 function lookIn(command: Command): void {
   command.arrive()
   command.leave()

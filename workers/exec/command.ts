@@ -1,6 +1,6 @@
 /**
- * One command from its start to its end: its output for any number of readers, its stdin, its
- * signals, and who still waits for it. How it runs in the pod is workers/shell's.
+ * One command from its start to its end: its output for any number of readers, its stdin, its signals, and the clients
+ * that wait for it. How it runs in the pod is in workers/shell/.
  */
 import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
@@ -14,7 +14,7 @@ import { finished, StdinFeed } from './stdin-feed.ts'
 /** How a command ended, in the words of the result. */
 export type Ending = Pick<ExecResult, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** How long those who wait for an end also wait for PostgreSQL, which is away, to take it. */
+/** Milliseconds that those who wait for an end wait for PostgreSQL, while it is away, to take the end. */
 const untoldMs = 10_000
 
 export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: string | null): Ending => ({
@@ -27,7 +27,7 @@ export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: stri
 /** What runs the command: reached through the pod. */
 export interface Body {
   signal(name: string): Promise<void>
-  /** Polite first, then by force; resolves when it has ended or nothing more can be done. */
+  /** Asks the command to end, then kills it. Resolves when it has ended or nothing more can be done. */
   end(): Promise<void>
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
@@ -37,7 +37,7 @@ export interface CommandFacts {
   sandboxId: string
   accountId: string
   request: ExecRequest
-  /** Ended when nobody waits for it or follows it any more, and nobody comes back. */
+  /** Whether it is ended when no client waits for it or follows it any more, and none comes back within its grace. */
   needsClient: boolean
   startedAt: Date
 }
@@ -46,9 +46,9 @@ export class Command {
   readonly facts: CommandFacts
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
-  /** Resolves once its end stands in its row, and so may be told. */
+  /** Resolves once its end stands in its row, so that it may be told. */
   readonly ended: Promise<void>
-  /** Its group is ended by us, or about to be: that its shell dies too is no news of its pod. */
+  /** This worker ends its process group, or is about to. That its shell dies too says nothing about the pod. */
   isBeingEnded = false
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
@@ -60,21 +60,21 @@ export class Command {
   private readonly untold = Promise.withResolvers<void>()
   private readonly record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>
   private ending: Ending | undefined
-  /** What stands in its row. */
+  /** The end that stands in its row. */
   private told: Ending | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
   private body: Body | undefined
-  /** Clients that wait for it or read it, those within their grace included. */
+  /** How many clients wait for it or read it, including those within their grace. */
   private present = 0
-  /** Readers that left and may yet come back: the command waits for them too. */
+  /** Readers that left and may come back: the command waits for them too. */
   private readonly absent = new Set<Reader>()
-  /** Set once it is being ended by us: what its own status says then is not its doing. */
+  /** Why this worker ends it. Once set, the status that its shell reports does not count. */
   private cause: Ending | undefined
 
   /**
-   * @param record writes its end down: whoever is told of it finds it in the list as well. It resolves
-   * with another one that stands there already: what clients were told stays true.
+   * @param record writes its end into its row, before anybody is told of it. Resolves with another end that stands
+   *   there already: what clients were told stays true.
    */
   constructor(facts: CommandFacts, record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>) {
     this.facts = facts
@@ -90,7 +90,7 @@ export class Command {
     return this.ending === undefined
   }
 
-  /** Bytes that are kept for those who ask later. */
+  /** Bytes of output that are kept for later readers. */
   get keptBytes(): number {
     return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
   }
@@ -99,11 +99,11 @@ export class Command {
     this.body = body
     this.stdin.open(stdin)
     this.begun.resolve()
-    // Whatever was decided while it was being started.
+    // It may have been stopped while it was being started.
     if (this.cause) void body.end()
   }
 
-  /** Blanks this out of both streams. */
+  /** Redacts these values in both streams. */
   redactWith(patterns: SecretPatterns | undefined): void {
     this.redactors = { stdout: makeRedactor(patterns), stderr: makeRedactor(patterns) }
   }
@@ -125,11 +125,11 @@ export class Command {
     this.durationMs = Math.round((performance.now() - this.started) * 1000) / 1000
     this.log.release()
     for (const stream of ['stdout', 'stderr'] as const) {
-      // What was held back is no secret. Nothing waits any more, so it is taken at once.
+      // What the redactor held back is no secret. Nothing waits any more, so it is taken at once.
       if (this.redactors) void this.keep(stream, this.redactors[stream].flush())
     }
     this.log.end()
-    // It is remembered as long as its sandbox lives, and what ran it is not.
+    // The command is remembered as long as its sandbox lives; what ran it is not.
     this.redactors = undefined
     this.body = undefined
     this.stdin.close()
@@ -144,13 +144,16 @@ export class Command {
     this.settle.resolve()
   }
 
-  /** Resolves once its end may be told. @returns false when it could not be written down: then nothing is told of it */
+  /**
+   * Resolves once its end may be told.
+   * @returns false when the end could not be written down: then nothing is told of it
+   */
   async mayBeTold(): Promise<boolean> {
     await Promise.race([this.ended, this.untold.promise])
     return this.told !== undefined
   }
 
-  /** Ends it for a reason of ours. */
+  /** Ends it, for a reason other than its own. */
   async stop(cause: Ending): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
@@ -161,10 +164,10 @@ export class Command {
 
   /** @throws {Problem} `exec_finished` */
   async signal(name: string): Promise<void> {
-    // One that has only just been asked for is signalled as soon as it is there.
+    // A command that is being started is signalled as soon as it runs.
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
-    // The polite one is followed by force; whatever it ends with then is its own.
+    // TERM is followed by KILL. What the command ends with then is its own end.
     if (name === 'TERM' || name === 'KILL') {
       this.isBeingEnded = true
       this.log.release()
@@ -177,11 +180,11 @@ export class Command {
     await this.body?.resize?.(size)
   }
 
-  /** A reader from an offset on; while it is there, and within its grace, the command waits for it. */
+  /** A reader from an offset on. While it is there, and within its grace, the command waits for it. */
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.log.read(from)
-    // Who is back reads on here: the command need not wait for the connection that broke as well.
+    // A client that is back reads on here. The command need not also wait for its broken connection.
     if (from) this.formerOf(from)?.leave()
     return reader
   }
@@ -194,7 +197,7 @@ export class Command {
     })
   }
 
-  /** The reader that was told most likely all up to this offset, and maybe more that did not arrive. */
+  /** The reader that this client most likely was: it read up to this offset, or further, since some may not have arrived. */
   private formerOf({ stdout, stderr }: OutputOffset): Reader | undefined {
     const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
     return [...this.absent]
@@ -202,12 +205,12 @@ export class Command {
       .sort((a, b) => ahead(a) - ahead(b))[0]
   }
 
-  /** Somebody waits for the command without reading along. */
+  /** A client waits for the command without reading its output. */
   arrive(): void {
     this.present++
   }
 
-  /** Whoever waited has gone; a command that needs a client is ended when none comes back. */
+  /** A client has left. A command that needs a client is ended when none comes back. */
   leave(forget: () => void = () => {}): void {
     const graceMs = this.facts.request.grace_ms ?? limits.graceMs.default
     const goOn = () => {
@@ -248,7 +251,7 @@ export class Command {
     return rest
   }
 
-  /** Lets go of output that nobody asked for in time, and of none that a reader is yet to get. */
+  /** Drops at least so many bytes of output that nobody asked for in time, and none that a reader has yet to get. */
   dropOutput(bytes: number): void {
     this.log.dropRead(bytes)
     if (this.isRunning || this.log.keptBytes > 0) return

@@ -6,13 +6,13 @@ import type { WorkerContext } from '../context.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { type Command, type Ending, unknownEnd } from './command.ts'
 
-/** How long after its processes a pod's death may be told. */
+/** How long after its processes a pod's death may become known, in milliseconds. */
 const deathMs = 3_000
 
 export async function describeEnd(worker: WorkerContext, command: Command, end: CommandEnd): Promise<Ending> {
   const { sandboxId } = command.facts
-  // A sandbox that ends takes its commands with it; whatever status they left is no news of theirs.
-  // Without Postgres, what they left is all there is to know.
+  // A sandbox that ends takes its commands with it, so its end is theirs, whatever status they left. While PostgreSQL
+  // is away, that status is all there is to know.
   const look = () => findSandbox(worker.db, sandboxId).catch(() => undefined)
   let sandbox = end.kind === 'lost' || end.code > 128 ? await look() : undefined
   if (end.kind === 'exited' && end.withShell && !command.isBeingEnded && !sandbox?.destroyed_at) {
@@ -27,15 +27,15 @@ export async function describeEnd(worker: WorkerContext, command: Command, end: 
 }
 
 /**
- * A shell reports the death of its command by signal n as 128 + n, and cannot tell it from an exit
- * with that status: so every status that could be one is taken for one.
+ * A shell reports the death of its command by signal n as 128 + n, and so it reports an exit with that status. Every
+ * such status is taken for a signal.
  */
 function signalOf(code: number): string | null {
   const found = Object.entries(constants.signals).find(([, value]) => value === code - 128)
   return found?.[0] ?? null
 }
 
-/** @returns another ending, where somebody wrote one down who took this worker for lost */
+/** @returns the end that stands in the row, when somebody who took this worker for lost wrote another one */
 export function tellEnd(
   worker: WorkerContext,
   requestId: string,

@@ -1,4 +1,4 @@
-/** Commands end with their sandbox: at once when somebody tells, within a minute when nobody does. */
+/** Ends commands with their sandbox: at once when a notification comes, otherwise within a minute. */
 import { addAbortListener } from 'node:events'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'

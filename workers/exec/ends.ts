@@ -1,8 +1,10 @@
 /**
- * Writes down how commands ended, before anybody is told: PostgreSQL may be away, and is then tried again. It may
- * also crash before it has kept what it took (rows.ts asks it not to wait for its disk), so each end is looked at once
- * more, and written again where the row says that the command runs. Where somebody has told a client otherwise by then,
- * that stands: whoever tells a client of a loss has most likely not got the answer of this worker.
+ * Writes into rows how commands ended, before anybody is told, and tries again while PostgreSQL is away.  PostgreSQL is
+ * not asked to wait for its disk (rows.ts), which would cost each command some 4 ms on a slow one. So a crash of it may
+ * forget an end that was told. Therefore each end is looked at once more, and written again where the row says that the
+ * command runs. Only if this worker dies in those seconds as well is the command `lost`.  Where somebody has told a
+ * client another end by then, that one stands: whoever tells a client of a loss has most likely not got this worker's
+ * answer.
  */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
@@ -13,7 +15,7 @@ import { recordEnd, recordToldEnd } from './rows.ts'
 
 export interface Ends {
   /**
-   * Resolves when PostgreSQL has taken it, however long that is away.
+   * Resolves when PostgreSQL has taken the end, however long it is away.
    * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
    */
   write(end: ExecEnd): Promise<Ending | undefined>
@@ -31,9 +33,12 @@ interface UnwrittenEnd {
 }
 
 const lookEveryMs = 1_000
-/** PostgreSQL's own bound for what it has taken is three rounds of its WAL writer: 0.6 s unless it was set otherwise. */
+/**
+ * Milliseconds until the second look. PostgreSQL writes to its disk within three rounds of its WAL writer: 0.6 s unless
+ * set otherwise.
+ */
 const heldAfterMs = 3_000
-/** Some 5 MB of ends that were written and not yet looked at: then the oldest are given up. */
+/** At most this many ends wait for their second look (some 5 MB). Beyond it the oldest are given up. */
 const most = 10_000
 
 const readRunning = prepare(
@@ -54,7 +59,7 @@ export function keepEnds(db: Database, log: Logger): Ends {
     try {
       const other = await recordEnd(db, one.end)
       one.writtenAt = performance.now()
-      // What stands there may be our own: the answer to the first try was lost.
+      // The end that stands there may be our own: the answer to the first try was lost.
       if (other && !isSame(other, one.end)) kept.delete(one.end.id)
       one.tell(other)
     } catch (error) {

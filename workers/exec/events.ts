@@ -6,10 +6,10 @@ import type { Command } from './command.ts'
 import type { Item, OutputOffset } from './output-log.ts'
 
 const keepAliveMs = 10_000
-/** Characters: about as much as an item of the log may have. */
+/** Characters of events that are written together: about as much as one item of the log may have. */
 const mostTogether = 32 * 1024
 
-/** Where a client that comes back goes on: the id of the last event that it saw. */
+/** The offset at which a client that comes back goes on: the id of the last event that it saw. */
 export function offsetOf(eventId: string | undefined): OutputOffset | undefined {
   const found = /^(\d+)-(\d+)$/.exec(eventId ?? '')
   return found ? { stdout: Number(found[1]), stderr: Number(found[2]) } : undefined
@@ -28,7 +28,7 @@ export async function writeEvents(
     hasLeft = true
   }
   out.on('close', leave)
-  // It may have left while the command was being started.
+  // The client may have left while the command was being started.
   if (out.destroyed) leave()
   const keepAlive = setInterval(() => out.write(':\n\n'), keepAliveMs)
   try {
@@ -41,7 +41,7 @@ export async function writeEvents(
         return
       }
       let text = asEvent(item)
-      // What is there already goes along: of bytes that come singly each would be a write of its own.
+      // Adds what is there already: for bytes that come singly each would otherwise be a write of its own.
       while (text.length < mostTogether) {
         const more = reader.ready()
         if (!more || more.kind === 'end') break

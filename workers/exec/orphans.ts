@@ -1,8 +1,7 @@
 /**
- * Commands that nobody follows any more: nobody would end them before their sandbox ends. Those of a
- * worker that is gone are ended by whoever sweeps, which writes down that they are lost; so are those that
- * clients were told are lost, also when their worker is back. Those that their own worker lost, with the
- * connection to them, are ended by that.
+ * Orphans: commands that no worker follows any more, which would otherwise run until their sandbox ends. The sweep ends
+ * those whose worker is gone, and writes down that they are lost. It also ends those that clients were told are lost,
+ * even when their worker is back. A worker that lost the connection to a command of its own ends that command itself.
  */
 import type { Queries } from '../../shared/data/database.ts'
 import { execDurationMs, workerLost } from '../../shared/data/execs.ts'
@@ -13,9 +12,9 @@ import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
-/** A worker is gone when it was not there for so long: an emptied Redis knows nobody for a second. */
+/** A worker that is not listed for this many milliseconds is gone. After Redis was emptied no worker is listed for a second. */
 const goneMs = 5_000
-/** Ended in one pass. */
+/** Rows that are read at a time. */
 const pageRows = 1_000
 
 interface Orphan {
@@ -29,23 +28,23 @@ interface Orphan {
   is_left: boolean
 }
 
-/** @returns what a pass of the sweep calls; it remembers from pass to pass who is missing since when */
+/** @returns what each pass of the sweep calls. It remembers from pass to pass since when a worker is missing */
 export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   let after = ''
 
   return async () => {
     const live = await listWorkers(worker).catch(() => undefined)
-    // Who does not find itself there cannot tell who is missing.
+    // A worker that does not find itself in the list cannot tell who is missing.
     if (!live?.some(({ id }) => id === worker.id)) return
     const now = performance.now()
     const missing = await findMissing(worker, live)
-    // Nor can who stood still tell for how long.
+    // Nor can one that stood still tell for how long.
     if (stoodStill(now - goneMs)) missingSince.clear()
     for (const id of missingSince.keys()) if (!missing.includes(id)) missingSince.delete(id)
     for (const id of missing) if (!missingSince.has(id)) missingSince.set(id, now)
     const gone = missing.filter((id) => now - missingSince.get(id)! >= goneMs)
-    // Page by page, so that those that cannot be ended yet keep nobody else from it.
+    // Page by page, so that commands that cannot be ended yet do not keep others from being ended.
     const page = await findOrphans(worker, gone, after)
     after = page.length < pageRows ? '' : page.at(-1)!.id
     await Promise.all(page.map((orphan) => endOrphan(worker, orphan)))
@@ -54,7 +53,7 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
 
 const listed = '(select jsonb_array_elements_text(?::jsonb))'
 
-/** Workers of commands that run, which are not there. */
+/** Ids of workers that have running commands and are not listed. */
 async function findMissing({ db }: WorkerContext, live: { id: string }[]): Promise<string[]> {
   const rows = await db.query<{ worker_id: string }>(
     `select distinct worker_id from exec where status = 'running' and worker_id not in ${listed}`,
@@ -75,7 +74,7 @@ const findOrphans = ({ db }: WorkerContext, gone: string[], after: string): Prom
 async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {
   if (orphan.pid !== null && orphan.destroy_reason === null) {
     const pod = podOf({ ...orphan, id: orphan.sandbox_id })
-    // A pod that is out of reach is tried again by the next pass: clients are told that it is lost all the same.
+    // A pod that cannot be reached is tried again by the next pass. Clients are told `lost` meanwhile.
     if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
   }
   if (orphan.is_left) await db.query('update exec set is_left = false where id = ?', [orphan.id])
@@ -84,7 +83,7 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
 }
 
-/** What it printed went with its worker. */
+/** Its output is gone with its worker. */
 const writeEnd = (db: Queries, { id, destroy_reason }: Orphan) =>
   db.query(
     `update exec set status = ?, reason = ?, truncated = true, duration_ms = ${execDurationMs}
@@ -96,8 +95,8 @@ const reachEveryMs = 2_000
 const reachTimes = 30
 
 /**
- * Ends what may still run of a command whose own end is not known, as soon as its pod can be reached: the way
- * to it was cut, or the pod had no room for one process more.
+ * Ends what may still run of a command whose end is not known, as soon as its pod can be reached. The connection broke,
+ * or the pod had no room for one more process.
  */
 export async function endLeftovers(
   { driver, log }: Pick<WorkerContext, 'driver' | 'log'>,

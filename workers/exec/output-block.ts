@@ -1,4 +1,4 @@
-/** A piece of what a command printed: the bytes of both streams as they came, and where one follows the other. */
+/** A block of output: the bytes of both streams in the order in which they came, and where one follows the other. */
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
@@ -12,12 +12,12 @@ const other = { stdout: 'stderr', stderr: 'stdout' } as const
 export class Block {
   /** Where it begins. */
   readonly at: Record<StreamName, number>
-  /** What all blocks before cost beyond their bytes. */
+  /** Bytes that all blocks before cost beyond their output. */
   readonly overheadBefore: number
   buffer: Buffer
   length = 0
   private first: StreamName = 'stdout'
-  /** Where the other stream's bytes begin, and again the first one's, and so on. */
+  /** Where the bytes of the other stream begin, then those of the first again, and so on. */
   private turns = new Uint16Array(0)
   private turnCount = 0
   private isFull = false
@@ -44,7 +44,7 @@ export class Block {
     return this.length + this.overhead
   }
 
-  /** @returns how many of these bytes, from `from` on, it has taken: no character is cut in two */
+  /** @returns how many of these bytes, from `from` on, it has taken; no character is cut in two */
   take(stream: StreamName, bytes: Buffer, from: number): number {
     const room = blockBytes - this.length
     const rest = bytes.length - from
@@ -58,7 +58,7 @@ export class Block {
     return length
   }
 
-  /** What stands there of one stream. Written bytes never change, so they are handed out without a copy. */
+  /** The bytes of one stream that begin at this offset. Written bytes never change, so they are not copied. */
   runFrom(offset: number, mostBytes: number): { stream: StreamName; bytes: Buffer } {
     const turn = this.turnAfter(offset)
     const end = turn < this.turnCount ? this.turns[turn]! : this.length
@@ -75,12 +75,12 @@ export class Block {
     return offset
   }
 
-  /** Puts the bytes of one stream there. */
+  /** Copies the bytes of one stream into `target`. */
   copyOf(wanted: StreamName, target: Buffer, at: number): void {
     let to = at
     this.eachRun((stream, from, end) => {
       if (stream !== wanted) return
-      // For a few bytes a call costs more than they do.
+      // For a few bytes the call costs more than the copy.
       if (end - from > 32) this.buffer.copy(target, to, from, end)
       else for (let index = from; index < end; index++) target[to + index - from] = this.buffer[index]!
       to += end - from

@@ -14,21 +14,21 @@ export type OutputOffset = Record<StreamName, number>
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }
-  /** These bytes were dropped before they could be read. */
+  /** These bytes were dropped before the reader got them. */
   | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
   | { kind: 'end'; after: OutputOffset }
 
-/** 64 KiB each. */
+/** How many dropped blocks of 64 KiB are kept for reuse. */
 const mostSpare = 4
 const sum = ({ stdout, stderr }: OutputOffset): number => stdout + stderr
 
 export class OutputLog {
-  /** All that came, whether it is still kept or not. */
+  /** All output so far, whether it is still kept or not. */
   total: OutputOffset = { stdout: 0, stderr: 0 }
   private blocks: Block[] = []
-  /** What blocks cost beyond their bytes, those that were dropped included. */
+  /** Bytes that blocks cost beyond their output, including dropped ones. */
   private overhead = 0
-  /** Of blocks that were dropped: a command that prints much leaves less for V8 to collect. */
+  /** Buffers of dropped blocks, for reuse: a command that prints much leaves less for V8 to collect. */
   private spare: Buffer[] = []
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
@@ -38,12 +38,12 @@ export class OutputLog {
   }
   private ended = false
   private waits = true
-  /** How much may be unread until the command waits: less where many of a sandbox are read at once. */
+  /** Bytes that may be unread until the command waits: fewer where many commands of a sandbox are read at once. */
   private mostUnread = limits.unreadBytes
 
   /**
-   * Takes output. Resolves when the command may go on: while a reader has much unread, it waits.
-   * A character that the chunk cuts in two is held until its rest comes.
+   * Takes output. Resolves when the command may go on: while a reader has much unread, the command waits. A character
+   * that the chunk cuts in two is held until its rest comes.
    */
   async append(stream: StreamName, chunk: Buffer): Promise<void> {
     const before = this.unfinished[stream]
@@ -65,29 +65,29 @@ export class OutputLog {
     this.release()
   }
 
-  /** From here on the command waits for no reader: it is being ended, and its last words must come. */
+  /** From here on the command waits for no reader: it is being ended, and its last output must come. */
   release(): void {
     this.waits = false
     this.wake()
   }
 
   /**
-   * What it costs to keep what is kept: its bytes, and where one stream follows the other. Bytes that come
-   * singly from both by turns cost three times as much as others, and more of them are not kept.
+   * The memory that kept output takes: its bytes, and where one stream follows the other. Output that alternates
+   * between the streams byte by byte costs three times as much as other output, and less of it is kept.
    */
   get keptBytes(): number {
     const first = this.blocks[0]
     return first ? sum(this.total) - sum(first.at) + this.overhead - first.overheadBefore : 0
   }
 
-  /** @param from goes on there; the start of what was printed unless told */
+  /** @param from the offset to begin at; the start of the output by default */
   read(from: OutputOffset = { stdout: 0, stderr: 0 }): Reader {
     const reader = new Reader(this, this.offsetNear(from))
     this.readers.add(reader)
     return reader
   }
 
-  /** The bytes of one stream that are kept: where they begin, and the bytes. */
+  /** The kept bytes of one stream, and the offset at which they begin. */
   keptOf(stream: StreamName): { start: number; bytes: Buffer } {
     const start = this.blocks[0]?.at[stream] ?? this.total[stream]
     const bytes = Buffer.allocUnsafe(this.total[stream] - start)
@@ -95,7 +95,7 @@ export class OutputLog {
     return { start, bytes }
   }
 
-  /** Lets go of the oldest that no reader is yet to get, at least `bytes` of it if there is so much. */
+  /** Drops the oldest output that no reader has yet to get: at least `bytes` of it, if there is so much. */
   dropRead(bytes: number): void {
     this.dropOldest(bytes, this.keptBytes - this.unread())
   }
@@ -106,7 +106,7 @@ export class OutputLog {
       if (!oldest || dropped + oldest.cost > most) break
       this.blocks.shift()
       dropped += oldest.cost
-      // A reader may hold a part of it, which must not change.
+      // A reader may hold a part of the block, which must not change.
       const isFree = this.readers.size === 0 && oldest.buffer.length === blockBytes && !this.ended
       if (isFree && this.spare.length < mostSpare) this.spare.push(oldest.buffer)
     }
@@ -127,7 +127,7 @@ export class OutputLog {
     this.wake()
   }
 
-  /** The last one while it has room: many small writes must not cost an object each. */
+  /** The last block, while it has room: many small writes must not cost an object each. */
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last
@@ -144,7 +144,7 @@ export class OutputLog {
     this.mostUnread = bytes
   }
 
-  /** By the reader that is the furthest behind. */
+  /** Bytes that the slowest reader has yet to get. */
   private unread(): number {
     let most = 0
     for (const { offset } of this.readers) {
@@ -190,7 +190,7 @@ export class OutputLog {
     return { kind: 'output', stream, bytes, after }
   }
 
-  /** The offset after so many bytes in all, as it truly was: who comes back may say anything. */
+  /** The true offset at which both streams together have so many bytes. A client that comes back may send any offset. */
   private offsetNear(from: OutputOffset): OutputOffset {
     if (sum(from) >= sum(this.total)) return { ...this.total }
     const block = this.blocks[this.indexOf(sum(from))]
@@ -198,7 +198,7 @@ export class OutputLog {
     return block.offsetAt(sum(from) - sum(block.at))
   }
 
-  /** The block that holds the byte behind this many; past the end when there is none yet. */
+  /** The index of the block that holds this byte; past the end when there is none yet. */
   private indexOf(before: number): number {
     let [low, high] = [0, this.blocks.length]
     while (low < high) {
@@ -221,7 +221,7 @@ export class Reader {
     this.offset = offset
   }
 
-  /** The next item; after `end`, and once it has left, undefined. */
+  /** Resolves with the next item; with undefined after `end`, and once the reader has left. */
   async next(mostBytes = 32 * 1024): Promise<Item | undefined> {
     while (!this.hasLeft) {
       const item = this.ready(mostBytes)
@@ -231,7 +231,7 @@ export class Reader {
     return undefined
   }
 
-  /** The same, or undefined where it would have to wait. */
+  /** The next item, or undefined when there is none yet. */
   ready(mostBytes = 32 * 1024): Item | undefined {
     const item = this.log.itemAt(this.offset, mostBytes)
     if (!item) return undefined
@@ -240,7 +240,7 @@ export class Reader {
     return item
   }
 
-  /** The command waits for it no more. */
+  /** From here on the command does not wait for this reader. */
   leave(): void {
     this.hasLeft = true
     this.log.forget(this)

@@ -1,9 +1,9 @@
-/** The commands that this worker runs or has run, by their ids, as long as their sandboxes live. */
+/** The commands that this worker runs or has run, by id, as long as their sandboxes live. */
 import { limits } from '../../shared/contract/limits.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { Command, Ending } from './command.ts'
 
-/** How long an ended sandbox's commands can still be asked for. */
+/** Milliseconds that the commands of an ended sandbox can still be asked for. */
 const rememberMs = 60_000
 
 export interface Commands {
@@ -12,9 +12,9 @@ export interface Commands {
   find(execId: string, accountId: string): Command | undefined
   of(sandboxId: string): Command[]
   sandboxIds(): string[]
-  /** Output was taken: what is kept of the sandbox stays within its bound, the oldest goes first. */
+  /** Called when output was taken. Keeps the output of a sandbox within its bound; the oldest goes first. */
   trim(sandboxId: string): void
-  /** The sandbox has ended: so do its commands, at once, on every open stream. */
+  /** Ends the commands of a sandbox that has ended, at once, on every open stream. */
   endSandbox(sandboxId: string, ending: Ending): void
   /** Resolves when none runs any more, at the latest after `ms`. */
   drain(ms: number): Promise<void>
@@ -68,10 +68,10 @@ export function makeCommands(): Commands {
   return commands
 }
 
-/** However many are read, so much of each may be unread. */
+/** Bytes that each command may have unread, however many are read. */
 const leastUnread = 256 * 1024
 
-/** What readers have not got yet is not dropped: the commands that are read share the sandbox's bound. */
+/** Output that readers have yet to get is not dropped, so the commands that are read share the sandbox's bound. */
 function shareUnread(all: Command[]): void {
   let readers = 0
   for (const { log } of all) if (log.isRead) readers++

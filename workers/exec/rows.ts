@@ -1,4 +1,4 @@
-/** The table `exec`: what a command was and how it ended, for when its worker is gone. */
+/** The table `exec`: what each command was and how it ended, for when its worker is gone. */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { prepare, type Queries } from '../../shared/data/database.ts'
@@ -15,7 +15,7 @@ export interface KnownCommand {
   isSameRequest: boolean
 }
 
-/** Does not wait for Postgres' disk: a crash of it may take along what was written in the last moments. */
+/** Does not wait for PostgreSQL's disk. A crash of PostgreSQL may forget what was written in its last moments. */
 const quick = `with way as (select set_config('synchronous_commit', 'off', true))`
 
 const insert = (way: string) => `${way}
@@ -24,9 +24,9 @@ const insert = (way: string) => `${way}
    on conflict do nothing
    returning id`
 
-/** What a crash takes along of a command without a key is its line in the list. */
+/** A crash may forget the row of a command without an Idempotency-Key: one line in the list. */
 const insertStart = prepare('command starts', insert(quick))
-/** A key outlives a crash: its command runs once. */
+/** The row of a command with a key survives a crash, so that the command runs once. */
 const insertStartWithKey = prepare('command with a key starts', insert('with way as (select 1)'))
 
 const update = (condition: string) => `${quick}
@@ -36,7 +36,10 @@ const update = (condition: string) => `${quick}
     where id = ?${condition}
    returning id`
 
-/** What a crash takes along is written again (ends.ts). A command whose sandbox is destroyed is told to be killed from then on. */
+/**
+ * An end that a crash forgets is written again (ends.ts). A command whose sandbox is destroyed is told to be killed
+ * from then on.
+ */
 const updateEnd = prepare(
   'command ends',
   update(` and status = 'running'
@@ -45,9 +48,9 @@ const updateEnd = prepare(
 const updateRunning = prepare('command ends whatever its sandbox does', update(` and status = 'running'`))
 
 /**
- * Writes down that a command is about to run, before it does.
- * @returns undefined, or the command that this Idempotency-Key stands for already
- * @throws {Problem} `unavailable`: whoever asked for it was told that it is lost, which stands in its place
+ * Inserts the row of a command before it runs.
+ * @returns undefined, or the command that this Idempotency-Key already stands for
+ * @throws {Problem} `unavailable` when its client was told that it is lost: the row says so already
  */
 export async function recordStart(
   { db, lines, settings, id: workerId }: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string },
@@ -80,14 +83,14 @@ export async function recordStart(
   }
 }
 
-/** For a process that is known only later: a terminal's, or of a slot that takes another's place. */
+/** Writes the pid of a process that is known only later: a terminal's, or that of a slot that replaces another. */
 export async function recordPid(db: Queries, execId: string, pid: number): Promise<void> {
   await db.query('update exec set pid = ? where id = ?', [pid, execId])
 }
 
 /**
- * It did not run after all: its Idempotency-Key stands for nothing. One of which clients were told that it is lost
- * stays so, and nothing is left to end.
+ * Removes the row of a command that did not run after all, and its Idempotency-Key with it. A row that says `lost`,
+ * because clients were told so, stays; nothing is left to end.
  */
 export async function forgetStart(db: Queries, execId: string): Promise<void> {
   await db.query(
@@ -98,8 +101,8 @@ export async function forgetStart(db: Queries, execId: string): Promise<void> {
 }
 
 /**
- * @returns undefined, or the end that stands in its place: whoever took this worker for lost wrote it, or its sandbox was
- * destroyed, which clients may have been told
+ * @returns undefined, or another end that stands there already: whoever took this worker for lost wrote it, or the
+ *   sandbox was destroyed, which clients may have been told
  */
 export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {
   const written = await db.run(updateEnd, valuesOf(end))
@@ -118,7 +121,7 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
     } as const
     if ((await db.run(updateRunning, valuesOf({ ...end, ...killed }))).length === 1) return killed
   }
-  // The sweep need not end what has ended.
+  // The command has ended, so the sweep need not end it.
   const [told] = await db.query<Ending & Record<string, unknown>>(
     'update exec set is_left = is_left and ? where id = ? returning status, exit_code, signal, reason',
     [end.status === 'lost', end.id],
@@ -126,7 +129,10 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
   return told
 }
 
-/** The same for an end that clients were told before a crash took it along. @returns false when another stands there */
+/**
+ * Writes again an end that clients were told before a crash forgot it.
+ * @returns false when another end stands there
+ */
 export const recordToldEnd = async (db: Queries, end: ExecEnd): Promise<boolean> =>
   (await db.run(updateRunning, valuesOf(end))).length === 1
 

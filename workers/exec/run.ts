@@ -1,4 +1,4 @@
-/** A command while it runs: what it prints on its way to its readers, and what signals reach. */
+/** A command while it runs: its output goes to its readers, and signals reach it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { within } from '../../shared/platform/patience.ts'
@@ -20,9 +20,9 @@ export function runInSlot(
   const ended: Promise<CommandEnd> = slot.run(shellCommand, {
     stdin(writable) {
       command.begin(bodyOf(worker, sandbox, slot.pid, ended, slot), writable)
-      // A background command without any is fed by later requests.
+      // A background command without stdin in its request may get it from later requests.
       if (stdin === undefined && background) return
-      // One that ends before it has read all of it is no failure.
+      // A command may end before it has read all of its stdin.
       command.stdin.takeBytes(Buffer.from(stdin ?? ''), 0, !background).catch(() => {})
     },
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
@@ -45,10 +45,10 @@ export async function takeOutput(
   if (waitMs > 0) await sleep(waitMs)
 }
 
-/** How long a killed command has to tell its end, and its last output. */
+/** Milliseconds that a killed command has to tell its end and its last output. */
 const killedMs = 2_000
 
-/** What signals reach, through another shell in the same pod. */
+/** Signals a command's process group, through another shell in the same pod. */
 export function bodyOf(
   worker: WorkerContext,
   sandbox: SandboxRow,
@@ -61,7 +61,7 @@ export function bodyOf(
     async signal(name) {
       const isDone = await signalGroup(worker.driver, pod, pid, name)
       if (!isDone || name !== 'KILL') return
-      // The end of one with much of its stdin unread is not reported (drivers/kubernetes/exec.ts).
+      // Kubernetes may not report the end of a process with much unread stdin (drivers/kubernetes/exec.ts).
       void within(killedMs, ended).then(() => closeable.close())
     },
     async end() {

@@ -18,7 +18,7 @@ import { forgetStart, type KnownCommand, recordPid, recordStart } from './rows.t
 import { runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 
-/** This Idempotency-Key's command is another worker's: no answer for a client. */
+/** The command of this Idempotency-Key is another worker's. The API asks that one; no client sees this error. */
 export class ExecElsewhere extends Error {
   readonly code = execElsewhere
   readonly known: KnownCommand
@@ -30,9 +30,10 @@ export class ExecElsewhere extends Error {
 }
 
 /**
- * Starts it, or finds the one that runs under the same Idempotency-Key. Once somebody was told that it is lost it is
- * not started: whoever tells that hangs up first, and writes it into the row, or in its place.
- * @throws {Problem} when it was not started, {@link ExecElsewhere} when another worker has it
+ * Starts a command, or finds the one that runs under the same Idempotency-Key. A command that a client was told is lost
+ * is not started: whoever tells that first writes it into the row and hangs up.
+ * @throws {Problem} when it was not started
+ * @throws {ExecElsewhere} when another worker has it
  */
 export async function startCommand(
   worker: WorkerContext,
@@ -54,7 +55,7 @@ export async function startCommand(
   }
 }
 
-/** @param opening asked for already, as it takes its time */
+/** @param opening the secrets, which are being opened already because that takes time */
 async function startInside(
   worker: WorkerContext,
   args: StartExec,
@@ -65,7 +66,7 @@ async function startInside(
   opening.catch(() => {})
   if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), (await opening).value.values)
   let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
-  // The row is the last that is waited for: between it and the command there is no time in which that could be lost.
+  // Writing the row is the last thing that is waited for, so the command cannot get lost between it and its start.
   const prepare = async () => {
     const { values, patterns } = (await opening).value
     const blanked = args.request.reveal ? undefined : await patterns()
@@ -97,7 +98,7 @@ async function startInside(
   try {
     if (!request.reveal) command.redactWith(blanked)
     const shellCommand = shellCommandOf(worker, sandbox, args, values)
-    // One that ended since it was taken was given nothing, so this command runs in another one.
+    // A slot that ended since it was taken has run nothing, so the command runs in another one.
     if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, execId)
     const mustBeAwaited = async () => {
       if (!(await isAwaited())) throw unavailable('Nobody waits for this command any more. It was not run.')
@@ -111,7 +112,7 @@ async function startInside(
       if (end.kind === 'lost') await endLeftovers(worker, podOf(sandbox), pid)
     })
   } catch (error) {
-    // Nothing has run; whoever attached meanwhile is told that it never did, and may try again.
+    // Nothing has run. A client that attached meanwhile is told so, and may try again.
     slot?.close()
     worker.commands.remove(command)
     await forgetStart(worker.db, execId).finally(() =>
@@ -120,14 +121,14 @@ async function startInside(
     throw error
   }
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // At its cap it is the sandbox that ends, whoever notices first.
+  // At the cap it is the sandbox that ends, whoever notices first.
   const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
   return command
 }
 
-/** In the background, and yet not to outlive its client: one that is fed while it is followed. */
+/** Whether a background command ends with its client: it has a grace, so it is fed while it is followed. */
 const isToBeFollowed = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
 function findKnown(worker: WorkerContext, { accountId }: StartExec, known: KnownCommand): Command {
@@ -142,7 +143,7 @@ function findKnown(worker: WorkerContext, { accountId }: StartExec, known: Known
   return command
 }
 
-/** What was kept before the list was set is found here, where it is opened. */
+/** Refuses variables that were stored before the allowlist was set. Only here are they opened. */
 function mustNotSteer(env: Record<string, string>, secrets: Secrets): void {
   const refused = refuseVariables('sandbox', env) ?? refuseVariables('secret', secrets)
   if (!refused) return

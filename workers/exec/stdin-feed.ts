@@ -1,13 +1,13 @@
 /**
- * A command's stdin, fed by requests that each say where their bytes belong: one that is repeated
- * after a lost connection writes nothing twice, and one that leaves a hole is refused.
+ * A command's stdin, fed by requests that each say at which offset their bytes belong. A request that is repeated after
+ * a lost connection writes nothing twice, and one that leaves a hole is refused.
  */
 import { Readable, type Writable } from 'node:stream'
 import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../sandbox/bytes.ts'
 
 export class StdinFeed {
-  /** How many bytes were taken so far. */
+  /** Bytes taken so far. */
   offset = 0
   eof = false
   private target: Writable | undefined
@@ -27,14 +27,14 @@ export class StdinFeed {
     this.opened.resolve()
   }
 
-  /** @param bytes begin at `at`, where the feed stands unless told */
+  /** @param bytes begin at offset `at`; without it, where the last ones ended */
   async take(bytes: AsyncIterable<Buffer>, at: number | undefined, eof: boolean): Promise<void> {
     const mine = this.turn.then(() => this.takeNow(bytes, at ?? this.offset, eof))
     this.turn = mine.catch(() => {})
     await mine
   }
 
-  /** The same for bytes that are all there. */
+  /** The same for bytes that are in memory. */
   takeBytes(bytes: Buffer, at: number | undefined, eof: boolean): Promise<void> {
     return this.take(Readable.from([bytes]), at, eof)
   }
@@ -44,7 +44,7 @@ export class StdinFeed {
     await this.opened.promise
     let position = at
     for await (const chunk of bytes) {
-      // What was taken before is skipped.
+      // Bytes that were taken before are skipped.
       const fresh = chunk.subarray(Math.max(0, this.offset - position))
       position += chunk.length
       if (fresh.length === 0) continue

@@ -1,4 +1,4 @@
-/** The calls about commands that carry bytes as they come. */
+/** The calls about commands that stream bytes. */
 import { bytesOf, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
 import { findCommand } from './calls.ts'
@@ -8,18 +8,18 @@ import { startCommand } from './start.ts'
 const eventHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store',
-  // A proxy that gathers events would defeat them.
+  // A proxy must not buffer events.
   'x-accel-buffering': 'no',
 }
 
-/** Starts a command and answers its events. */
+/** Starts a command and streams its events. */
 export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { response, isAwaited }) => {
   const command = await startCommand(worker, args, isAwaited)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }
 
-/** A command's events from behind one on. */
+/** Streams a command's events, from after the one that the client saw last. */
 export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
   const command = findCommand(worker, args)
   response.writeHead(200, eventHeaders)
@@ -34,7 +34,7 @@ export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { re
   response.end(JSON.stringify({ offset: stdin.offset, eof: stdin.eof }))
 }
 
-/** The bytes of one stream that are kept. */
+/** Streams the kept bytes of stdout or stderr. */
 export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { response }) => {
   const command = findCommand(worker, args)
   const { start, bytes } = command.log.keptOf(args.stream)

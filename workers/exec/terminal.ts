@@ -13,7 +13,7 @@ import { bodyOf, takeOutput } from './run.ts'
 const defaultSize = { rows: 24, columns: 80 }
 
 /**
- * Resolves when the terminal is open; what it resolves with settles when the command has ended.
+ * Resolves when the terminal is open. `ended` of the result settles when the command has ended.
  * @param mustBeAwaited throws when nobody waits any more
  */
 export async function runInTerminal(
@@ -37,7 +37,7 @@ export async function runInTerminal(
     ),
   )
   await recordPid(worker.db, command.id, terminal.pid).catch((error) => {
-    // It runs already, and nobody could find it again: who asked for it is told that it did not start.
+    // The command runs already, and nobody could find it again. Its client is told that it did not start.
     void bodyOf(worker, sandbox, terminal.pid, terminal.ended, terminal).end()
     throw error
   })
@@ -46,7 +46,7 @@ export async function runInTerminal(
     { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
-  // As if it were typed. One that ends before it has read all of it is no failure.
+  // Written as if it were typed. A command may end before it has read all of it.
   if (stdin) command.stdin.takeBytes(Buffer.from(stdin), 0, false).catch(() => {})
   return { pid: terminal.pid, ended }
 }
@@ -59,7 +59,7 @@ async function followOutput(
   try {
     for await (const chunk of terminal.stdout) await takeOutput(worker, command, 'stdout', chunk as Buffer)
   } catch {
-    // Cut off: the ending tells why.
+    // The connection broke: the end tells why.
   }
   return await terminal.ended
 }

@@ -1,23 +1,23 @@
-/** Tells the API processes, every second, that this worker is there and whether it reaches the cluster. */
+/** Announces this worker to the API processes, every second: that it is there and whether it reaches the cluster. */
 
 import { within } from '../../shared/platform/patience.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
 import type { WorkerContext } from '../context.ts'
 
 export interface Announcement {
-  /** From here on the API sends nothing new. It is still listed: what it has is not to be taken for lost. */
+  /** From here on the API sends nothing new. The worker stays listed, so that its commands are not taken for lost. */
   drain(): Promise<void>
   withdraw(): Promise<void>
 }
 
-/** A Redis that is away, or not yet connected, is tried again soon. */
+/** Milliseconds until a Redis that is away, or not yet connected, is tried again. */
 const retryMs = 100
-/** How long the start of a worker waits for its first announcement. */
+/** Milliseconds that the start of a worker waits for its first announcement. */
 const firstMs = 2_000
 
 /**
  * Resolves after the first announcement, or when Redis does not take it for a while.
- * @param url where the API finds this worker's internal server
+ * @param url the address at which the API reaches this worker's internal server
  */
 export async function announce(
   { id, redis, driver, log, settings }: WorkerContext,

@@ -48,11 +48,11 @@ export function takeAttachments(
   }
 }
 
-/** How much may wait for its command until its socket is read no further: what comes behind it waits too. */
+/** Bytes of one socket that may wait for its command until no more is read from the socket, signals included. */
 const mostWaiting = 8 * 1024 * 1024
-/** The same for all sockets together: beyond it each goes on frame by frame. */
+/** The same for all sockets together. Beyond it each socket is read frame by frame. */
 const mostWaitingOfAll = 128 * 1024 * 1024
-/** What a frame that waits costs beyond its bytes. */
+/** Bytes that a waiting frame costs beyond its content. */
 const frameBytes = 1024
 let waitingOfAll = 0
 
@@ -63,7 +63,7 @@ function serve(command: Command, socket: WebSocket) {
     waiting += bytes
     waitingOfAll += bytes
   }
-  /** One after the other: a frame waits until the command took the one before. */
+  /** Takes turns: a frame waits until the command has taken the one before. */
   const makeTurns = () => {
     let turn: Promise<void> = Promise.resolve()
     return (bytes: number, work: () => Promise<void>) => {
@@ -79,7 +79,7 @@ function serve(command: Command, socket: WebSocket) {
     }
   }
   const feed = makeTurns()
-  // Signals and sizes pass the stdin that waits.
+  // Signals and sizes do not wait behind stdin.
   const obey = makeTurns()
   socket.on('message', (data: Buffer, isBinary) => {
     if (isBinary) return feed(data.length, () => command.stdin.takeBytes(data, undefined, false))
@@ -91,7 +91,7 @@ function serve(command: Command, socket: WebSocket) {
   void sendOutput(command, socket)
 }
 
-/** @returns undefined for what is no message of ours: it is passed over */
+/** @returns undefined for an unknown message, which is ignored */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
   try {
     return Message.parse(JSON.parse(String(data)))
@@ -115,10 +115,10 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
     const item = await reader.next()
     if (!item || hasLeft) return
     if (item.kind === 'end') break
-    // What broke off reads no further: the command waits for it, until its grace is over.
+    // A broken connection reads no further. The command waits for its client until the grace is over.
     if (!(await send(socket, frameOf(item)))) return
   }
-  // As one that breaks: who attaches again is told once it is known.
+  // Closed as if it had broken: a client that attaches again is told the end once it is known.
   if (!(await command.mayBeTold())) return socket.close(tryAgainLater)
   await send(socket, JSON.stringify({ type: 'exit', ...command.summary() }))
   socket.close(1000)
@@ -131,7 +131,7 @@ function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
 }
 
 /**
- * Resolves when the bytes have left this process, so that a reader that is slow slows the command.
+ * Resolves when the bytes have left this process, so that a slow reader slows the command.
  * @returns false when the connection is broken
  */
 const send = (socket: WebSocket, data: string | Buffer): Promise<boolean> =>

@@ -1,15 +1,15 @@
 /**
- * Calls share the worker's internal port with health and metrics: what begins as TLS does is a call, everything
- * else is for the plain server, which takes no calls.
+ * Calls share the worker's internal port with health and metrics. A connection that begins as TLS does carries calls;
+ * any other goes to the plain server, which takes none.
  */
 import type { Server } from 'node:http'
 import { type Server as CallServer, createServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { acceptCallsTo } from '../../shared/rpc/channel.ts'
 
-/** How a TLS connection begins: a record of a handshake. */
+/** The first byte of a TLS connection: a handshake record. */
 const handshakeRecord = 22
-/** For the first byte, and for the handshake. */
+/** Milliseconds for the first byte, and for the handshake. */
 const beginMs = 5_000
 
 export interface Channel {
@@ -18,15 +18,15 @@ export interface Channel {
   close(): void
 }
 
-/** @param plain takes all connections of the port until now */
+/** @param plain the server that takes all connections of the port so far */
 export function openChannel(plain: Server, workerId: string, secrets: readonly string[]): Channel {
   const server = createServer({
     ...acceptCallsTo(workerId, secrets),
     handshakeTimeout: beginMs,
-    // A client's own body may take as long as its sandbox lives.
+    // A streamed body may take as long as its sandbox lives.
     requestTimeout: 0,
   })
-  // Whether it lives is asked of the worker itself, not of who answers at its address.
+  // The API asks over TLS whether a worker lives, so the answer is that worker's and not of whoever has its address.
   server.on('request', (request, response) => plain.emit('request', request, response))
   const open = new Set<Socket>()
   const passOn = plain.listeners('connection') as ((socket: Socket) => void)[]

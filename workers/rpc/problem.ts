@@ -4,7 +4,7 @@ import { meansAway, Problem, unavailable } from '../../shared/platform/problem.t
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 import { ExecElsewhere } from '../exec/start.ts'
 
-/** @returns the status of the answer and its body; what is no client's to see says nothing */
+/** @returns status and body of the answer. An error that is not for clients says nothing in it */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }
@@ -16,7 +16,7 @@ export function problemOf(error: unknown): { status: number; body: CallProblem }
   return { status: problem.status, body }
 }
 
-/** Whether it is a fault of ours, to be logged. */
+/** Whether it is our fault, and is logged. */
 export const isFault = (error: unknown): boolean =>
   !(error instanceof Problem || error instanceof ExecElsewhere || meansAway(error))
 

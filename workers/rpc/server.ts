@@ -1,4 +1,4 @@
-/** Where a worker takes the API's calls: on its internal server, from whoever holds the credential. */
+/** Takes the API's calls, on the worker's internal server. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { within } from '../../shared/platform/patience.ts'
@@ -20,25 +20,25 @@ import { isFault, problemOf } from './problem.ts'
 import { calls, streams } from './table.ts'
 
 export interface CallServer {
-  /** Refuses calls until then: the worker is not yet whole. */
+  /** Takes calls from now on; until then the worker is not complete, and refuses them. */
   open(worker: WorkerContext): void
   /**
-   * Takes no more calls, but for those about commands that run here: nobody else can answer them. Resolves when
-   * none is left, at the latest after `ms`.
+   * Takes no more calls, except those about commands that run here: nobody else can answer them. Resolves when none is
+   * left, at the latest after `ms`.
    */
   drain(ms: number): Promise<void>
 }
 
 type Handler = (worker: WorkerContext, request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** @param server whose connections are the API's alone */
+/** @param server all its connections are the API's */
 export function serveCalls(server: Server): CallServer {
   const running = new Set<Promise<void>>()
   const handlers = makeHandlers()
   let worker: WorkerContext | undefined
   let isDraining = false
 
-  // The API sends the body only after this side has said that it is there.
+  // The API sends the body only after this worker has said that it is there.
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     boundRest(request, response)
     const path = request.url ?? ''
@@ -50,7 +50,7 @@ export function serveCalls(server: Server): CallServer {
     void work.finally(() => running.delete(work))
   })
   server.on('upgrade', (request, socket, head) => {
-    // Nobody else listens to it: an error of one connection must not be the end of the process.
+    // Without a listener, an error of one connection would end the process.
     socket.on('error', () => socket.destroy())
     if (request.url !== attachPath || !worker) {
       socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
@@ -101,10 +101,10 @@ function makeHandlers(): Map<string, Handler> {
   return handlers
 }
 
-/** The API takes a worker for lost that has not answered for 3 s (api/worker-client/health.ts). */
+/** A worker that has not answered for 3 s is lost to the API (api/worker-client/health.ts). */
 const silentMs = 2_900
 
-/** Whatever goes wrong becomes an answer, or ends the connection when one has begun. */
+/** Turns any error into an answer, or ends the connection when an answer has begun. */
 async function guard(
   worker: WorkerContext,
   name: string,
@@ -128,8 +128,8 @@ async function guard(
     if (hungUp.signal.aborted) return
     if (isFault(error)) worker.log.error({ err: error, call: name, ...namesIn(args) }, 'a call failed')
     if (response.headersSent) return void response.destroy()
-    // What is left of the body is read away: a request that waited behind bytes that nobody reads
-    // would never be seen. Closing instead would often lose the answer.
+    // The rest of the body is read and dropped. Otherwise the next request on the connection would wait behind it for
+    // ever; closing the connection would often lose the answer.
     request.resume()
     refuse(response, error)
   }

@@ -13,14 +13,17 @@ import { viewFile } from '../files/view.ts'
 import { writeRaw } from '../files/write-raw.ts'
 import type { CallHandler, StreamHandler } from '../sandbox/call.ts'
 
-/** Each holds megabytes and has a process in the sandbox. One more waits, for those of its own sandbox alone. */
+/**
+ * File operations hold megabytes and have a process in the sandbox, so four run at once. A fifth waits; other sandboxes
+ * do not.
+ */
 const inSandbox = makeTurns(4)
 
 const oneOfFew =
   <N extends CallName>(call: CallHandler<N>): CallHandler<N> =>
   (args, worker, signal, isAwaited) =>
     inSandbox(args.sandboxId, async () => {
-      // Whoever hung up while it waited is not worked for.
+      // Does no work for a caller that hung up while it waited.
       signal.throwIfAborted()
       return await call(args, worker, signal, isAwaited)
     })

@@ -1,4 +1,4 @@
-/** Bytes on their way between the API and a sandbox, as they come. */
+/** Bytes that are streamed between the API and a sandbox. */
 import type { Readable, Writable } from 'node:stream'
 import { Problem } from '../../shared/platform/problem.ts'
 
@@ -16,7 +16,7 @@ export async function write(out: Writable, text: string | Buffer): Promise<void>
   })
 }
 
-/** All of a request's body. One that is refused half-way keeps its connection, for the refusal. */
+/** All bytes of a request's body. When it is refused half-way, the connection stays open for the refusal. */
 export const bytesOf = (body: Readable): AsyncIterable<Buffer> => body.iterator({ destroyOnReturn: false })
 
 export interface ByteRange {
@@ -24,7 +24,7 @@ export interface ByteRange {
   to: number
 }
 
-/** One range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`; `to` is behind the last byte. */
+/** Reads one range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`. `to` is exclusive. */
 export function rangeOf(header: string, start: number, end: number): ByteRange {
   const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(header) ?? []
   if (first === undefined || (first === '' && last === '')) {

@@ -9,8 +9,8 @@ import {
 import type { WorkerContext } from '../context.ts'
 
 /**
- * Whether the API still waits, as of this moment: an end of its connection that lies there unread counts. Nor does
- * it once this process stood still for so long that it may have been taken for lost.
+ * Whether the API still waits at this moment. A hang-up that is not read yet counts. The API also does not wait any
+ * more once this process stood still for so long that it may have been taken for lost.
  */
 export type IsAwaited = () => Promise<boolean>
 
@@ -36,8 +36,8 @@ export interface Wire {
 }
 
 /**
- * Answers one call whose body or answer is bytes as they come; resolves when it is done.
- * @throws {Problem} what the client is to see, as long as it has written nothing
+ * Answers one call whose body or answer is streamed. Resolves when it is done.
+ * @throws {Problem} what the client is to see, as long as nothing was written
  */
 export type StreamHandler<N extends StreamCallName> = (
   args: Streams[N]['args'],
@@ -45,6 +45,6 @@ export type StreamHandler<N extends StreamCallName> = (
   wire: Wire,
 ) => Promise<void>
 
-/** Small arguments in a header, where the body is the client's. */
+/** The arguments in a header, where the body is the client's. */
 export const argsOf = (request: IncomingMessage): unknown =>
   JSON.parse(Buffer.from(String(request.headers[argsHeader]), 'base64url').toString('utf8'))

@@ -36,7 +36,7 @@ export async function enter(
   call: { sandboxId: string; accountId: string },
 ): Promise<EnteredSandbox> {
   const { row, sandbox } = await readOwn(worker, call)
-  // It was ready when the API looked: its warm pod was found dead since.
+  // It was ready when the API looked. Since then its warm pod was found dead.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
   if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
   return enterNow(isReplaced ? await readOwn(worker, call) : { row, sandbox })
@@ -69,7 +69,10 @@ export function environmentOf({ opener }: WorkerContext, sandbox: SandboxRow): R
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
-/** Runs a command of ours in the sandbox's own pod. @throws {Problem} when nothing has run */
+/**
+ * Runs a command of the worker's own in the sandbox's pod.
+ * @throws {Problem} when nothing has run
+ */
 export async function runInside(
   worker: WorkerContext,
   sandbox: SandboxRow,
@@ -78,12 +81,15 @@ export async function runInside(
   options: { timeoutMs: number; signal: AbortSignal },
 ): Promise<RunEnd> {
   const slot = await openSlotIn(worker, sandbox)
-  // Who was told meanwhile that this call is lost has hung up: then nothing is run.
+  // A client that was told meanwhile that this call is lost has hung up: then nothing is run.
   await readWhatCame()
   return await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
 }
 
-/** A shell that waits in the sandbox's own pod. @throws {Problem} when there is none to be had */
+/**
+ * A slot in the sandbox's pod.
+ * @throws {Problem} when none can be opened
+ */
 export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
   reaching(worker, sandbox, async () => {
     const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
@@ -91,8 +97,8 @@ export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<
   })
 
 /**
- * What `work` throws when the pod is gone or out of reach becomes what the client is to see. A warm pod
- * that was gone before anything ran is replaced, which `sandbox` then says, and `work` is done in the new one.
+ * Does `work`, and turns what it throws when the pod is gone or out of reach into what the client is to see. A warm pod
+ * that was gone before anything ran is replaced: `sandbox` is updated, and `work` is done in the new pod.
  */
 export async function reaching<T>(
   worker: WorkerContext,

@@ -10,12 +10,12 @@ import { buildPatterns, type SecretPatterns } from './patterns.ts'
 import { makeRedactor } from './redactor.ts'
 import { makeSharedValues, type SharedValue } from './shared-values.ts'
 
-/** By name: the value, as text. */
+/** Values by name, as text. */
 export type Secrets = Record<string, string>
 
 export interface OpenSecrets {
   values: Secrets
-  /** What blanks them out, made when it is first asked for. */
+  /** What redacts them; made at the first call. */
   patterns(byLine?: boolean): Promise<SecretPatterns | undefined>
 }
 
@@ -35,15 +35,15 @@ const ofSandbox = prepare(
 )
 
 /**
- * All that have the same secrets use the same: what finds 500 KiB of them takes megabytes, and some time to make.
- * By a hash of the rows, as sealed; no two of those are alike.
+ * Commands with the same secrets at the same time share them: what finds 500 KiB of values takes megabytes, and time to
+ * make. The key is a hash of the sealed rows; no two of those are alike.
  */
 const opened = makeSharedValues<OpenSecrets>()
 
 /**
- * What a command that starts now gets: the account's secrets, overridden by the sandbox's own.
- * In an environment they come first: the sandbox's `env` and the request's win over them.
- * @returns to be released by whoever has no more use for them
+ * The secrets of a command that starts now: the account's, overridden by the sandbox's own. The sandbox's `env` and the
+ * request's win over both.
+ * @returns what the caller must release when it needs them no longer
  * @throws {Problem} when one was sealed under a key that is gone
  */
 export async function secretsFor(
@@ -71,7 +71,7 @@ function versionOf(rows: readonly SecretRow[]): string {
   return hash.digest('base64')
 }
 
-/** Some 6 ms of work: others take their turn between. */
+/** How many are opened before other work gets its turn: some 6 ms. */
 const atOnce = 50
 
 async function openAll(
@@ -94,9 +94,9 @@ async function openAll(
 }
 
 /**
- * Bytes of a sandbox with every secret of it blanked out.
- * @param cut more would follow: bytes that begin a secret there are left out
- * @param byLine the bytes are some lines of more, which may begin or end within a secret
+ * Bytes of a sandbox, with its secrets redacted.
+ * @param cut more would follow: bytes at the end that begin a secret are left out
+ * @param byLine the bytes are some lines of more, so they may begin or end within a secret
  */
 export async function redactBytes(
   worker: SecretsReader,

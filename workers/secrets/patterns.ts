@@ -8,13 +8,13 @@ export interface SecretPatterns {
   lengths: number[]
 }
 
-/** Shorter values would be found by chance. Bytes. */
+/** Bytes. Shorter values are not redacted: they would be found by chance. */
 export const leastBytes = 8
 
 /**
  * @param secrets by name
- * @param byLine also the lines of a value, for what is itself only some lines
- * @returns undefined when there is nothing to be found
+ * @param byLine also find single lines of a value, for text that is only some lines of a file
+ * @returns undefined when there is nothing to find
  */
 export async function buildPatterns(
   secrets: Readonly<Record<string, string>>,
@@ -34,12 +34,15 @@ export async function buildPatterns(
   }
 }
 
-/** A shell's `$(…)` drops the ends of lines at the end; a terminal turns those within into CR LF. */
+/**
+ * The forms of a value that output may have: `$(…)` drops newlines at the end, and a terminal turns those within into
+ * CR LF.
+ */
 function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }
 
-/** By hand: a regular expression tries each of the line ends within, and looks from each to the last of its run. */
+/** Done by hand: a regular expression would look from each newline to the end of its run. */
 function bare(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === '\n' || text[end - 1] === '\r')) end--

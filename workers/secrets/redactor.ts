@@ -1,10 +1,13 @@
-/** Replaces secrets in a stream of output, wherever its chunks split them. */
+/** Redacts secrets in a stream of output, wherever its chunks cut them. */
 import type { SecretPatterns } from './patterns.ts'
 
 export interface Redactor {
-  /** @returns what can be shown by now; what may yet become a secret is held back */
+  /** @returns what can be shown now; bytes that may become a secret are held back */
   push(chunk: Buffer): Buffer
-  /** @returns what was held back: no more comes, or nobody wants to wait for it. It starts anew then. */
+  /**
+   * Called when no more comes, or nobody wants to wait for it. The redactor then starts anew.
+   * @returns what was held back
+   */
   flush(): Buffer
   /** How many bytes are held back. */
   readonly held: number
@@ -19,22 +22,21 @@ interface Occurrence {
 const nothing = Buffer.alloc(0)
 
 /**
- * Puts `[secret NAME]` in the place of each value of 8 bytes or more, also where values overlap or
- * hold each other: every byte that belongs to one is covered. The result does not depend on where the
- * chunks are cut. One redactor is for one stream.
+ * Makes a redactor for one stream. It replaces each value of 8 bytes or more with `[secret NAME]`. Where values overlap
+ * or contain each other, every byte of each is covered. The result does not depend on where the chunks are cut.
  */
 export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
   if (!patterns) return { push: (chunk) => chunk, flush: () => nothing, held: 0 }
   const { automaton, names, lengths } = patterns
   const { step, leap, isFutile, endIn, openIn } = automaton
 
-  // Positions count from the first byte of the stream.
+  // Offsets count from the first byte of the stream.
   let state = 0
   const held = new HeldOutput()
-  /** Found, not yet shown; by start, none inside another. Those before `shown` are done with. */
+  /** Found and not yet shown, by start, none inside another. Those before `shown` are done with. */
   let found: Occurrence[] = []
   let shown = 0
-  /** Everything before is shown or covered; the end of the last value, if that reaches further. */
+  /** Everything before this is shown or covered. It is the end of the last value, if that reaches further. */
   let doneTo = 0
   let lastName = ''
 
@@ -59,7 +61,7 @@ export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
     else found.push({ start, end, name })
   }
 
-  /** @param to nothing that comes later can change what is before it */
+  /** @param to what comes later cannot change anything before this offset */
   function show(chunk: Buffer, to: number): Buffer {
     const pieces: Buffer[] = []
     for (; shown < found.length && found[shown]!.start < to; shown++) {
@@ -69,7 +71,7 @@ export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
       doneTo = Math.max(doneTo, end)
       lastName = name
     }
-    // Seldom, so that each is moved once: there may be as many as bytes are held.
+    // Done seldom, so that each is moved once: there may be as many as bytes are held.
     if (shown > 0 && shown * 2 >= found.length) {
       found = found.slice(shown)
       shown = 0
@@ -105,16 +107,16 @@ export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
   }
 }
 
-/** The bytes of a stream that are held back, by their positions in it. Each is copied in and out once. */
+/** The bytes of a stream that are held back, by their offsets. Each is copied in once and out once. */
 class HeldOutput {
-  /** The position behind them. */
+  /** The offset after the last of them. */
   end = 0
   length = 0
   private buffer = nothing
   /** Where they begin in the buffer. */
   private from = 0
 
-  /** Of these and the chunk that follows them. */
+  /** Copies bytes out of these and the chunk that follows them. */
   copyOut(chunk: Buffer, start: number, end: number, pieces: Buffer[]): void {
     const heldAt = this.end - this.length
     if (start < this.end) {
@@ -125,7 +127,7 @@ class HeldOutput {
     if (end > this.end) pieces.push(chunk.subarray(Math.max(0, start - this.end), end - this.end))
   }
 
-  /** Forgets what is before `to`, and holds what is behind it, the chunk included. */
+  /** Forgets bytes before `to`, and holds those after it, the chunk included. */
   keep(chunk: Buffer, to: number): void {
     const dropped = Math.min(this.length, to - (this.end - this.length))
     this.from += dropped
@@ -135,7 +137,7 @@ class HeldOutput {
     this.append(rest)
   }
 
-  /** So many bytes went by without being held. */
+  /** Counts bytes that went by without being held. */
   pass(bytes: number): void {
     this.end += bytes
   }
@@ -148,7 +150,7 @@ class HeldOutput {
       return
     }
     if (this.from + needed > this.buffer.length) {
-      // Twice as much as is needed, so that it is moved only after as many bytes have come.
+      // Twice as large as needed, so that bytes are moved only after as many have come.
       const larger = Buffer.allocUnsafe(2 * needed)
       this.buffer.copy(larger, 0, this.from, this.from + this.length)
       this.buffer = larger

@@ -1,4 +1,4 @@
-/** What is made once for all who need it at the same time, and gone with the last of them. */
+/** A value that is made once for all who need it at the same time, and dropped with the last of them. */
 export interface SharedValue<T> {
   value: T
   /** May be called again. */
@@ -11,7 +11,7 @@ export function makeSharedValues<T>() {
     get size() {
       return entries.size
     },
-    /** @param make for who comes first; where it fails, nothing is kept */
+    /** @param make called for the first; when it fails, nothing is kept */
     async hold(key: string, make: () => Promise<T>): Promise<SharedValue<T>> {
       const entry = entries.get(key) ?? { value: make(), holders: 0 }
       entries.set(key, entry)
