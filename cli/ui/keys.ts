@@ -3,6 +3,7 @@
  * help, the line at the bottom and the list of command lines are all made from this table.
  */
 
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './command-lines.ts'
 import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
@@ -13,7 +14,6 @@ import { askFilter, askNewSession, askToDestroy, copyId, openSession, toggleDest
 import { openShell } from './shell.ts'
 import { pageOf, type State } from './state.ts'
 import { attempt } from './tell.ts'
-import { shellWord } from './text.ts'
 import type { Ui } from './ui.ts'
 
 /** Where one is; a session's page is two folders. */

@@ -76,7 +76,3 @@ export function wrapWords(text: string, width: number): string[] {
   }
   return [...rows, row]
 }
-
-/** A word of a shell's command line. */
-export const shellWord = (text: string): string =>
-  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -4,6 +4,7 @@
  * its own, so that neither Ctrl-C nor a signal to our group reaches it.
  */
 import { spawn } from 'node:child_process'
+import { quote } from '../../shared/contract/shell-words.ts'
 
 /** Applications die first and at once, then what keeps data gets the time to write it. */
 export type Kind = 'application' | 'database'
@@ -65,8 +66,4 @@ export function startWatchdog(): Watchdog {
     afterwards: (command) => tell(`afterwards ${command.map(quote).join(' ')}`),
     dismiss: () => shell.stdin.end('dismiss \n'),
   }
-}
-
-function quote(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`
 }

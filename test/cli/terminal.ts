@@ -1,5 +1,6 @@
 /** A pseudo-terminal, by util-linux' `script`: what a person would see, and keys to type into it. */
 import { spawn } from 'node:child_process'
+import { quote } from '../../shared/contract/shell-words.ts'
 
 /** Less than a test has, so that it can say what was on the screen. */
 const patienceMs = 30_000
@@ -20,7 +21,7 @@ export function openTerminal(
   env: Record<string, string>,
   onOutput: (chunk: Buffer) => void = () => {},
 ): Terminal {
-  const line = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+  const line = command.map(quote).join(' ')
   const child = spawn('script', ['-qfec', line, '/dev/null'], {
     env: { TERM: 'xterm', SHELL: '/bin/sh', ...env },
     stdio: ['pipe', 'pipe', 'inherit'],

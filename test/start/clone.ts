@@ -45,14 +45,16 @@ export class Clone {
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
-    const keys = ['shared/platform/keys.ts', 'shared/platform/seal.ts']
+    const shared = ['contract/shell-words.ts', 'platform/keys.ts', 'platform/seal.ts'].map(
+      (name) => `shared/${name}`,
+    )
     for (const name of [
       'scripts',
       'package.json',
       'package-lock.json',
       'LICENSE',
       'cli/sandlot.mjs',
-      ...keys,
+      ...shared,
     ]) {
       cpSync(join(root, name), join(folder, name), { recursive: true })
     }

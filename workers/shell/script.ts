@@ -3,6 +3,7 @@
  * single-quoted; nothing of it ever stands in an argv that the cluster sees.
  */
 import { posix } from 'node:path'
+import { quote } from '../../shared/contract/shell-words.ts'
 
 /** An argument that is a client's path, and not merely text; bytes where it may be no UTF-8. */
 export interface Path {
@@ -64,8 +65,6 @@ export function messageFor(script: Buffer): Buffer {
  */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
-
-const quote = (bytes: string): string => `'${bytes.replaceAll("'", "'\\''")}'`
 
 /** What a client's path means in a sandbox: relative ones are relative to the workspace. */
 export const absolute = (path: string): string => posix.resolve(workspace, path)

@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import { Scrollback } from '../../../cli/ui/scrollback.ts'
-import { oneLine, printedLine, shellWord, wrap } from '../../../cli/ui/text.ts'
+import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
+import { shellWord } from '../../../shared/contract/shell-words.ts'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const steering = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
