@@ -12,7 +12,7 @@ For every new shell, once:
   zsh   echo 'source <(sandlot completion zsh)' >> ~/.zshrc     (after compinit)
   fish  sandlot completion fish > ~/.config/fish/completions/sandlot.fish
 
-Ids of sessions and paths in a sandbox come from the service, which has 2 s to answer.`,
+Session ids and paths come from the service, which has 2 s to answer.`,
   )
   addExamples(command, 'source <(sandlot completion bash)')
   handleWith(command, async ({ args, output }) => {

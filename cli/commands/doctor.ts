@@ -15,11 +15,11 @@ interface Options {
 const skewMs = 30_000
 
 export const define: Define = (command, exitWith) => {
-  command.option('--no-create', 'make no session: check the way there alone').addHelpText(
+  command.option('--no-create', 'create no session: check everything else').addHelpText(
     'after',
     `
-Creates a session, runs a command in it, writes and reads a file, and destroys it, however it ends. Exit code 0
-when all is well, else that of the first check that failed.`,
+Checks the settings, the connection, the key and the clock. Then it creates a session, runs a command, writes and
+reads a file, and destroys the session in any case. Exits with 0, or with the code of the first check that failed.`,
   )
   addExamples(command, 'sandlot doctor', 'sandlot doctor --no-create --json')
   handleWith<Options>(
@@ -62,7 +62,7 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
         return settings.profile === undefined
           ? settings.file
           : `${settings.file}, profile ${settings.profile}`
-      throw new CliError('failed', `Others on this machine may read ${settings.file}.`, {
+      throw new CliError('failed', `Other users of this machine may read ${settings.file}.`, {
         hint: `chmod 600 ${settings.file}`,
       })
     }),
@@ -105,6 +105,6 @@ function describeSkew(date: string | undefined, now: number): string {
   if (Math.abs(ahead) <= skewMs) return "this machine's and the service's agree"
   const words = `${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'}`
   throw new CliError('failed', `This machine's clock is ${words} the service's.`, {
-    hint: 'Set the clock, with NTP best of all: until then, times are shown wrong.',
+    hint: 'Set the clock, best with NTP: until then the times that you see are wrong.',
   })
 }

@@ -52,29 +52,37 @@ export const define: Define = (command, exitWith) => {
     .option('--env <name=value>', 'a variable; may be given several times', collect)
     .option(
       '--timeout <duration>',
-      'such as 500ms, 30s, 10m; by default as long as the session, 60s with --json',
+      'when to end it, such as 30s or 10m; by default with the session, after 60s with --json',
     )
-    .option('--grace <duration>', 'how long it lives on when this client is lost; 10s, with --json 2s')
-    .option('--reveal', 'secrets in its output as they are, not as [secret NAME]')
+    .option(
+      '--grace <duration>',
+      'how long it goes on when this client is lost; by default 10s, 2s with --json',
+    )
+    .option('--reveal', 'show secrets in its output, not [secret NAME]')
     .option('-i, --stdin', 'send stdin; the default when something is piped in')
-    .option('-n, --no-stdin', 'send none')
-    .option('-t, --tty', 'with a terminal, for shells and editors: exec -it -- bash')
+    .option('-n, --no-stdin', 'send no stdin')
+    .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
     .option('--background', 'print its id and leave it running')
     .option('--attach <exec-id>', 'go back to a command that was started with -t')
     .addHelpText(
       'after',
       `
-Options after the command are the command's. Output comes as it is printed and stdin goes as it comes, any
-bytes. A connection that breaks is taken up again where it broke. Ctrl-C interrupts the command, twice leaves it.
+Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
+connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a
+second Ctrl-C leaves it.
 
-\`exec ls\` lists the commands of the session, \`exec logs\` prints what one has printed, \`exec kill\` signals one;
-\`exec ls --help\` and so on say more. The words alone decide: \`ls\` is meant with nothing but its own options
-behind it, \`logs\` and \`kill\` with an id (exec_…) there or nothing but options, each with none but --session,
---json, --url and --api-key before it. Any other line runs the program of that name, as \`exec ls -la\` and
-\`exec kill -9 42\` do, and behind -- it always is one: \`exec -- ls\`. Scripts should write the --.
+\`exec ls\` lists the commands of the session, \`exec logs\` prints what one has printed, and \`exec kill\` signals
+one; \`exec ls --help\` and so on tell more. They are meant only when
 
-Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, wrong usage
-included; 126 and 127 it could not be run; 128+n it was ended by signal n; 130 interrupted.`,
+  ls          is followed by nothing but its own options
+  logs, kill  are followed by an id (exec_…), or by nothing but their own options
+
+and no option but --session and the global ones stands before them. Any other line runs the program of that
+name, as \`exec ls -la\` and \`exec kill -9 42\` do. Behind -- every word is a program: \`exec -- ls\`. Scripts should
+write the --.
+
+Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, or the usage was
+wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted.`,
     )
   addExamples(
     command,
@@ -130,7 +138,7 @@ function mustBeTerminal({ background, tty }: Options): void {
     )
   }
   if (process.stdin.isTTY) return
-  throw new CliError('usage', '-t needs a terminal, and stdin is none.', {
+  throw new CliError('usage', '-t needs a terminal, and stdin is not one.', {
     hint: 'Leave -t out: what is piped in is sent to the command anyway.',
   })
 }

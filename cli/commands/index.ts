@@ -19,7 +19,7 @@ export interface Branch {
 export const commands: Branch = {
   signup: { summary: 'create an account and save an API key', load: () => import('./signup.ts') },
   session: {
-    summary: 'sandboxes: create, look at, list and destroy them',
+    summary: 'create, show, list and destroy sessions',
     commands: {
       create: { summary: 'create a session and print its id', load: () => import('./session/create.ts') },
       get: { summary: 'show a session', load: () => import('./session/get.ts') },
@@ -29,27 +29,30 @@ export const commands: Branch = {
   },
   exec: { summary: 'run a command in a session', load: () => import('./exec.ts') },
   files: {
-    summary: 'files of a session',
+    summary: 'work with the files of a session',
     commands: {
       view: { summary: 'print a file, or some of its lines', load: () => import('./files/view.ts') },
-      create: { summary: 'write a file whole', load: () => import('./files/create.ts') },
+      create: { summary: 'write a file', load: () => import('./files/create.ts') },
       edit: {
         summary: 'replace text in a file, or open it in an editor',
         load: () => import('./files/edit.ts'),
       },
       ls: { summary: 'list a folder', load: () => import('./files/ls.ts') },
       glob: { summary: 'find paths that match a pattern', load: () => import('./files/glob.ts') },
-      grep: { summary: 'find lines that match', load: () => import('./files/grep.ts') },
-      get: { summary: 'fetch a file of any size', load: () => import('./files/get.ts') },
-      put: { summary: 'send a file of any size', load: () => import('./files/put.ts') },
+      grep: { summary: 'find lines that match a pattern', load: () => import('./files/grep.ts') },
+      get: { summary: 'copy a file of any size to this machine', load: () => import('./files/get.ts') },
+      put: { summary: 'copy a file of any size into the session', load: () => import('./files/put.ts') },
     },
   },
   allowlist: {
-    summary: 'which commands may run in the sessions of the account',
+    summary: 'say which commands may run in the sessions of the account',
     commands: {
-      get: { summary: 'print the entries', load: () => import('./allowlist/get.ts') },
+      get: { summary: 'print the list', load: () => import('./allowlist/get.ts') },
       set: { summary: 'replace the list', load: () => import('./allowlist/set.ts') },
-      clear: { summary: 'let every command run', load: () => import('./allowlist/clear.ts') },
+      clear: {
+        summary: 'remove the list, so that every command may run',
+        load: () => import('./allowlist/clear.ts'),
+      },
       check: {
         summary: 'tell whether a command would be allowed',
         load: () => import('./allowlist/check.ts'),
@@ -57,50 +60,53 @@ export const commands: Branch = {
     },
   },
   secrets: {
-    summary: 'environment variables that are kept sealed and blanked out of output',
+    summary: 'set environment variables that are kept sealed and blanked out of output',
     commands: {
       create: { summary: 'set a secret', load: () => import('./secrets/create.ts') },
       ls: { summary: 'list the names of secrets', load: () => import('./secrets/ls.ts') },
       rm: { summary: 'delete a secret', load: () => import('./secrets/rm.ts') },
     },
   },
-  whoami: { summary: 'the account, its usage and its limits', load: () => import('./whoami.ts') },
+  whoami: { summary: 'show the account, its usage and its limits', load: () => import('./whoami.ts') },
   keys: {
-    summary: 'API keys; asks for email and password on every run',
+    summary: 'manage API keys; asks for email and password on every run',
     commands: {
       create: { summary: 'make another API key and print it', load: () => import('./keys/create.ts') },
       ls: { summary: 'list API keys', load: () => import('./keys/ls.ts') },
       rotate: {
-        summary: 'replace an API key, which goes on for a while',
+        summary: 'replace an API key; the old one goes on for a while',
         load: () => import('./keys/rotate.ts'),
       },
       rm: { summary: 'revoke an API key', load: () => import('./keys/rm.ts') },
     },
   },
   account: {
-    summary: 'password and sessions; asks for email and password on every run',
+    summary: 'change the password, log out everywhere; asks for email and password on every run',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {
-        summary: 'end all sessions, whoever has their tokens',
+        summary: 'log out everywhere: end every session token of the account',
         load: () => import('./account/end-sessions.ts'),
       },
     },
   },
   openapi: { summary: 'print the description of the HTTP API', load: () => import('./openapi.ts') },
   mcp: {
-    summary: 'the sandboxes as tools for agents (Model Context Protocol)',
+    summary: 'give agents the sandboxes as tools (Model Context Protocol)',
     commands: {
-      serve: { summary: 'a local MCP server on stdin and stdout', load: () => import('./mcp/serve.ts') },
+      serve: { summary: 'run an MCP server on stdin and stdout', load: () => import('./mcp/serve.ts') },
       init: {
         summary: "write the server into an MCP client's settings",
         load: () => import('./mcp/init.ts'),
       },
-      doctor: { summary: "try what an MCP client's settings name", load: () => import('./mcp/doctor.ts') },
+      doctor: {
+        summary: "try the server that an MCP client's settings name",
+        load: () => import('./mcp/doctor.ts'),
+      },
     },
   },
   config: {
-    summary: 'the settings of this client',
+    summary: 'show and save the settings of this client',
     commands: {
       'set-url': { summary: 'save the base address', load: () => import('./config/set-url.ts') },
       'set-key': { summary: 'save an API key', load: () => import('./config/set-key.ts') },
@@ -108,11 +114,11 @@ export const commands: Branch = {
     },
   },
   doctor: {
-    summary: 'check the settings, the way to the service and a session',
+    summary: 'check the settings, the connection, the key, the clock and a session',
     load: () => import('./doctor.ts'),
   },
   completion: {
-    summary: 'print a script that completes sandlot in your shell',
+    summary: 'print a script that completes commands in your shell',
     load: () => import('./completion.ts'),
   },
   man: { summary: 'print the manual, as roff', load: () => import('./man.ts') },

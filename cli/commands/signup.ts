@@ -6,13 +6,13 @@ import { signUp as signUpAndSave } from '../core/sign-up.ts'
 
 export const define: Define = (command) => {
   addCredentialOptions(command)
-    .option('--password <password>', 'the password; shows up in process lists and histories')
+    .option('--password <password>', 'the password; it shows up in process lists and shell histories')
     .addHelpText(
       'after',
       `
-Asks for what no option gives, the password without echo. Makes the account, logs in, makes an API key,
-and saves the base address and the key. When a step fails, run it again: with the account's own
-password it goes on from where it was.`,
+Creates the account, logs in, creates an API key, and saves the base address and the key. It asks for what no
+option gives, and does not show the password. When a step fails, run it again: with the same password it
+goes on where it stopped.`,
     )
   addExamples(
     command,

@@ -43,7 +43,7 @@ export const define: Define = (command) => {
       )
       return
     }
-    if (options.month !== undefined) throw new CliError('usage', '--month goes with --usage.')
+    if (options.month !== undefined) throw new CliError('usage', '--month needs --usage.')
     const account = await api.call('getAccount', {})
     const { usage, concurrent, api_key } = account
     const lines = [

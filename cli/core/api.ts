@@ -161,7 +161,7 @@ function prepare(base: string, route: Route, given: RequestInput, headers: Recor
 /** `.` and `..` would change the path: URL parsing resolves them even when percent-encoded. */
 function encodeId(id: string): string {
   if (id !== '' && id !== '.' && id !== '..') return encodeURIComponent(id)
-  throw new CliError('usage', `${JSON.stringify(id)} is no id.`)
+  throw new CliError('usage', `${JSON.stringify(id)} is not an id.`)
 }
 
 async function headersFor(
@@ -255,7 +255,7 @@ const redirected = (status: number, location: string | undefined, origin: string
   new CliError(
     'redirected',
     `${origin} answered with a redirect (${status}) to ${location ?? 'nowhere'}. It is not followed: the credentials would go along.`,
-    { hint: 'If that is the right address, give it: `sandlot config set-url URL`.', details: { status } },
+    { hint: 'If that is the right address, save it: `sandlot config set-url URL`.', details: { status } },
   )
 
 function parseJson(text: string): unknown {

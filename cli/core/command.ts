@@ -50,19 +50,23 @@ class JsonOption extends Option {
 /** Take effect before the command's name and after it. */
 export function addCommonOptions(command: Command): void {
   const options = [
-    new JsonOption('--json', 'print one JSON object, errors included; --json=FIELD,FIELD some fields of it'),
-    new Option('-q, --quiet', 'no notes on stderr; of lists the ids alone'),
-    new Option('--no-input', 'ask nothing: fail at once, and say what to give instead'),
-    new Option('-y, --yes', 'agree to what would be asked'),
-    new Option('--debug', 'show each request with its time and id; nothing that is secret'),
-    new Option('--color <when>', 'by default as the terminal, FORCE_COLOR and NO_COLOR say').choices(
-      colorChoices,
+    new JsonOption(
+      '--json',
+      'print one JSON object, errors too; --json=FIELD,FIELD prints only these fields',
     ),
-    new Option('--profile <name>', 'the settings under this name; SANDLOT_PROFILE does the same'),
-    new Option('--url <url>', 'base address of the service'),
+    new Option('-q, --quiet', 'print no notes on stderr, and only the ids of a list'),
+    new Option('--no-input', 'never ask: fail at once, and say which option to give'),
+    new Option('-y, --yes', 'answer every yes-or-no question with yes'),
+    new Option('--debug', 'show each request with its time and id, and no secrets'),
+    new Option(
+      '--color <when>',
+      'when to use colours; by default the terminal, FORCE_COLOR and NO_COLOR decide',
+    ).choices(colorChoices),
+    new Option('--profile <name>', 'take the settings of this profile; SANDLOT_PROFILE does the same'),
+    new Option('--url <url>', 'the base address of the service'),
     new Option(
       '--api-key <key>',
-      'API key; other users of the machine can see it, SANDLOT_API_KEY they cannot',
+      'the API key; other users of this machine can see it here, but not in SANDLOT_API_KEY',
     ),
   ]
   for (const option of options) command.addOption(option.helpGroup('Global options:'))
@@ -70,7 +74,7 @@ export function addCommonOptions(command: Command): void {
 
 export const addSessionOption = (
   command: Command,
-  meaning = 'the session; by default the only one that is active',
+  meaning = 'the session; by default the only active one',
 ): Command => command.option('-s, --session <id>', meaning)
 
 const examples = new WeakMap<Command, string[]>()

@@ -21,8 +21,8 @@ export function readConfig(file: string): Config {
   const text = readText(file)
   const values = tryToParse(text)
   if (!(values instanceof Error)) return { text, values }
-  throw new CliError('settings_broken', `The settings file ${file} is not valid TOML; it is left as it is.`, {
-    hint: `${firstLine(values.message)} Mend the file, or move it away.`,
+  throw new CliError('settings_broken', `The settings file ${file} is not valid TOML, and was not changed.`, {
+    hint: `${firstLine(values.message)} Fix the file, or move it away.`,
   })
 }
 
@@ -31,7 +31,7 @@ export function readProfile({ values }: Config, name: string, file: string): Tom
   const { profiles } = values
   const profile = isTable(profiles) && Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (profile === undefined || isTable(profile)) return profile
-  throw new CliError('settings_broken', `profiles.${name} in ${file} is no table.`)
+  throw new CliError('settings_broken', `profiles.${name} in ${file} is not a table.`)
 }
 
 export const profileNames = ({ values: { profiles } }: Config): string[] =>
@@ -55,7 +55,7 @@ export function saveConfig(file: string, changes: Record<string, string>, profil
 /** A warning when others on this machine can read the file. */
 export function describeExposure(file: string): string | undefined {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0o600
-  return (mode & 0o077) === 0 ? undefined : `Others on this machine may read ${file}: chmod 600 it.`
+  return (mode & 0o077) === 0 ? undefined : `Other users of this machine may read ${file}: chmod 600 it.`
 }
 
 function readText(file: string): string {

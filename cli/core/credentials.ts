@@ -62,7 +62,7 @@ export async function readNewPassword(
   }
   const newPassword = await ask.hidden('New password', both)
   if ((await ask.hidden('New password, again', both)) === newPassword) return { email, password, newPassword }
-  throw new CliError('usage', 'The two are not the same. Nothing was changed.')
+  throw new CliError('usage', 'The two new passwords differ. Nothing was changed.')
 }
 
 /** The session token of one run. */

@@ -125,11 +125,11 @@ export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: 
   if (code === 'ECONNREFUSED') return fail(`Nothing listens at ${origin}.`, check)
   if (code === 'ENOTFOUND') return fail(`The host of ${origin} is not known.`, check)
   if (code === 'EAI_AGAIN')
-    return fail(`The host of ${origin} could not be looked up.`, 'Is the network there?')
+    return fail(`The host of ${origin} could not be looked up.`, 'Check the network connection.')
   if (/CERT|SIGNATURE|SELF_SIGNED/.test(code)) {
     return fail(
       `The certificate of ${origin} is not trusted: ${message}.`,
-      'NODE_EXTRA_CA_CERTS names a file with more authorities.',
+      'NODE_EXTRA_CA_CERTS can name a file with more certificate authorities.',
     )
   }
   if (code === 'EPROTO') return fail(`${origin} does not speak TLS: is it http://?`, check)

@@ -23,8 +23,8 @@ export function readFields(text: string): string[] {
 export function mustBeKnown(asked: string[], known: readonly string[]): void {
   const unknown = asked.filter((field) => !known.includes(field))
   if (unknown.length === 0) return
-  throw new CliError('usage', `--json knows no field ${unknown.join(', ')} here.`, {
-    hint: `There are: ${known.join(', ')}.`,
+  throw new CliError('usage', `This command has no field ${unknown.join(', ')}.`, {
+    hint: `It has ${known.join(', ')}.`,
     details: { fields: known },
   })
 }

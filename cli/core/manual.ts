@@ -17,7 +17,7 @@ export async function writeManual(): Promise<string> {
     '.SH DESCRIPTION',
     text(program.description()),
     '.SH OPTIONS',
-    text('Every command takes these, before its name or after it; --version stands alone.'),
+    text('Every command takes these options, before its name or after it. --version stands alone.'),
     ...optionsOf(program).flatMap(item),
     '.SH COMMANDS',
     ...commands.flatMap((command) => describe(command, optionsOf(program))),

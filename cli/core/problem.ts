@@ -75,7 +75,7 @@ function hintFor(problem: Problem, route: Route, seconds: number | undefined): s
       if (route.credential !== 'key') return 'Check the email address and the password.'
       return '`sandlot config show` tells which key was sent; `sandlot signup` makes and saves another one.'
     case 'scope_not_allowed':
-      return '`sandlot keys create --scope full` makes a key that may.'
+      return '`sandlot keys create --scope full` makes a key that is allowed to.'
     case 'api_key_limit_reached':
       return '`sandlot keys ls` shows when each was last used; `sandlot keys rm` revokes one.'
     case 'not_found':

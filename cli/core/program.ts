@@ -103,10 +103,10 @@ function createProgram(run: Run): Command {
 }
 
 const footer = `
-Settings: a flag, then --profile, then SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, then the file of
-  \`sandlot config show\`; more in \`sandlot help settings\`.
+Settings come from a flag, else --profile, else SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, else the
+  settings file; \`sandlot help settings\` tells more.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such thing, 4 credentials, 5 ambiguous or conflicting,
-  6 a quota, 7 a rate limit, 8 network or server, 130 interrupted; more in \`sandlot help exit-codes\`.`
+  6 a quota, 7 a rate limit, 8 network or server, 130 interrupted; \`sandlot help exit-codes\` tells more.`
 
 /** A topic that is no command. @throws {CliError} `usage` when there is neither */
 async function readTopic(name: string): Promise<string | undefined> {
@@ -114,7 +114,7 @@ async function readTopic(name: string): Promise<string | undefined> {
   const { topics } = await import('./topics.ts')
   if (Object.hasOwn(topics, name)) return topics[name]!()
   throw new CliError('usage', `There is no help on ${JSON.stringify(name)}.`, {
-    hint: `\`sandlot --help\` lists the commands; topics beside them are ${Object.keys(topics).join(' and ')}.`,
+    hint: `\`sandlot --help\` lists the commands. There is help on ${Object.keys(topics).join(' and ')} too.`,
   })
 }
 

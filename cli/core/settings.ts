@@ -35,12 +35,12 @@ export const variables: Record<string, string> = {
   SANDLOT_API_KEY: 'the API key',
   SANDLOT_SESSION: 'the session that exec and files work in',
   SANDLOT_PROFILE: 'the profile of the settings file',
-  XDG_CONFIG_HOME: 'the folder that holds sandlot/config.toml; ~/.config without',
-  VISUAL: 'the editor of files edit; without it EDITOR is taken, then vi',
-  FORCE_COLOR: 'colours, also where no terminal is; 0 for none; wins over NO_COLOR',
+  XDG_CONFIG_HOME: 'the folder that holds sandlot/config.toml; by default ~/.config',
+  VISUAL: 'the editor of files edit; by default EDITOR, then vi',
+  FORCE_COLOR: 'colours even without a terminal, 0 for none; wins over NO_COLOR',
   NO_COLOR: 'no colours',
-  NODE_USE_ENV_PROXY: '1 makes requests go through HTTPS_PROXY, but for the hosts in NO_PROXY',
-  NODE_EXTRA_CA_CERTS: 'a file with certificates of more authorities to trust',
+  NODE_USE_ENV_PROXY: '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY',
+  NODE_EXTRA_CA_CERTS: 'a file with more certificate authorities to trust',
 }
 
 /** @param mayBeNew whether the profile need not be there yet: the command will save it */
@@ -165,7 +165,7 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
   if (name === undefined || /^[\w-]{1,64}$/.test(name)) return name
   throw new CliError(
     'usage',
-    `${JSON.stringify(name)} is no name of a profile: letters, digits, - and _ make one.`,
+    `${JSON.stringify(name)} is not the name of a profile: use letters, digits, - and _.`,
   )
 }
 
@@ -213,7 +213,7 @@ export function readKey(text: string, source: string): string {
   if (/^[\x21-\x7e]+$/.test(text)) return text
   throw new CliError(
     'usage',
-    `The API key (${source}) is empty or holds a space or another character that no key has.`,
+    `The API key (${source}) is empty, or holds a space or another character that no key has.`,
   )
 }
 

@@ -9,7 +9,7 @@ export const topics: Record<string, () => string> = {
 const exitCodes = `Exit codes
 
     0  done
-    1  failed; of grep and allowlist check: no match, not allowed
+    1  failed; from grep and allowlist check: no match, or not allowed
     2  wrong usage: an option, an argument, a setting
     3  no such thing: a session, a file, a key
     4  credentials: missing, wrong, of the wrong kind, or the account is suspended
@@ -19,22 +19,22 @@ const exitCodes = `Exit codes
     8  network or server
   130  interrupted
 
-sandlot exec, and session create --rm, exit as the command did, but for
+sandlot exec and session create --rm exit with the command's own code, except for
 
   124  it timed out
-  125  the client or the service failed, or it was used wrongly: the command never ran, or its end is not known
+  125  the client or the service failed, or the usage was wrong: the command never ran, or its end is not known
   126  the command could not be run
   127  there is no such command
   128+n  signal n ended it
 
-With --json the error says its code as a word and the exit code as exit_code:
+With --json an error gives its code as a word, and the exit code as exit_code:
 
   {"error":{"code":"no_session","message":"There is no active session.","hint":"…","exit_code":3}}
 `
 
 const settings = `Settings
 
-Each comes from the first of these that has it:
+A setting comes from the first of these that has it:
 
   1. a flag: --url, --api-key, --session
   2. the profile that --profile names
@@ -50,8 +50,9 @@ The file is config.toml in $XDG_CONFIG_HOME/sandlot, or in ~/.config/sandlot:
   base_url = "https://sandlot.work.example"
   api_key = "sandlot_live_…"
 
-signup and config set-url, set-key write it; with --profile NAME into that profile. A profile has its own
-settings alone: what the top of the file says is not its. sandlot config show tells what is in use, and why.
+signup, config set-url and config set-key write the file; with --profile NAME they write into that profile.
+A profile takes nothing from the top of the file. sandlot config show tells which settings are in use, and
+where each comes from.
 
 Environment
 

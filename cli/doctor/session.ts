@@ -50,7 +50,7 @@ async function writeAndRead(api: Api, id: string): Promise<string> {
   await api.call('createFile', { params: { id }, body: { path, content } })
   const file = await api.call('viewFile', { params: { id }, query: { path } })
   if (file.content === content) return `${file.path} was written and read`
-  throw new CliError('failed', `${file.path} holds something else than what was written to it.`)
+  throw new CliError('failed', `${file.path} does not hold what was written to it.`)
 }
 
 async function destroy(api: Api, id: string): Promise<string> {

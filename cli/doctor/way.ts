@@ -14,7 +14,7 @@ const patienceMs = 10_000
 export async function checkWay({ check }: Checks, base: string, proxy: string | undefined): Promise<boolean> {
   const url = new URL(base)
   if (proxy !== undefined && url.protocol === 'https:') {
-    return await check('proxy', () => `${new URL(proxy).host}, but for what NO_PROXY names`)
+    return await check('proxy', () => `${new URL(proxy).host}, except for the hosts in NO_PROXY`)
   }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))

@@ -71,7 +71,7 @@ export async function sendInput(remote: Remote, id: string, input: Input, note: 
   } catch (error) {
     const isOver = error instanceof CliError && (error.code === 'exec_finished' || isGone(error))
     if (isOver || input.isClosed) return
-    note(`sandlot: stdin was not sent to its end: ${error instanceof Error ? error.message : error}`)
+    note(`sandlot: not all of stdin was sent: ${error instanceof Error ? error.message : error}`)
   }
 }
 

@@ -46,7 +46,7 @@ export async function bridge(
     if (line.trim() === '') continue
     const message = parse(line)
     if (message === undefined) {
-      say(failure(null, new CliError('usage', 'A line on stdin is no JSON-RPC message.'), parseError))
+      say(failure(null, new CliError('usage', 'A line on stdin is not a JSON-RPC message.'), parseError))
       continue
     }
     const work = forward(message)

@@ -116,6 +116,9 @@ function parse(line: string, method: string): Message {
   try {
     return JSON.parse(line)
   } catch {
-    throw new CliError('failed', `${method}: it printed what is no message: ${line.slice(0, 100)}`)
+    throw new CliError(
+      'failed',
+      `${method}: it printed something that is not a message: ${line.slice(0, 100)}`,
+    )
   }
 }

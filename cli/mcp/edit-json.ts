@@ -77,14 +77,14 @@ function read(text: string): Node | undefined {
   const root = parseTree(text, errors, { allowTrailingComma: true, allowEmptyContent: true })
   const [error] = errors
   if (error) throw new Unreadable(`it is not valid JSON (line ${lineAt(text, error.offset)})`)
-  if (root && root.type !== 'object') throw new Unreadable('it holds no object')
+  if (root && root.type !== 'object') throw new Unreadable('it does not hold an object')
   return root
 }
 
 function memberOf(object: Node, key: string, where: string): Node | undefined {
-  if (object.type !== 'object') throw new Unreadable(`${JSON.stringify(where)} is no object`)
+  if (object.type !== 'object') throw new Unreadable(`${JSON.stringify(where)} is not an object`)
   const found = (object.children ?? []).filter(({ children }) => children![0]!.value === key)
-  if (found.length > 1) throw new Unreadable(`${JSON.stringify(key)} stands in it twice`)
+  if (found.length > 1) throw new Unreadable(`${JSON.stringify(key)} is in it twice`)
   const [member] = found
   return member && member.children![1]
 }

@@ -48,7 +48,7 @@ function read(text: string): TomlTable {
 function serversOf(values: TomlTable, { section }: EntryPath): TomlTable {
   const servers = values[section] ?? {}
   if (typeof servers === 'object' && !Array.isArray(servers)) return servers as TomlTable
-  throw new Unreadable(`${section} is no table`)
+  throw new Unreadable(`${section} is not a table`)
 }
 
 function append(before: string, { section, name }: EntryPath, entry: ServerEntry): string {

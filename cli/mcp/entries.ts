@@ -26,12 +26,12 @@ export interface Spot {
 export function findTarget(name: string, scope: TargetScope): Target {
   const target = Object.hasOwn(targets, name) ? targets[name] : undefined
   if (!target) {
-    throw new CliError('usage', `${JSON.stringify(name)} is no client that is known here.`, {
-      hint: `Those are ${Object.keys(targets).join(', ')}.`,
+    throw new CliError('usage', `${JSON.stringify(name)} is not a known client.`, {
+      hint: `Known are ${Object.keys(targets).join(', ')}.`,
     })
   }
   if (scope === 'project' && !target.project) {
-    throw new CliError('usage', `${target.title} keeps no servers in a project.`, {
+    throw new CliError('usage', `${target.title} has no settings for a project.`, {
       hint: 'Take --scope user.',
     })
   }
@@ -69,8 +69,8 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 export function entryFor({ title, entry }: Target, server: Server): ServerEntry {
   const made = entry(server)
   if (made) return made
-  throw new CliError('usage', `${title} takes no server over HTTP whose key stays out of its settings.`, {
-    hint: 'Without --http it gets the local one.',
+  throw new CliError('usage', `${title} cannot use a server over HTTP without the key in its settings.`, {
+    hint: 'Leave --http out to use the local server.',
   })
 }
 
@@ -117,8 +117,8 @@ async function refusing<T>(file: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if ((error as Error).name !== 'Unreadable') throw error
-    throw new CliError('settings_broken', `${file} is left as it is: ${(error as Error).message}.`, {
-      hint: 'Mend the file, or move it away, and try again.',
+    throw new CliError('settings_broken', `${file} was not changed: ${(error as Error).message}.`, {
+      hint: 'Fix the file, or move it away, and try again.',
     })
   }
 }

@@ -28,7 +28,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
         <FieldLine key={field.name} field={field} isTyped labelWidth={field.label.length} />
       ))}
       <Text wrap="truncate" dimColor>
-        {prompt ? 'Enter take it · Esc leave it' : hintsFor(state)}
+        {prompt ? 'Enter accept · Esc cancel' : hintsFor(state)}
       </Text>
     </Box>
   )
@@ -37,7 +37,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
 /** As many keys as fit, help and the way back always. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
-  if (state.dialog?.kind === 'confirm') return 'y yes · any other no'
+  if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'
   const hints = keysOf(whereIs(state))
     .filter(({ short }) => short !== undefined)
     .map(({ shown, short }) => `${shown.split(' ')[0]} ${short}`)

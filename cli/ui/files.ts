@@ -119,7 +119,7 @@ export async function loadFile(ui: Ui): Promise<void> {
     const file = await ui.api.call('viewFile', { params: { id: page.id }, query: queryOf(placeOf(page)) })
     const isText = file.encoding === 'utf-8'
     const content = isText ? file.content : hexOf(Buffer.from(file.content, 'base64'))
-    const size = `${file.size} bytes${isText ? '' : ', no text'}${file.truncated ? ', cut' : ''}`
+    const size = `${file.size} bytes${isText ? '' : ', binary'}${file.truncated ? ', cut' : ''}`
     changeOpen(ui, 'file', () => ({ content: Scrollback.of(content), status: size }))
   } catch (error) {
     changeOpen(ui, 'file', () => ({ status: 'not loaded' }))

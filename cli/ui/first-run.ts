@@ -76,7 +76,7 @@ function askToSignUp(ui: Ui): void {
       enter(ui, address, key.key)
       tell(ui, `${made ? 'Signed up' : 'Logged in'} as ${account.email}; saved in ${ui.settings.file}.`)
     })
-  ask(ui, newForm('Sign up, or log in to the account that is there', fields, take))
+  ask(ui, newForm('Sign up, or log in to your account', fields, take))
 }
 
 function askKey(ui: Ui): void {

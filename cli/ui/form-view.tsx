@@ -24,7 +24,7 @@ export const FormView = ({ form, columns }: { form: Form; columns: number }) => 
           </Text>
         ))}
       <Text wrap="truncate" dimColor>
-        {form.fields.length > 1 ? 'Tab next · ' : ''}Enter take it · Esc back
+        {form.fields.length > 1 ? 'Tab next · ' : ''}Enter accept · Esc back
       </Text>
     </Box>
   )

@@ -78,7 +78,7 @@ export const keys: Key[] = [
   },
   { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveWay(ui, -1) },
   { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveWay(ui, 1) },
-  { keys: ['return'], shown: 'Enter', label: 'take it', where: ['first-run'], run: takeWay },
+  { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeWay },
   {
     keys: ['return', 'right', 'l'],
     shown: 'Enter',
@@ -119,7 +119,7 @@ export const keys: Key[] = [
   {
     keys: ['s'],
     shown: 's',
-    label: 'a shell in the session',
+    label: 'open a shell in the session',
     short: 'shell',
     where: inSession,
     run: openShell,
@@ -164,7 +164,7 @@ export const keys: Key[] = [
   {
     keys: ['tab', 'shift+tab'],
     shown: 'Tab',
-    label: 'commands or files',
+    label: 'switch between commands and files',
     short: 'tab',
     where: ['commands', 'files'],
     run: switchTab,
@@ -206,7 +206,7 @@ export const keys: Key[] = [
   {
     keys: ['a'],
     shown: 'a',
-    label: 'destroyed ones too',
+    label: 'show destroyed sessions too',
     short: 'all',
     where: ['list'],
     run: toggleDestroyed,
@@ -219,16 +219,16 @@ export const keys: Key[] = [
     where: everywhere,
     run: ({ store }) => store.set({ dialog: { kind: 'help', top: 0 } }),
   },
-  { keys: ['escape', 'q'], shown: 'Esc q', label: 'back', where: ['first-run'], run: stepBack },
+  { keys: ['escape', 'q'], shown: 'Esc q', label: 'go back', where: ['first-run'], run: stepBack },
   {
     keys: ['escape', 'q'],
     shown: 'Esc q',
-    label: 'back, from the list out',
+    label: 'go back; from the list, quit',
     short: 'back',
     where: inSession,
     run: backOrOut,
   },
-  { keys: ['ctrl+c'], shown: 'Ctrl-C', label: 'out', where: everywhere, run: (ui) => ui.quit(130) },
+  { keys: ['ctrl+c'], shown: 'Ctrl-C', label: 'quit', where: everywhere, run: (ui) => ui.quit(130) },
 ]
 
 /** Esc lets a filter go first. */

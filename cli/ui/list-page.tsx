@@ -83,5 +83,5 @@ function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: nu
 
 function emptyText({ sessions, filter }: State): string {
   if (sessions === undefined) return '  loading…'
-  return filter === '' ? '  No sessions. n makes one.' : '  None that the filter lets through.'
+  return filter === '' ? '  No sessions. n makes one.' : '  No session matches the filter.'
 }

@@ -14,7 +14,7 @@ const reasons: Record<DestroyReason, string> = {
 
 /** Why a session ended. */
 export function whyEnded({ destroy_reason, destroy_detail }: Sandbox): string {
-  const why = destroy_reason === null ? 'nobody knows why' : (reasons[destroy_reason] ?? destroy_reason)
+  const why = destroy_reason === null ? 'no reason is known' : (reasons[destroy_reason] ?? destroy_reason)
   return destroy_detail === null ? why : `${why} (${oneLine(destroy_detail)})`
 }
 

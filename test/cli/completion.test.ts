@@ -186,7 +186,7 @@ describe('in a shell', () => {
     screen.type('\x15sandlot ses\trm \t\t')
     await screen.shows(`sandlot session rm ${user.id}`)
     screen.type('\x15sandlot key\t\x15sandlot se\t\t')
-    await screen.shows(/^session +\(sandboxes: create/m)
+    await screen.shows(/^session +\(create, show/m)
   })
 
   test.skipIf(!has('zsh'))('zsh completes them too', async () => {

@@ -39,7 +39,7 @@ test('a field that is not there is a wrong usage that names those that are, befo
   expect(code).toBe(2)
   expect(json().error).toMatchObject({ code: 'usage', exit_code: 2 })
   expect(json().error.fields).toContain('email')
-  expect(stderr).toContain('mail here.\nThere are: id, email,')
+  expect(stderr).toContain('mail.\nIt has id, email,')
   expect(await home.run(['whoami', '--json='], { env: env(peer.url) })).toMatchObject({ code: 2 })
   expect(peer.asked).toEqual([])
 })

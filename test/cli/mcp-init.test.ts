@@ -179,7 +179,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
     const before = traceOf(file)
     const ran = await home.init(target)
     expect(ran).toMatchObject({ code: 2, stdout: '' })
-    expect(ran.stderr).toContain(`${file} is left as it is: it is not valid JSON`)
+    expect(ran.stderr).toContain(`${file} was not changed: it is not valid JSON`)
     expect(traceOf(file)).toEqual(before)
     expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })

@@ -122,7 +122,7 @@ test.each(['hello', key('abc'), key('abcde'), `sandlot_live_${'-'.repeat(49)}`])
     const before = readFileSync(home.configFile, 'utf8')
     const { code, stderr } = await home.run(['config', 'set-key', wrong])
     expect(code).toBe(2)
-    expect(stderr).toContain('sandlot_live_ and 49 letters and digits')
+    expect(stderr).toContain('sandlot_live_ followed by 49 letters and digits')
     expect(stderr).not.toContain(wrong)
     expect(readFileSync(home.configFile, 'utf8')).toBe(before)
   },

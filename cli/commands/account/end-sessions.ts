@@ -5,7 +5,7 @@ import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/
 export const define: Define = (command) => {
   addCredentialOptions(command).addHelpText(
     'after',
-    '\nFor a session token that somebody else may have. API keys stay as they are: `sandlot keys rm` revokes one.',
+    '\nUse it when somebody else may have a session token. API keys go on: `sandlot keys rm` revokes one.',
   )
   addExamples(
     command,

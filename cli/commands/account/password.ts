@@ -3,12 +3,9 @@ import { addExamples, type Define, handleWith, type Invocation } from '../../cor
 import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../core/credentials.ts'
 
 export const define: Define = (command) => {
-  addCredentialOptions(
-    command,
-    'read from stdin the password and, on its second line, the new one',
-  ).addHelpText(
+  addCredentialOptions(command, 'read two lines from stdin: the password, then the new one').addHelpText(
     'after',
-    '\nAsks for the password that it is to replace. Ends all sessions of the account; API keys stay as they are.',
+    '\nAsks for the old password and the new one. Ends every session token of the account; API keys go on.',
   )
   addExamples(
     command,

@@ -13,7 +13,10 @@ export const define: Define = (command, exitWith) => {
     .argument('[command...]', 'the command and its arguments, behind --')
     .passThroughOptions()
     .option('-c, --shell <script>', 'a script for /bin/sh -c instead of a command')
-    .addHelpText('after', '\nPrints the entry that allows it and exits 0, or says why none does and exits 1.')
+    .addHelpText(
+      'after',
+      '\nPrints the entry that allows it and exits with 0, or says why none does and exits with 1.',
+    )
   addExamples(command, 'sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'")
   const handle = async ({ args, options, api, output }: Invocation<Options>) => {
     if ((options.shell === undefined) === (args.length === 0)) {

@@ -11,10 +11,10 @@ interface Options {
 
 export const define: Define = (command) => {
   command
-    .argument('[command...]', 'an entry each: a command, or one with its first arguments in quotes')
+    .argument('[command...]', 'one entry each: a command, or in quotes a command with its first arguments')
     .option(
       '--file <file>',
-      'entries from a file, one a line; - is stdin. Lines that begin with # are left out',
+      'read entries from a file, one a line; - is stdin. Lines that begin with # are skipped',
     )
     .addHelpText('after', notes)
   addExamples(
@@ -37,8 +37,8 @@ export const define: Define = (command) => {
 }
 
 const notes = `
-The words of an entry are the command and the arguments that it must begin with; more may follow. A * stands
-for any one argument. It holds for every sandbox of the account as soon as this command has ended.`
+An entry allows every command that begins with its words; more arguments may follow. A * stands for any one
+argument. The list holds for every sandbox of the account as soon as this command has ended.`
 
 async function readEntries(file: string, note: (text: string) => void): Promise<string[]> {
   const bytes = file === '-' ? await readInput(note) : await readLocalFile(file)

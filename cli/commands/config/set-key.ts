@@ -33,9 +33,13 @@ export const define: Define = (command) => {
 /** @throws {CliError} `usage`, without showing what was given: it may be another secret */
 function mustLookLikeKey(text: string): void {
   if (text.startsWith(prefix) && /^[0-9A-Za-z]{49}$/.test(text.slice(prefix.length))) return
-  throw new CliError('usage', `This is no API key: one is ${prefix} and 49 letters and digits behind it.`, {
-    hint: 'Nothing was changed. `sandlot keys create` makes a new key.',
-  })
+  throw new CliError(
+    'usage',
+    `This is not an API key: a key is ${prefix} followed by 49 letters and digits.`,
+    {
+      hint: 'Nothing was changed. `sandlot keys create` makes a new key.',
+    },
+  )
 }
 
 async function readArgument({ args: [argument], ask, output }: Invocation<object>): Promise<string> {

@@ -27,8 +27,8 @@ export const define: Define = (command) => {
     .addHelpText(
       'after',
       `
-Signals the whole process group; TERM is followed by KILL after 2 s. Prints how the command ended, or that it
-is still running. Exits 3 when there is no such command, 5 when it has ended already.
+Signals the whole process group; KILL follows TERM after 2 s. Prints how the command ended, or that it is still
+running. Exits with 3 when there is no such command, and with 5 when it has ended already.
 \`sandlot exec -- kill\` runs the program kill.`,
     )
   addExamples(command, 'sandlot exec kill exec_01kx…', 'sandlot exec kill --signal INT exec_01kx…')

@@ -26,12 +26,12 @@ export const define: Define = (command) => {
   addSessionOption(command)
     .usage('[options] EXEC_ID')
     .argument('[exec-id]')
-    .option('-f, --follow', 'go on until the command ends')
+    .option('-f, --follow', 'follow the output until the command ends')
     .addHelpText(
       'after',
       `
-Exits 0 when the output was printed, however the command ended. What is no longer kept is counted on stderr.
-With --json, the result so far as one object; with -f too, the result at its end.`,
+Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
+longer kept. --json prints the result so far as one object, or with -f the result at the end.`,
     )
   addExamples(command, 'sandlot exec logs exec_01kx…', 'sandlot exec logs -f exec_01kx… | less')
   handleWith<Options>(

@@ -12,8 +12,8 @@ interface Options {
 
 export const define: Define = (command) => {
   addSessionOption(command)
-    .option('--limit <count>', 'at most so many, up to 100', '100')
-    .option('--cursor <cursor>', 'go on where the page before ended')
+    .option('--limit <count>', 'how many to list at most, up to 100', '100')
+    .option('--cursor <cursor>', 'go on where the last page ended')
     .addHelpText('after', '\n`sandlot exec -- ls` runs the program ls.')
   addExamples(command, 'sandlot exec ls', 'sandlot exec ls --json=id,status,command')
   handleWith<Options>(

@@ -17,12 +17,12 @@ interface Options {
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<path>', 'relative to /workspace, or absolute')
-    .option('--content <text>', 'what the file shall hold')
-    .option('--from <file>', 'a file of this machine to take it from; - is stdin')
+    .option('--content <text>', 'the text to write')
+    .option('--from <file>', 'a file of this machine to copy; - is stdin')
     .option('--from-file <file>', 'the same')
-    .option('--overwrite', 'replace a file that is there')
+    .option('--overwrite', 'replace the file if it exists')
     .option('--mode <mode>', 'permissions in octal, such as 755')
-    .addHelpText('after', '\nWithout --content and --from, the content is what is piped in.')
+    .addHelpText('after', '\nWithout --content or --from, it writes what is piped in.')
   addExamples(
     command,
     "sandlot files create notes.txt --content 'to do'",

@@ -19,13 +19,13 @@ interface Options {
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<path>', 'relative to /workspace, or absolute')
-    .option('--old <text>', 'what to replace; it must be there exactly once')
+    .option('--old <text>', 'the text to replace; it must be there exactly once')
     .option('--old-file <file>', 'the same, from a file of this machine')
-    .option('--new <text>', 'what to put in its place')
+    .option('--new <text>', 'the text to put in its place')
     .option('--new-file <file>', 'the same, from a file of this machine')
-    .option('--all', 'replace it wherever it is')
+    .option('--all', 'replace it everywhere in the file')
     .option('--replace-all', 'the same')
-    .option('--if-match <sha256>', 'refuse unless this is the file that is there')
+    .option('--if-match <sha256>', 'refuse unless the file has this sha256')
     .addHelpText(
       'after',
       '\nWithout any of these the file opens in $VISUAL or $EDITOR, and a diff is printed.',
@@ -44,7 +44,7 @@ export const define: Define = (command) => {
         if (!ask.isPossible()) {
           throw new CliError(
             'usage',
-            'No editor opens off a terminal or with --no-input: pass --old and --new.',
+            'Without a terminal, or with --no-input, no editor opens: pass --old and --new.',
           )
         }
         const { editByHand } = await import('../../core/editor.ts')

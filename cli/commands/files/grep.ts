@@ -16,10 +16,10 @@ export const define: Define = (command, exitWith) => {
   addSessionOption(command)
     .argument('<pattern>', 'a POSIX extended regular expression')
     .argument('[path]', 'a file, or a folder to look in at any depth; /workspace by default')
-    .option('--include <glob>', 'only files whose name matches, such as "*.ts"; with a /, whose path does')
-    .option('-i, --ignore-case', 'capital or small, all the same')
-    .option('-F, --fixed', 'the pattern is plain text')
-    .addHelpText('after', '\nExit code 1 when nothing matches. Files that are no text are named on stderr.')
+    .option('--include <glob>', 'only files whose name matches, such as "*.ts"; with a /, whose path matches')
+    .option('-i, --ignore-case', 'do not tell capital letters from small ones')
+    .option('-F, --fixed', 'take the pattern as plain text')
+    .addHelpText('after', '\nExits with 1 when nothing matches. Names binary files on stderr.')
   addExamples(
     command,
     "sandlot files grep 'TODO|FIXME' src",

@@ -12,7 +12,7 @@ interface Options {
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
-    .option('-l, --long', 'with type and mode, size, time of change, and where links lead')
+    .option('-l, --long', 'show type, mode, size, time of change, and where links lead')
   addExamples(command, 'sandlot files ls', 'sandlot files ls -l /etc', 'sandlot files ls --json=name,size')
   handleWith<Options>(
     command,

@@ -26,10 +26,13 @@ const timeoutMs = 24 * 60 * 60 * 1000
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<local>', 'a file of this machine; - is stdin')
-    .argument('<path>', 'relative to /workspace, or absolute; with a / at its end, the folder to put it in')
+    .argument(
+      '<path>',
+      'relative to /workspace, or absolute; with a / at the end it is the folder to put it in',
+    )
     .option('--mode <mode>', 'permissions in octal, such as 755')
-    .option('--no-overwrite', 'refuse when there is a file already')
-    .option('--if-match <sha256>', 'refuse unless this is the file that is there')
+    .option('--no-overwrite', 'refuse if the file exists')
+    .option('--if-match <sha256>', 'refuse unless the file has this sha256')
   addExamples(
     command,
     'sandlot files put data.tar data.tar',

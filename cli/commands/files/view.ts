@@ -12,8 +12,8 @@ interface Options {
 export const define: Define = (command) => {
   addSessionOption(command)
     .argument('<path>', 'relative to /workspace, or absolute')
-    .option('--lines <first:last>', 'some lines alone, such as 3:7, 3:, :7 or 3')
-    .option('--reveal', 'secrets as they are, not as [secret NAME]')
+    .option('--lines <first:last>', 'only these lines, such as 3:7, 3:, :7 or 3')
+    .option('--reveal', 'show secrets, not [secret NAME]')
   addExamples(
     command,
     'sandlot files view notes.txt',

@@ -16,15 +16,15 @@ interface Options extends CredentialOptions {
 export const define: Define = (command) => {
   addCredentialOptions(command)
     .option('--name <name>', 'a name to know it by')
-    .option('--ttl <duration>', 'how long it is good for, such as 30m or 720h; for ever without')
+    .option('--ttl <duration>', 'how long it is valid, such as 30m or 720h; by default for ever')
     .addOption(
       new Option(
         '--scope <scope>',
-        'what it is for: run for commands, files and sandboxes alone, full for everything (the default)',
+        'run allows commands, files and sandboxes; full, the default, allows everything',
       ).choices(['full', 'run'] satisfies Scope[]),
     )
-    .option('--save', 'save it for this client, in place of the one that is saved')
-    .addHelpText('after', '\nPrints the key. It is shown this once: nobody can look it up again.')
+    .option('--save', 'save it for this client, in place of the saved one')
+    .addHelpText('after', '\nPrints the key, this once: nobody can look it up again.')
   addExamples(
     command,
     'sandlot keys create --name ci --ttl 720h',

@@ -12,8 +12,8 @@ interface Options extends CredentialOptions {
 
 export const define: Define = (command) => {
   addCredentialOptions(command)
-    .option('--limit <count>', 'at most so many, up to 100', '100')
-    .option('--cursor <cursor>', 'go on where the page before ended')
+    .option('--limit <count>', 'how many to list at most, up to 100', '100')
+    .option('--cursor <cursor>', 'go on where the last page ended')
   addExamples(
     command,
     'sandlot keys ls',

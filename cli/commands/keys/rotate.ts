@@ -13,11 +13,11 @@ interface Options extends CredentialOptions {
 export const define: Define = (command) => {
   addCredentialOptions(command)
     .argument('<key_id>', 'the id that `sandlot keys ls` shows')
-    .option('--overlap <duration>', 'how long the former key goes on, such as 30m; 0 ends it at once', '1h')
-    .option('--save', 'save the new key for this client, in place of the one that is saved')
+    .option('--overlap <duration>', 'how long the old key goes on, such as 30m; 0 ends it at once', '1h')
+    .option('--save', 'save the new key for this client, in place of the saved one')
     .addHelpText(
       'after',
-      '\nPrints the new key, once. It has the name, the scope and the length of life of the former.',
+      '\nPrints the new key, once. It has the name, the scope and the length of life of the old one.',
     )
   addExamples(
     command,
@@ -39,5 +39,5 @@ async function rotate({ args, options, settings, api, output, ask }: Invocation<
   output.result(key, `${key.key}\n`)
   const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
   const kept = options.save ? `Saved to ${settings.location}` : 'It is not shown again'
-  output.aside(`${key.id}. ${kept}. The former key ${former}.`)
+  output.aside(`${key.id}. ${kept}. The old key ${former}.`)
 }

@@ -18,11 +18,11 @@ export const define: Define = (command, exitWith) => {
     .addArgument(
       new Argument(
         '[target]',
-        'a client; by default all those that have the server in their settings',
+        'the client; by default every one that has the server in its settings',
       ).choices(Object.keys(targets)),
     )
     .addOption(new Option('--scope <scope>', 'by default both').choices(scopes))
-    .option('--name <name>', 'what the server is called there', 'sandlot')
+    .option('--name <name>', 'the name of the server in its settings', 'sandlot')
   addExamples(command, 'sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project')
   handleWith<Options>(command, async (invocation) => {
     const { output } = invocation

@@ -35,17 +35,17 @@ export const define: Define = (command, exitWith) => {
   command
     .addArgument(new Argument('[target]', 'the client').choices(Object.keys(targets)))
     .addOption(
-      new Option('--scope <scope>', 'its settings in this folder, or those of the user')
+      new Option('--scope <scope>', 'write to its settings in this folder, or to those of the user')
         .choices(scopes)
         .default('user'),
     )
-    .option('--name <name>', 'what the server is called there', 'sandlot')
-    .option('--portable', 'name the bare command, for a file that others share')
+    .option('--name <name>', 'the name of the server in its settings', 'sandlot')
+    .option('--portable', 'write the bare command, for a file that others share')
     .option('--http', 'point to /v1/mcp of the service instead of the local server')
     .option('--dry-run', 'show what would change')
-    .option('--check', 'only say whether it is there and current: exit 0 or 1')
-    .option('--remove', 'take it out')
-    .option('--print', 'print the entry alone')
+    .option('--check', 'only say whether the entry is there and current; exit with 0 or 1')
+    .option('--remove', 'remove the entry')
+    .option('--print', 'only print the entry')
     .addHelpText(
       'after',
       `

@@ -17,7 +17,7 @@ interface Options {
 
 export const define: Define = (command) => {
   addSessionOption(command, "for this session alone, over the account's of the same name")
-    .argument('<name>', 'the environment variable that commands find it in')
+    .argument('<name>', 'the name of the environment variable')
     .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
     .addHelpText('after', notes)
   // What is too much may be the value, which commander would print.
@@ -54,8 +54,8 @@ function mustBeNameAlone(args: string[]): void {
 }
 
 const notes = `
-Without --from-file the value is what is piped in, less one new line at its end; else it is asked for, hidden.
-It replaces the value of before.`
+Without --from-file it takes the value from a pipe, less a newline at its end, or asks for it without showing it.
+The value replaces the one from before.`
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {
   if (fromFile === undefined && !hasPipedInput()) return ask.hidden('Value', '--from-file, or pipe it in')

@@ -12,8 +12,8 @@ interface Options {
 
 export const define: Define = (command) => {
   addSessionOption(command, 'those of this session alone')
-    .option('--limit <count>', 'at most so many, up to 100', '100')
-    .option('--cursor <cursor>', 'go on where the page before ended')
+    .option('--limit <count>', 'how many to list at most, up to 100', '100')
+    .option('--cursor <cursor>', 'go on where the last page ended')
   addExamples(command, 'sandlot secrets ls', 'sandlot secrets ls --json=name,created_at')
   handleWith<Options>(
     command,

@@ -26,15 +26,15 @@ export const define: Define = (command, exitWith) => {
     .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
     .argument('[command...]')
     .passThroughOptions()
-    .option('--image <image>', "the image; the service's default without")
+    .option('--image <image>', "the image; by default the service's own")
     .option('--name <name>', 'a name to know it by')
     .option('--ttl <duration>', 'how long it may live, such as 10m')
     .option('--metadata <name=value>', 'a label; may be given several times', collect)
     .option('--env <name=value>', 'a variable for its commands; may be given several times', collect)
     .option('--async', 'do not wait until it is ready')
-    .option('--wait', 'when a quota or a rate limit is in the way, wait until it is not')
+    .option('--wait', 'wait while a quota or a rate limit is in the way')
     .option('--rm', 'run the command in it, then destroy it, whatever happens')
-    .option('--idempotency-key <key>', 'the same key and options, again within a day, give the same session')
+    .option('--idempotency-key <key>', 'within a day, the same key and options give the same session')
     .addHelpText('after', notes)
   addExamples(
     command,
@@ -51,7 +51,7 @@ export const define: Define = (command, exitWith) => {
       const { runOnce } = await import('./run-once.ts')
       return exitWith(await runOnce(invocation, prepareCreate(invocation), args))
     }
-    if (args.length > 0) throw new CliError('usage', 'A command goes with --rm.')
+    if (args.length > 0) throw new CliError('usage', 'A command needs --rm.')
     await create(invocation)
   }
   handleWith<Options>(command, handle, { json: shape })

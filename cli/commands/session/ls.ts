@@ -14,10 +14,10 @@ interface Options {
 
 export const define: Define = (command) => {
   command
-    .option('-a, --all', 'those that are destroyed too')
+    .option('-a, --all', 'list destroyed sessions too')
     .addOption(new Option('--state <state>').choices(['active', 'destroyed', 'all']).default('active'))
-    .option('--limit <count>', 'at most so many, up to 100', '100')
-    .option('--cursor <cursor>', 'go on where the page before ended')
+    .option('--limit <count>', 'how many to list at most, up to 100', '100')
+    .option('--cursor <cursor>', 'go on where the last page ended')
   addExamples(
     command,
     'sandlot session ls',

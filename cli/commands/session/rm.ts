@@ -24,11 +24,11 @@ interface Outcome {
 
 export const define: Define = (command) => {
   addSessionOption(command)
-    .argument('[id...]', 'the sessions; by default the only one that is active')
-    .option('-a, --all', 'every session that is active')
+    .argument('[id...]', 'the sessions; by default the only active one')
+    .option('-a, --all', 'every active session')
     .addHelpText(
       'after',
-      '\nAsks first; off a terminal --yes is needed. Goes on when one cannot be destroyed.',
+      '\nAsks first; without a terminal it needs --yes. When one cannot be destroyed, it goes on with the others.',
     )
   addExamples(
     command,
@@ -65,7 +65,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
 async function chooseIds({ args, options, settings, api }: Invocation<Options>): Promise<string[]> {
   if (!options.all) return args.length > 0 ? args : [await selectSession(settings, api)]
   if (args.length > 0 || options.session !== undefined) {
-    throw new CliError('usage', '--all goes with no id.')
+    throw new CliError('usage', 'Give ids or --all, not both.')
   }
   const ids: string[] = []
   for (let cursor: string | undefined; ; ) {
