@@ -19,7 +19,7 @@ export interface Branch {
 export const commands: Branch = {
   signup: { summary: 'create an account and save an API key', load: () => import('./signup.ts') },
   session: {
-    summary: 'create, show, list and destroy sessions',
+    summary: 'create, show, list and destroy sandboxes (sessions)',
     commands: {
       create: { summary: 'create a session and print its id', load: () => import('./session/create.ts') },
       get: { summary: 'show a session', load: () => import('./session/get.ts') },
