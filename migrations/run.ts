@@ -1,6 +1,7 @@
 /** Brings the database to the newest migration. Any number of processes may run it at once. */
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/data/database.ts'
+import { advisoryLocks } from '../shared/data/locks.ts'
 import { Exec } from './20261121_exec.ts'
 import { First } from './20261121_first.ts'
 import { Growth } from './20261121_growth.ts'
@@ -23,8 +24,6 @@ const migrationsList = [
 
 /** A system's error of the network, or PostgreSQL's: no such user, password or database, or it is starting. */
 const noWayIn = /^(E[A-Z_]+|08...|28...|3D000|57P03)$/
-/** A number of our own for pg_advisory_lock: MikroORM's migrator takes no lock itself. */
-const lock = 7_263_001
 
 /** @returns the names of the migrations that it applied */
 export async function migrate(databaseUrl: string): Promise<string[]> {
@@ -35,8 +34,8 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
   })
   try {
     return await locker.em.transactional(async (em) => {
-      // Held until the transaction ends, also when this process is killed.
-      await em.execute('select pg_advisory_xact_lock(?)', [lock])
+      // MikroORM's migrator takes no lock itself. Held until the transaction ends, also when this process is killed.
+      await em.execute('select pg_advisory_xact_lock(?)', [advisoryLocks.migrations])
       const applied = await orm.migrator.up()
       return applied.map(({ name }) => name)
     })

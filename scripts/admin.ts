@@ -11,6 +11,7 @@ import {
   unsuspendAccount,
 } from '../api/admin/accounts.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
+import { normaliseEmail } from '../shared/contract/auth.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { findDatabase } from './admin/database.ts'
 import { showPublicKey } from './admin/keys.ts'
@@ -84,8 +85,7 @@ async function act(db: Database, command: string, given: string, values: Values)
 }
 
 async function findAccount(db: Database, given: string): Promise<{ id: string; email: string }> {
-  // As sign-up spells it.
-  const email = given.normalize('NFKC').trim().toLowerCase()
+  const email = normaliseEmail(given)
   const [account] = await db.query<{ id: string; email: string }>(
     'select id, email from account where email = ?',
     [email],

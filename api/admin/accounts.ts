@@ -1,6 +1,7 @@
 /** Accounts: to see them all, to suspend one, to delete one. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database, Queries } from '../../shared/data/database.ts'
+import { lockAccount } from '../../shared/data/locks.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { describeOwnLimits } from './limits.ts'
 
@@ -61,7 +62,7 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
 async function suspend(db: Database, { id }: AccountLine, deleted = false): Promise<number> {
   return await db.transaction(async (db) => {
     // Admission locks this row too, so no sandbox is admitted after this.
-    await db.query('select from account where id = ? for no key update', [id])
+    await lockAccount(db, id)
     await db.query(
       `update account
           set suspended_at = coalesce(suspended_at, sandlot_now()),

@@ -4,6 +4,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Scope } from '../../shared/contract/routes.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newApiKeyId } from '../../shared/data/ids.ts'
+import { lockAccount } from '../../shared/data/locks.ts'
 import { tellChange } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
@@ -99,7 +100,7 @@ const unknownKey = () => new Problem('not_found', 'There is no such API key.')
  * @throws {Problem} `api_key_limit_reached`
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {
-  await db.query('select from account where id = ? for no key update', [accountId])
+  await lockAccount(db, accountId)
   const count = async () => {
     const [row] = await db.query<{ count: string }>(
       'select count(*) as count from api_key where account_id = ?',

@@ -3,6 +3,7 @@ import type { Secret } from '../../shared/contract/secrets.ts'
 import * as contract from '../../shared/contract/secrets.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newSecretId } from '../../shared/data/ids.ts'
+import { lockAccount } from '../../shared/data/locks.ts'
 import { secretSealContext } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
@@ -73,10 +74,6 @@ const present = ({ id, name, sandbox_id, created_at }: SecretRow): Secret => ({
   sandbox_id,
   created_at: new Date(created_at).toISOString(),
 })
-
-/** One write at a time, so that no two pass the bound together. */
-const lockAccount = (db: Queries, accountId: string) =>
-  db.query('select from account where id = ? for no key update', [accountId])
 
 /** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
 async function lockActive(db: Queries, accountId: string, sandboxId: string): Promise<void> {

@@ -8,7 +8,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { createSandbox } from '../../shared/contract/sandboxes.ts'
 import { prepare, type Queries } from '../../shared/data/database.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
-import { envSealContext, warmPodMs } from '../../shared/data/sandboxes.ts'
+import { endExpired, envSealContext, warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
@@ -71,7 +71,7 @@ export async function admit(
   idempotencyKey?: string,
 ): Promise<Admission> {
   return db.transaction(async (db) => {
-    const account = await lockAccount(db, accountId, settings)
+    const account = await lockQuotas(db, accountId, settings)
     const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body, settings))
     if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
 
@@ -162,7 +162,7 @@ const lockById = prepare(
 )
 
 /** Every later statement sees what is true after this lock: under read committed each takes a new snapshot. */
-async function lockAccount(db: Queries, accountId: string, { quotas }: Settings) {
+async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) {
   const [row] = await db.run<{ suspended: boolean; concurrent: number; hours: number }>(lockById, [
     quotas.concurrent,
     quotas.hoursPerMonth,
@@ -210,18 +210,6 @@ async function remember(
             created_at = excluded.created_at`,
     [accountId, key, hash, sandboxId, now],
   )
-}
-
-/** Ends sandboxes past their cap, so that none counts against the quota while workers or Redis are away. */
-async function endExpired(db: Queries, accountId: string): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(
-    `update sandbox
-        set destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at)), destroy_reason = 'expired'
-      where account_id = ? and destroyed_at is null and expires_at <= sandlot_now()
-  returning id`,
-    [accountId],
-  )
-  return rows.map(({ id }) => id)
 }
 
 type InTheWay = {

@@ -4,7 +4,7 @@ import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
 /** Two spellings of one address are one account. The time that this takes grows with the square of the length. */
-const normalise = (text: string) => text.normalize('NFKC').trim().toLowerCase()
+export const normaliseEmail = (text: string) => text.normalize('NFKC').trim().toLowerCase()
 
 /** So much of an address, and of a password in any script, fits in. */
 const bodyBytes = 4 * 1024
@@ -13,7 +13,7 @@ const mostCharacters = limits.emailCharacters
 const Email = z
   .string()
   .max(mostCharacters)
-  .transform(normalise)
+  .transform(normaliseEmail)
   .pipe(z.string().max(mostCharacters).pipe(z.email('is not an email address')))
 
 const Password = z
@@ -48,7 +48,7 @@ export const logIn = endpoint('logIn', {
   bodyBytes,
   // Any text is looked up, so that a badly formed address is refused like an unknown one.
   body: z.strictObject({
-    email: Text.max(1024).transform(normalise),
+    email: Text.max(1024).transform(normaliseEmail),
     password: z.string().max(limits.passwordCharacters.most),
   }),
   reply: Session,

@@ -23,6 +23,9 @@ export async function findSandbox(db: Queries, id: string): Promise<SandboxRow |
   return row && toSandbox(row)
 }
 
+/** Never before it began, whatever the clock of PostgreSQL did meanwhile. */
+const endedNow = 'destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at))'
+
 /**
  * Ends a sandbox: its slot in the quota is free from here on, its pod follows.
  * A pod that failed before it was ready has failed to start; a start that has succeeded meanwhile has not failed.
@@ -36,7 +39,7 @@ export async function endSandbox(
 ): Promise<SandboxRow | undefined> {
   const [row] = await db.query(
     `update sandbox
-        set destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at)),
+        set ${endedNow},
             destroy_reason = case when ready_at is null and ? = 'pod_failed' then 'start_failed' else ? end,
             destroy_detail = ?
       where id = ? and destroyed_at is null and (ready_at is null or ? <> 'start_failed')
@@ -44,6 +47,18 @@ export async function endSandbox(
     [reason, reason, detail, id, reason],
   )
   return row && toSandbox(row)
+}
+
+/** Ends an account's sandboxes that are past their cap. @returns their ids */
+export async function endExpired(db: Queries, accountId: string): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(
+    `update sandbox
+        set ${endedNow}, destroy_reason = 'expired'
+      where account_id = ? and destroyed_at is null and expires_at <= sandlot_now()
+  returning id`,
+    [accountId],
+  )
+  return rows.map(({ id }) => id)
 }
 
 /** Which pod is a sandbox's own, as its row says. */

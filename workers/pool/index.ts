@@ -6,6 +6,7 @@
 import { addAbortListener } from 'node:events'
 import type { Queries } from '../../shared/data/database.ts'
 import { newWarmPodName } from '../../shared/data/ids.ts'
+import { tryLock } from '../../shared/data/locks.ts'
 import { warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
@@ -16,8 +17,6 @@ import { makeWarmPod } from './make.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 import { addWarmPod, countStarting, findWarmPods, removeWarmPod, type WarmPod } from './rows.ts'
 
-/** A number of our own for pg_try_advisory_xact_lock. */
-const lock = 7_263_003
 const lookEveryMs = 1_000
 /** An image that was refused is tried again after this, then after twice as long, and so on. */
 const backOffMs = { least: 5_000, most: 300_000 }
@@ -38,12 +37,9 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
   /** @returns what there is to do, nothing when another worker is at it */
   const decide = (): Promise<PoolDecision | undefined> =>
     db.transaction(async (queries) => {
-      const [row] = await queries.query<{ locked: boolean }>(
-        'select pg_try_advisory_xact_lock(?) as locked',
-        [lock],
-      )
+      const isOurs = await tryLock(queries, 'pool')
       // Asked again under the lock: whoever has it next decides after this one, so none goes back to older settings.
-      if (!row?.locked || !(await slotOwner.isNewest())) return undefined
+      if (!isOurs || !(await slotOwner.isNewest())) return undefined
       const rows = await findWarmPods(queries)
       const wanted = await readWanted()
       const { remove, resume, add } = plan({

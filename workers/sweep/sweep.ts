@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { tryLock } from '../../shared/data/locks.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
@@ -20,8 +21,6 @@ import { discardWarmPod } from '../pool/make.ts'
 import { findWarmPods, type WarmPod } from '../pool/rows.ts'
 import { forgetThePast } from './forget.ts'
 
-/** A number of our own for pg_try_advisory_xact_lock. */
-const lock = 7_263_002
 /** A row or a pod this young is left to the job that is about it. */
 const newbornMs = 5_000
 /** How many are mended at once. */
@@ -63,10 +62,7 @@ export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): 
 /** One pass. Does nothing when another worker is at it. */
 async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Promise<void>): Promise<void> {
   await worker.db.transaction(async (queries) => {
-    const [row] = await queries.query<{ locked: boolean }>('select pg_try_advisory_xact_lock(?) as locked', [
-      lock,
-    ])
-    if (!row?.locked) return
+    if (!(await tryLock(queries, 'sweep'))) return
     // Rows first, then pods: a sandbox admitted in between has a pod and no row here, and is
     // looked up again before anything is done to it.
     // A claim takes a pod from the warm ones to the sandboxes: read in this order, it is in one of them.
