@@ -5,7 +5,7 @@ import { type RunningWorker, startWorker } from './worker.ts'
 
 try {
   let worker: RunningWorker | undefined
-  // Before it is whole it holds nothing, and may go at once.
+  // A worker that is not complete yet holds nothing, and may end at once.
   closeWithGrace({ delay: 25_000 }, async () => worker?.stop())
   worker = await startWorker(readSettings(process.env, 'worker'))
 } catch (error) {

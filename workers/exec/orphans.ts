@@ -14,7 +14,7 @@ import { signalGroup } from '../shell/run.ts'
 
 /** A worker that is not listed for this many milliseconds is gone. After Redis was emptied no worker is listed for a second. */
 const goneMs = 5_000
-/** Rows that are read at a time. */
+/** Commands that one pass ends at most. */
 const pageRows = 1_000
 
 interface Orphan {

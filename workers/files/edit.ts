@@ -13,8 +13,9 @@ import { makeTurns } from './turns.ts'
 import { writing } from './write.ts'
 
 /**
- * One command, in two steps: it prints the file and a mark, then waits to be told the sha256 of the new
- * content and of the old, and gets the content. Told nothing, it does nothing.
+ * One command in two steps. The script prints the file and a mark, then waits for the sha256 of the new content and of
+ * the old one, and for the content. If nothing comes, it does nothing. It refuses when the file has changed. What
+ * another command writes between that check and the rename, some milliseconds, is lost.
  */
 const script = `${probes}${writing}
 most=$2 mark=$3
@@ -30,11 +31,11 @@ set_mode keep
 be_unchanged "$before"
 mv -f "$t" "$f"`
 
-/** Edits of one file through this worker follow each other; what else changes it makes one be refused. */
+/** Edits of one file through this worker take turns. An edit is refused when anything else has changed the file. */
 const inTurn = makeTurns()
-/** An edit of the largest file holds some 60 MiB. */
+/** An account has two edits at a time: one of the largest file holds some 60 MiB. */
 const inAccount = makeTurns(2)
-/** What the script prints beside the file: the line of its mark. */
+/** Bytes that the script prints beside the file: the line of its mark. */
 const markBytes = 1024
 
 /** Replaces exact text in a file. */
@@ -76,7 +77,7 @@ function* change(content: Buffer, args: EditArgs): Steps<EditResult> {
   return { ...changed, before, sha256: yield* sha256Of(changed.content) }
 }
 
-/** Less than a millisecond's work. */
+/** Bytes that are hashed in one step: less than a millisecond. */
 const hashedAtOnce = 128 * 1024
 
 function* sha256Of(bytes: Buffer): Steps<string> {
@@ -88,7 +89,7 @@ function* sha256Of(bytes: Buffer): Steps<string> {
   return hash.digest('hex')
 }
 
-/** Reads up to the mark, decides, and answers on stdin. */
+/** Reads up to the mark, decides, and answers on the script's stdin. */
 function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps<EditResult>) {
   const finder = new MarkFinder(mark)
   const kept = gather(limits.editBytes)

@@ -1,6 +1,7 @@
 /**
- * Files are worked on by small POSIX scripts that run in the sandbox like any command, so that every
- * image with a shell will do. What went wrong comes back as an exit status or in C-locale words.
+ * File operations are small POSIX scripts that run in the sandbox like any command, so every image with a shell will
+ * do. Failures come back as exit statuses, or in C-locale messages. Paths go in as bytes, and lists come out between
+ * NULs or unguessable marks, so no name can break them.
  */
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -13,10 +14,10 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
-/** For what a script prints beside what it is for: complaints. */
+/** Bytes that a script may print beside its result: messages of failures. */
 const littleBytes = 64 * 1024
 
-/** Exit statuses by which the scripts tell what they found. */
+/** Exit statuses of the scripts. */
 export const exits = {
   notFound: 40,
   isDirectory: 41,
@@ -30,7 +31,7 @@ export const exits = {
   badPattern: 49,
 } as const
 
-/** For the start of a script: functions that leave it with the status of what they find. */
+/** Shell functions for the start of a script. They end it with the status of what they find. */
 export const probes = `
 missing() {
   case $(ls -d "$1" 2>&1) in *': Permission denied') exit ${exits.permissionDenied};; esac
@@ -79,19 +80,19 @@ export interface FileScript {
   /** They become $1, $2, … */
   args: (string | Path)[]
   stdin?: CommandIo['stdin']
-  /** Takes what the script prints, as it comes, but nothing once the script is over. Must not throw. */
+  /** Takes the script's output as it comes, but nothing once the script has ended. Must not throw. */
   onStdout?: CommandIo['onStdout']
-  /** What it prints at most: one that prints more is ended. Nearly nothing unless told. */
+  /** Bytes that it may print; a script that prints more is ended. By default nearly none. */
   mostBytes?: number
-  /** Aborts when enough was printed: the script is ended, and that is no failure; nor is it then to print too much. */
+  /** Aborting it says that enough was printed: the script is ended, and that is no failure, nor is too much output then. */
   enough?: AbortSignal
-  /** Milliseconds. With `enough`, running out of them is no failure either. */
+  /** Milliseconds. With `enough`, a time-out is no failure either. */
   timeoutMs?: number
 }
 
 /**
- * @returns whether it came to its end, or was cut: because of `enough`, its time, or all that it printed
- * @throws {Problem} for every way in which it did not do what it should
+ * @returns whether it ran to its end, or was cut by `enough`, its time-out or its output's limit
+ * @throws {Problem} for every way in which it failed
  */
 export async function runFileScript(
   worker: WorkerContext,
@@ -106,11 +107,11 @@ export async function runFileScript(
   const end = await runInside(
     worker,
     sandbox,
-    // Quotes by `stat` are switched off, and times are UTC.
+    // Switches off quotes by `stat`, and makes times UTC.
     {
       argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
       env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
-      // Its shell then stays until all was read: Kubernetes drops what is on its way from one that is over.
+      // Its shell then stays until all output was read: Kubernetes drops output that is on its way when a process ends.
       noStdin: script.stdin === undefined,
     },
     {
@@ -139,7 +140,7 @@ export async function runFileScript(
   throw problemOf(end.code, stderr.toString())
 }
 
-/** Counts what a script prints, and passes it on as long as it is within bounds. */
+/** Counts a script's output, and passes it on while it is within bounds. */
 function boundPrinted(mostBytes: number) {
   const tooMuch = new AbortController()
   let left = mostBytes
@@ -171,7 +172,7 @@ function problemOf(status: number, words: string): Problem {
   return new Problem('internal_error', `The file script ended with status ${status}.`)
 }
 
-/** Keeps what a script prints, up to `limit` bytes, in one piece: however small the chunks, they cost no more. */
+/** Keeps up to `limit` bytes of a script's output in one piece: many small chunks cost no more than few large ones. */
 export function gather(limit: number) {
   const kept = new GrowingBuffer(limit)
   return {

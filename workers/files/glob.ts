@@ -7,14 +7,14 @@ import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDo
 import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
 import { shareOf } from './slices.ts'
 
-/** What was found by then is the answer, and said to be cut. */
+/** After this time the answer is what was found so far, and `truncated`. */
 const timeoutMs = 30_000
-/** Of the paths that `find` lets through; again, what was found by then is the answer. */
+/** Bytes of paths that `find` may print. Beyond it the answer is what was found so far. */
 const mostBytes = 64 * 1024 * 1024
-/** Linux takes no longer path, so that nobody could do anything with one. */
+/** Linux takes no longer path, so nobody could use one. */
 const pathBytes = 4096
 
-/** Names that vanish, and folders that may not be read, are passed over. */
+/** Skips names that vanish, and folders that may not be read. */
 const script = `${probes}
 f=$1; shift
 if [ ! -d "$f" ]; then
@@ -71,10 +71,10 @@ export const globFiles: CallHandler<'globFiles'> = async (args, worker, signal) 
 
 type Name = ReturnType<typeof readName>
 
-/** Stands before each path. */
+/** What `find` prints before each path. */
 const prefix = './'
 
-/** The arguments of a `find` that prints at least what matches, and walks through little else. */
+/** The arguments of a `find` that prints at least what matches, and visits little else. */
 function searchFor(pattern: Pattern, foldersAlone: boolean): string[] {
   const start = literalStart(pattern)
   const depth = deepest(pattern)

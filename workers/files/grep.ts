@@ -11,16 +11,19 @@ import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { jsonBytes, readRecords } from './records.ts'
 import { shareOf } from './slices.ts'
 
-/** What was found by then is the answer, and said to be cut. */
+/** After this time the answer is what was found so far, and `truncated`. */
 const timeoutMs = 30_000
-/** Of lines and names of files; more than fit into an answer, as names that are not included come too. */
+/**
+ * Bytes of lines and file names that may be printed: more than fit into an answer, since names that are not included
+ * come too.
+ */
 const mostBytes = 64 * 1024 * 1024
-/** Before the text of a line stands its number. */
+/** Bytes for the line number before a line's text. */
 const numberBytes = 20
 
 /**
- * For some files: counts in all of them at once, then prints of each that matches `F` with its name
- * and the lines; of one that holds a NUL, and so is no text, `B` in their place. A NUL ends each.
+ * For some files at once: counts the matches, then prints `F`, the name and the lines of each file that matches. For a
+ * file that holds a NUL, and so is not text, it prints `B` and the name. Each part ends with a NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4
@@ -108,7 +111,7 @@ export const grepFiles: CallHandler<'grepFiles'> = async (args, worker, signal) 
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
-/** @param record `line:text`, the text maybe cut */
+/** @param record `line:text`; the text may be cut */
 function readLine(record: Buffer): Pick<Match, 'line' | 'text'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
@@ -117,7 +120,7 @@ function readLine(record: Buffer): Pick<Match, 'line' | 'text'> {
   return { line: Number(record.toString('latin1', 0, colon)), text: whole.toString('utf8') }
 }
 
-/** Below a folder, names begin with `./`; the path of a single file is what was asked for. */
+/** Below a folder, names begin with `./`. A single file is shown by the path that was asked for. */
 const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
   show(isBelow(found) ? Buffer.concat([prefix, found.subarray(2)]) : prefix.subarray(0, -1))
 
@@ -125,13 +128,16 @@ const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
 interface Include {
   matches: (path: string) => boolean
-  /** Whether it is about the last part of the path alone. */
+  /** Whether it is matched against the last part of the path only. */
   byName: boolean
-  /** For `find`, which lets through at least what is included. */
+  /** Patterns for `find`, which match at least what is included. */
   find: string[]
 }
 
-/** As in `grep --include`, a pattern without a slash is about the name; a file that is named itself is included. */
+/**
+ * As in `grep --include`, a pattern without a slash is matched against the name. A file that the request names is
+ * always included.
+ */
 function readInclude(text: string): Include {
   const pattern = readPattern(text, 'include')
   const byName = !text.includes('/')

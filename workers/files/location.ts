@@ -1,4 +1,4 @@
-/** Where a client's path leads, in bytes: JSON cannot carry every name that a sandbox can. */
+/** What a client's path means, in bytes: JSON cannot carry every name that a sandbox can have. */
 import { posix } from 'node:path'
 import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
@@ -10,17 +10,17 @@ export interface Location {
   shown: DisplayPath
 }
 
-/** As text, and as base64 beside it where the bytes are no UTF-8. */
+/** A name as text; as base64 too, where its bytes are not UTF-8. */
 export interface DisplayPath {
   path: string
   path_base64?: string
 }
 
-/** @param otherwise where no path leads */
+/** @param otherwise the path to use when there is none */
 export function locate({ path, path_base64 }: FileName, otherwise = '.'): Location {
   const given =
     path_base64 === undefined ? Buffer.from(path ?? otherwise) : Buffer.from(path_base64, 'base64')
-  // Each character stands for one byte here; what separates the parts of a path is ASCII.
+  // Each character stands for one byte here; the separators of paths are ASCII.
   const whole = Buffer.from(absolute(given.toString('latin1')), 'latin1')
   return { word: { path: whole }, shown: show(whole) }
 }
@@ -30,13 +30,13 @@ export function show(bytes: Buffer): DisplayPath {
   return base64 === undefined ? { path: text } : { path: text, path_base64: base64 }
 }
 
-/** A name as text, with U+FFFD for what is no UTF-8; then the bytes as base64 too. */
+/** A name as text, with U+FFFD where it is not UTF-8; then the bytes as base64 too. */
 export function readName(bytes: Buffer): { text: string; base64?: string } {
   const text = bytes.toString('utf8')
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
-/** The path as it was given, to be put before names found below it; nothing for the workspace itself. */
+/** The path as the client gave it, to put before names found below it; empty for the workspace itself. */
 export function prefixOf({ path, path_base64 }: FileName): Buffer {
   const given = path_base64 === undefined ? Buffer.from(path ?? '.') : Buffer.from(path_base64, 'base64')
   const plain = posix.normalize(given.toString('latin1')).replace(/(?<=.)\/$/, '')

@@ -12,7 +12,7 @@ import { shareOf } from './slices.ts'
 const timeoutMs = 30_000
 const mostBytes = 64 * 1024 * 1024
 
-/** Prints of each entry what `stat` makes of the format; no name can hold the marks that are in it. */
+/** Prints the format of `stat` for each entry. No name can hold the marks in it. */
 const script = `${probes}
 f=$1 format=$2
 if [ -d "$f" ]; then
@@ -23,7 +23,7 @@ fi
 if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
-/** Lists a directory; of anything else, the entry itself. */
+/** Lists a directory; for anything else, the entry itself. */
 export const listFiles: CallHandler<'listFiles'> = async (args, worker, signal) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
@@ -43,7 +43,7 @@ export const listFiles: CallHandler<'listFiles'> = async (args, worker, signal) 
         delimiter: Buffer.from(`${mark}${mark}\n`),
         onRecord,
       }),
-      // Nothing aborts it: only its time can cut it.
+      // Never aborted: only the time-out cuts the list.
       enough: new AbortController().signal,
       timeoutMs,
     },
@@ -99,7 +99,7 @@ function targetOf(shown: Buffer, path: Buffer): Buffer | undefined {
   return undefined
 }
 
-/** What four digits can tell of years, in seconds: a file may say that it is from any other. */
+/** The years that four digits can show, in seconds: a file may claim any other. */
 const years = {
   first: Date.parse('0000-01-01T00:00:00Z') / 1000,
   last: Date.parse('9999-12-31T23:59:59Z') / 1000,

@@ -1,23 +1,23 @@
 /**
- * Matches paths against a pattern, all of its alternatives at once: an automaton whose states are bits, stepped
- * once a character. So a path takes time in proportion to its length and the pattern's, whatever both hold.
+ * Matches paths against a pattern, all of its alternatives at once: an automaton whose states are bits, stepped once
+ * for each character. The time is in proportion to the lengths of path and pattern, whatever they hold.
  */
 import type { Pattern, Token } from './pattern.ts'
 
 export interface MatchOptions {
-  /** Lets `*`, `?`, `[…]` and `**` match what begins with a dot. */
+  /** Lets `*`, `?`, `[…]` and `**` match names that begin with a dot. */
   dots: boolean
 }
 
-/** One state of an alternative: what it takes next; `end` has taken all. */
+/** One state of an alternative: what it takes next. `end` has taken all. */
 type State =
   | Token
   | { kind: 'slash' }
-  /** `**` with the slash behind it: stays for whole parts of the path, and leads on where one begins. */
+  /** `**` with the slash after it: stays for whole parts of the path, and goes on where a part begins. */
   | { kind: 'any depth'; isLast: boolean }
   | { kind: 'end' }
 
-/** @returns whether a path matches: a relative one, without `.` and `..`, and not empty */
+/** @returns a function that tells whether a path matches. The path is relative, not empty, and without `.` and `..` */
 export function makeMatcher(pattern: Pattern, { dots }: MatchOptions): (path: string) => boolean {
   const states = pattern.alternatives.flatMap(statesOf)
   const { size, bitsWhere } = bitsOf(states)
@@ -37,8 +37,8 @@ export function makeMatcher(pattern: Pattern, { dots }: MatchOptions): (path: st
   let next = new Uint32Array(size)
 
   /**
-   * Takes one character. Before that come the states that are reached without any: behind a `*`, and behind a `**`
-   * where a part of the path begins.
+   * Takes one character. First it adds the states that need none: those after a `*`, and those after a `**` where a
+   * part of the path begins.
    * @returns whether any state is left
    */
   const step = (taken: Uint32Array, stays: Uint32Array, atStart: boolean): boolean => {
@@ -112,7 +112,7 @@ function bitsOf(states: State[]) {
   return { size, bitsWhere }
 }
 
-/** Whether nothing need come any more. */
+/** Whether the state accepts the end of the path. */
 const isDone = (state: State) => state.kind === 'end' || (state.kind === 'any depth' && state.isLast)
 
 const isDot = (state: State) => state.kind === 'character' && state.character === '.'
@@ -120,12 +120,12 @@ const isDot = (state: State) => state.kind === 'character' && state.character ==
 const beginsPart = (before: State | undefined) =>
   before === undefined || before.kind === 'slash' || before.kind === 'any depth' || before.kind === 'end'
 
-/** Of sets of states that are kept, so that each need not be made again. */
+/** Bytes of sets of states that are kept, so that they need not be made again. */
 const keptBytes = 8 * 1024 * 1024
 
 /**
- * The states that take a character within a name. Characters that no state tells apart share one set, so a
- * sandbox cannot have more of them made than its owner's pattern has characters.
+ * The states that take each character within a name. Characters that no state tells apart share one set, so a sandbox
+ * cannot cause more sets than the pattern has characters.
  */
 function takesOf(states: State[], bitsWhere: ReturnType<typeof bitsOf>['bitsWhere']) {
   const borders = bordersOf(states)
@@ -148,7 +148,7 @@ function takesOne(state: State, code: number): boolean {
   return state.ranges.some(([from, to]) => from <= code && code <= to) !== state.negated
 }
 
-/** Where characters begin that some state treats unlike the one before, in order; the first is 0. */
+/** The characters at which some state begins to behave differently than for the one before, in order; the first is 0. */
 function bordersOf(states: State[]): Uint32Array {
   const borders = new Set([0])
   const add = (from: number, to: number) => borders.add(from).add(to + 1)
@@ -159,7 +159,7 @@ function bordersOf(states: State[]): Uint32Array {
   return Uint32Array.from(borders).sort()
 }
 
-/** The index of the last of the sorted figures that is not above this one. */
+/** The index of the last of the sorted numbers that is not above `figure`. */
 function lastAtMost(sorted: Uint32Array, figure: number): number {
   let [low, high] = [0, sorted.length]
   while (high - low > 1) {

@@ -1,8 +1,8 @@
 /**
- * Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before what is meant as it is, and `**` as a
- * whole part of a path for any number of them. As in a shell, what begins with a dot is matched by a dot alone.
- *
- * Read and matched by hand (matcher.ts), not by a regular expression: a pattern is a stranger's, and time must stay in bounds.
+ * Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a whole part of a
+ * path for any number of parts. As in a shell, a name that begins with a dot is matched only by a dot. Patterns are
+ * read and matched by hand (matcher.ts), not by a regular expression: a pattern is a stranger's, and its time must stay
+ * bounded.
  */
 import { Problem } from '../../shared/platform/problem.ts'
 
@@ -17,20 +17,20 @@ export type Token =
   | { kind: 'character'; character: string }
   | { kind: 'one' }
   | { kind: 'many' }
-  /** Ranges of code points, both ends included. */
+  /** Ranges of code points, both ends inclusive. */
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const alternativesMost = 100
-/** In all alternatives together: a long beginning before many of them counts for each, and so does its time. */
+/** Characters of all alternatives together. What stands before the braces counts in each, because it takes time in each. */
 const charactersMost = 32 * 1024
 
-/** @throws {Problem} `invalid_request` for one that leaves its folder, or has too many alternatives */
+/** @throws {Problem} `invalid_request` for a pattern that leaves its folder, or has too many alternatives */
 export function readPattern(text: string, field = 'pattern'): Pattern {
   const alternatives = expandBraces(text, (reason) => refusal(field, reason))
   return { alternatives: alternatives.map((one) => readParts(one, field)) }
 }
 
-/** The parts that all alternatives begin with and that are plain names, without their last. */
+/** The plain names that all alternatives begin with, without the last part. */
 export function literalStart({ alternatives }: Pattern): string[] {
   const starts = alternatives.map((parts) => {
     const names = parts.map(plainName)
@@ -45,13 +45,13 @@ export function literalStart({ alternatives }: Pattern): string[] {
 export const wantsDots = ({ alternatives }: Pattern): boolean =>
   alternatives.some((parts) => parts.some((part) => part !== 'any depth' && startsWithDot(part)))
 
-/** How many parts a path has at most that matches; undefined for any number. */
+/** How many parts a matching path has at most; undefined for any number. */
 export function deepest({ alternatives }: Pattern): number | undefined {
   if (alternatives.some((parts) => parts.includes('any depth'))) return undefined
   return Math.max(...alternatives.map((parts) => parts.length))
 }
 
-/** A pattern of `find -path` for each alternative: it matches all that the alternative does, and maybe more. */
+/** A pattern for `find -path` for each alternative. It matches all that the alternative matches, and maybe more. */
 export const findPatterns = ({ alternatives }: Pattern): string[] => [
   ...new Set(
     alternatives.map((parts) =>
@@ -69,7 +69,7 @@ export const findPart = (part: Token[]): string =>
 function expandBraces(text: string, refuse: (reason: string) => Problem): string[] {
   const done = new Set<string>()
   let open = [text]
-  // Each round takes the braces of every alternative that has some left: there is one more for each pair.
+  // Each round expands one pair of braces in every alternative that has one left.
   for (let found = 0; open.length > 0; ) {
     const next = open.flatMap((one) => {
       const alternatives = expandFirst(one)
@@ -94,7 +94,10 @@ interface Braces {
   end?: number
 }
 
-/** Spells out the first braces that hold a comma. @returns undefined when there are none */
+/**
+ * Expands the first braces that hold a comma.
+ * @returns undefined when there are none
+ */
 function expandFirst(text: string): string[] | undefined {
   const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
   if (!braces) return undefined
@@ -105,7 +108,7 @@ function expandFirst(text: string): string[] | undefined {
     .map((cut, index) => text.slice(0, start) + text.slice(cuts[index]! + 1, cut) + text.slice(end + 1))
 }
 
-/** All braces, in the order in which they begin; those that are never closed have no end. */
+/** All braces, in the order in which they begin. Those that are never closed have no end. */
 function readBraces(text: string): Braces[] {
   const all: Braces[] = []
   const open: Braces[] = []
@@ -154,9 +157,9 @@ function readTokens(characters: string[]): Token[] {
 }
 
 /**
- * @param unclosed places from which an earlier bracket was not closed: one that comes to such a place is not either,
- *   so brackets without end are not read to the end again and again
- * @returns undefined when the bracket is never closed, and so means itself
+ * @param unclosed offsets at which an earlier bracket was found unclosed. A bracket that gets there is unclosed too, so
+ *   many unclosed brackets do not each read to the end
+ * @returns undefined when the bracket is never closed, and so is literal
  */
 function readSet(
   characters: string[],
@@ -169,7 +172,7 @@ function readSet(
   const passed: number[] = []
   for (let at = first; at < characters.length && !unclosed.has(at); at++) {
     if (characters[at] === ']' && at > first) return { token: { kind: 'set', ranges, negated }, end: at }
-    // What is first is read in another way than elsewhere.
+    // The first character is read differently than the others.
     if (at > first) passed.push(at)
     if (characters[at] === '\\' && at + 1 < characters.length) at++
     const from = characters[at]!

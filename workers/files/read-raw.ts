@@ -5,7 +5,7 @@ import type { StreamHandler } from '../sandbox/call.ts'
 import { probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 
-/** Prints the size, waits to be told which bytes, and prints those. Told nothing, it does nothing. */
+/** Prints the size, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
 const script = `${probes}
 f=$1
 must_be_file "$f"
@@ -19,7 +19,7 @@ tail -c "+$first" "$f" | head -c "$count"`
 /** No transfer takes longer than its sandbox lives. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
-/** The bytes of a file, or a range of them, as fast as the client takes them. */
+/** Streams the bytes of a file, or a range of them, as fast as the client takes them. */
 export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response, signal }) => {
   const enough = new AbortController()
   const state: { stdin?: Writable; left?: number; error?: unknown } = {}
@@ -52,7 +52,7 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
     const part = bytes.subarray(0, state.left)
     state.left = (state.left ?? 0) - part.length
     if (part.length > 0) await write(response, part)
-    // It grew meanwhile: what was promised is there.
+    // The file grew meanwhile. What was promised has been sent.
     if (part.length < bytes.length) enough.abort()
   }
 
@@ -73,7 +73,7 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
     signal,
   )
   if (state.error) throw state.error
-  // It shrank, or its sandbox ended: the client sees that the answer is not whole.
+  // The file shrank, or its sandbox ended. The client must see that the answer is not whole.
   if (state.left !== 0) response.destroy()
 }
 

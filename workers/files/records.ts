@@ -1,28 +1,28 @@
-/** Reading lists of names out of a sandbox: bounded, whatever it prints. */
+/** Reads lists of names from a sandbox, bounded, whatever the sandbox prints. */
 import type { Share, Steps } from './slices.ts'
 
-/** No name, path or line of ours is longer; what is, was not printed by our script. */
+/** Bytes of a record. No name, path or line of our scripts is longer; a longer one was not printed by them. */
 const recordBytes = 64 * 1024
 
 export interface RecordReader {
   delimiter: Buffer
   onRecord: (record: Buffer) => void
-  /** Instead of one of more bytes than `mostBytes` (64 KiB unless told), which is passed over. */
+  /** Called instead of `onRecord` for a record of more than `mostBytes` (by default 64 KiB), which is skipped. */
   onTooLong?: () => void
   mostBytes?: number
 }
 
 /**
- * Cuts a stream into what stands before each delimiter; what follows the last one is left out. A record is gone
- * when `onRecord` returns.
- * @returns takes the next chunk; each must wait for the one before
+ * Cuts a stream into records, each ended by the delimiter; what follows the last delimiter is left out. A record's
+ * bytes are valid until `onRecord` returns.
+ * @returns a function that takes the next chunk; each call must wait for the one before
  */
 export function readRecords(share: Share, reader: RecordReader): (chunk: Buffer) => Promise<void> {
   const { delimiter, onRecord, onTooLong = () => {}, mostBytes = recordBytes } = reader
-  /** The start of a record whose end is yet to come: as long as it may be, and never copied twice. */
+  /** The start of a record whose end has not come yet, bounded, and never copied twice. */
   const held = Buffer.allocUnsafeSlow(mostBytes + delimiter.length)
   let heldBytes = 0
-  /** Within a record that is too long already. */
+  /** Whether it is within a record that is too long. */
   let isPassing = false
 
   const end = (record: Buffer) => {
@@ -31,10 +31,13 @@ export function readRecords(share: Share, reader: RecordReader): (chunk: Buffer)
     heldBytes = 0
     isPassing = false
   }
-  /** Takes as much as there is room for. @returns how many bytes of the chunk that was */
+  /**
+   * Takes as many bytes as there is room for.
+   * @returns how many bytes of the chunk that was
+   */
   const hold = (chunk: Buffer, from: number): number => {
     if (heldBytes === held.length) {
-      // Of what is passed over, only what may be a part of the delimiter counts.
+      // Of a skipped record, only what may be part of the delimiter is kept.
       isPassing = true
       held.copyWithin(0, heldBytes - delimiter.length + 1)
       heldBytes = delimiter.length - 1
@@ -68,22 +71,22 @@ interface KeptItem<T> {
   bytes: number
 }
 
-/** The first of many records in the order of their bytes: so many at most, and so many bytes of them together. */
+/** The first of many records in the order of their bytes, up to a number of records and a number of bytes. */
 export class FirstInOrder<T> {
   /** Some were left out. */
   truncated = false
   private readonly most: { count: number; bytes: number }
-  /** A heap: the last in order is the first here, and none comes behind the one that it hangs on. */
+  /** A heap with the last record in order at its root. */
   private readonly heap: KeptItem<T>[] = []
   private bytes = 0
-  /** The first in order that was left out: what comes behind it is left out too. */
+  /** The first record in order that was left out. Whatever comes after it in order is left out too. */
   private border: string | undefined
 
   constructor(most: { count: number; bytes: number }) {
     this.most = most
   }
 
-  /** @param make the record and its size, asked only for one that may be kept */
+  /** @param make returns the record and its size; called only for a record that may be kept */
   push(key: Buffer, make: () => { value: T; bytes: number }): void {
     const text = key.toString('latin1')
     if (this.border !== undefined && text >= this.border) return
@@ -141,5 +144,5 @@ export class FirstInOrder<T> {
   }
 }
 
-/** How much of an answer it is. */
+/** How many bytes a value takes in an answer. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value)) + 1

@@ -1,4 +1,4 @@
-/** Replaces exact text in bytes: in time in proportion to their length, whatever they are, and in small steps. */
+/** Replaces exact text in bytes, in small steps. The time is in proportion to the lengths, whatever the bytes are. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Steps } from './slices.ts'
@@ -9,16 +9,17 @@ export interface Replacement {
   replaceAll: boolean
 }
 
-/** Lines that a refusal names at most. */
+/** Line numbers that a refusal names at most. */
 const linesNamed = 100
 const similarNamed = 10
 
-/** How far one step goes through a text: less than a millisecond's work, whatever is there. */
+/** Bytes that one step handles: less than a millisecond. */
 const stride = 16 * 1024
 
 /**
- * In a file whose every line ends in CR LF, a line's end in `old` and `new` means that too.
- * @throws {Problem} `edit_no_match`, `edit_not_unique` with the lines; `invalid_request` when it grew too large
+ * In a file whose lines all end in CR LF, a newline in `old` and `new` means CR LF too.
+ * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers; `invalid_request` when the file would
+ *   grow too large
  */
 export function* replaceExact(
   content: Buffer,
@@ -27,7 +28,7 @@ export function* replaceExact(
   const isCrLf = yield* endsInCrLf(content)
   const needle = isCrLf ? yield* withCrLf(Buffer.from(old)) : Buffer.from(old)
   const replacement = isCrLf ? yield* withCrLf(Buffer.from(other)) : Buffer.from(other)
-  // A longer one is in no file, and takes memory to look for.
+  // A text that is longer than the file is not in it, and looking for it would take memory.
   const borders = needle.length > content.length ? undefined : yield* bordersOf(needle)
   const found = borders ? yield* countMatches(content, needle, borders) : { all: 0, apart: 0, first: [] }
   if (!borders || found.all === 0) throw yield* noMatch(content, needle)
@@ -50,10 +51,10 @@ export function* replaceExact(
   return { content: result, replacements }
 }
 
-/** A call costs more than to copy so few bytes one by one. */
+/** Up to this many bytes are copied one by one, because a call costs more. */
 const fewBytes = 32
 
-/** @returns where what comes next is to be put */
+/** @returns the index after what was put */
 function put(target: Buffer, at: number, source: Buffer, from: number, to: number): number {
   if (to - from > fewBytes) return at + source.copy(target, at, from, to)
   for (let next = from; next < to; next++) target[at++] = source[next]!
@@ -61,11 +62,11 @@ function put(target: Buffer, at: number, source: Buffer, from: number, to: numbe
 }
 
 interface MatchCount {
-  /** Matches that overlap counted too: with those, it is not clear which one is meant. */
+  /** Matches, overlapping ones included: with those, it is not clear which one is meant. */
   all: number
-  /** What replacing one after the other would replace. */
+  /** How many of them would be replaced, one after the other. */
   apart: number
-  /** Where the first of them begin. */
+  /** Offsets of the first of them. */
   first: number[]
 }
 
@@ -82,7 +83,10 @@ function* countMatches(content: Buffer, needle: Buffer, borders: Int32Array): St
   return found
 }
 
-/** Tells where `needle` begins, overlapping or not: Knuth, Morris and Pratt, as Buffer.indexOf may take forever. */
+/**
+ * Calls back with each offset of `needle`, overlapping ones too. Knuth, Morris and Pratt: Buffer.indexOf may take time
+ * in proportion to the product of the lengths.
+ */
 function* eachMatch(
   content: Buffer,
   needle: Buffer,
@@ -103,7 +107,7 @@ function* eachMatch(
   }
 }
 
-/** Of each start of the needle: how long its longest end is that is also its start. */
+/** For each prefix of the needle: the length of its longest suffix that is also a prefix. */
 function* bordersOf(needle: Buffer): Steps<Int32Array> {
   const borders = new Int32Array(needle.length)
   let length = 0
@@ -143,7 +147,7 @@ function* withCrLf(text: Buffer): Steps<Buffer> {
   return result.subarray(0, to)
 }
 
-/** On which lines these places are, in their order; the first line is 1. */
+/** The line numbers of these offsets, in their order; the first line is 1. */
 function* linesOf(content: Buffer, places: number[]): Steps<number[]> {
   const lines: number[] = []
   let line = 1
@@ -176,7 +180,7 @@ function notUnique(all: number, lines: number[]): Problem {
   )
 }
 
-/** Lines that equal the first line of what was looked for, but for the space around it. */
+/** Lines that equal the first line of what was looked for, except for white space around it. */
 function* similarLines(content: Buffer, needle: Buffer): Steps<number[]> {
   if (Math.max(content.length, needle.length) > limits.viewBytes) return []
   const wanted = needle.toString('latin1').trim().split('\n', 1)[0]!.trim()

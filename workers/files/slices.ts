@@ -1,19 +1,19 @@
 /**
- * The event loop's time for what is made of a sandbox's output. A worker has one loop for everybody, so such work is
- * done in slices of a few milliseconds, one a round of the loop, and accounts take turns: however much one of
- * them asks for, all else in the worker waits for one slice at most.
+ * Shares out the event loop's time for work on a sandbox's output. A worker has one loop for everybody, so such work is
+ * done in slices of a few milliseconds, one in each round of the loop, and accounts take turns. However much one of
+ * them asks for, everything else in the worker waits for one slice at most.
  */
 import { performance } from 'node:perf_hooks'
 import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
 
-/** A command of somebody else's takes some ten rounds of the loop, and each may wait for a slice. */
+/** Milliseconds. Another account's command takes some ten rounds of the loop, and each may wait for a slice. */
 const sliceMs = 3
 
-/** Work that can stand still at each `yield`; what lies between two of them takes far less than a slice. */
+/** Work that can pause at each `yield`. Between two of them it takes far less than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
 export interface Share {
-  /** Does the work, in slices. What it throws is thrown. */
+  /** Does the work in slices, and throws what the work throws. */
   run<T>(steps: Steps<T>): Promise<T>
 }
 
@@ -35,7 +35,7 @@ export const shareOf = (accountId: string): Share => ({
   },
 })
 
-/** The next slice comes a round of the loop later, when all that is ready was seen to. */
+/** The next slice comes in the next round of the loop, after all that is ready. */
 function take(): void {
   isTaken = true
   setImmediate(() => {
@@ -47,7 +47,7 @@ function take(): void {
   })
 }
 
-/** Does the work at one go. */
+/** Does the work at once, without slices. */
 export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next()

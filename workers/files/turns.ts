@@ -1,4 +1,4 @@
-/** Work on one thing, only so much of it at a time, in the order in which it came. */
+/** Lets only so many pieces of work on one thing run at a time, in the order in which they came. */
 export function makeTurns(atOnce = 1) {
   const lines = new Map<string, { working: number; waiting: (() => void)[] }>()
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
@@ -9,7 +9,7 @@ export function makeTurns(atOnce = 1) {
     try {
       return await work()
     } finally {
-      // Whoever is next takes this place.
+      // Hands the free turn to the next in line.
       const next = line.waiting.shift()
       if (next) next()
       else if (--line.working === 0) lines.delete(key)

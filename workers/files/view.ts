@@ -19,7 +19,7 @@ fi`
 
 const headerBytes = 128
 
-/** Reads a file, or the lines asked for. */
+/** Reads a file, or the requested lines of it. */
 export const viewFile: CallHandler<'viewFile'> = async (args, worker, signal) => {
   const { word, shown: located } = locate(args)
   const from = args.startLine ?? 1
@@ -61,7 +61,7 @@ export const viewFile: CallHandler<'viewFile'> = async (args, worker, signal) =>
   }
 }
 
-/** @returns undefined when the bytes are not UTF-8, or hold a NUL as no text does */
+/** @returns undefined when the bytes are not UTF-8, or hold a NUL, which no text does */
 function asText(bytes: Buffer): string | undefined {
   if (bytes.includes(0)) return undefined
   try {

@@ -7,7 +7,7 @@ import { writeWhole } from './write.ts'
 /** No transfer takes longer than its sandbox lives. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
-/** Takes a file as it comes, at the pace at which the sandbox writes it down. */
+/** Writes a streamed file, at the pace of the sandbox's disk. */
 export const writeRaw: StreamHandler<'writeRaw'> = async (args, worker, { request, response, signal }) => {
   const location = locate(args)
   const { mode, overwrite, ifMatch } = args
@@ -19,8 +19,8 @@ export const writeRaw: StreamHandler<'writeRaw'> = async (args, worker, { reques
 }
 
 /**
- * Behind the bytes goes their sum, without which the script puts nothing in place. When it takes no more,
- * the rest of the body is read all the same: it stands before the next request on its connection.
+ * Sends the bytes, then their sha256, without which the script puts nothing in place. When the script takes no more,
+ * the rest of the body is read all the same, because the next request on the connection comes after it.
  */
 function feed(body: Readable, stdin: Writable, sent: { size: number; sha256: string }) {
   const hash = createHash('sha256')

@@ -1,12 +1,12 @@
-/** How a file is put in its place: readers see the old file or the new one, never half of one. */
+/** How a file is put in place: readers see the old file or the new one, never half of one. */
 import type { Writable } from 'node:stream'
 import type { WorkerContext } from '../context.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
 /**
- * Shell functions. A link is followed, so that its target is what is replaced; the content is written
- * beside the target, checked against its sha256, then renamed or linked into place.
+ * Shell functions. A link is followed, so its target is replaced. The content is written beside the target, checked
+ * against its sha256, then renamed or linked into place.
  */
 export const writing = `
 follow() {
@@ -42,7 +42,7 @@ set_mode() {
 }
 `
 
-/** A stream whose end nobody knows beforehand has its sha256 behind it: an early end shows. */
+/** A stream of unknown length has its sha256 at its end, so one that broke off shows. */
 const script = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
 f=$1
@@ -70,17 +70,20 @@ ln "$t" "$f"`
 
 export interface Writing {
   location: Location
-  /** Octal; that of the file that is replaced, else 644, unless told. */
+  /** Octal. By default that of the file that is replaced, or 644. */
   mode?: string | undefined
   overwrite: boolean
-  /** sha256 of the file that is meant to be replaced. */
+  /** sha256 of the file that is to be replaced. */
   ifMatch?: string | undefined
-  /** The content with its sha256; or what feeds it, and at its end the sha256 in hexadecimal. */
+  /** The content with its sha256; or a function that streams it, and then its sha256 in hexadecimal. */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)
   timeoutMs?: number
 }
 
-/** Writes a file whole, or not at all; folders on its way are made. @throws {Problem} */
+/**
+ * Writes a file whole, or not at all, and makes missing folders.
+ * @throws {Problem}
+ */
 export async function writeWhole(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },

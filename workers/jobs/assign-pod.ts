@@ -4,7 +4,7 @@ import { tellPod } from '../pool/tell.ts'
 import type { Processor } from './processor.ts'
 import { replacePod } from './replace-pod.ts'
 
-/** Tells the warm pod of a sandbox whose it is, and when it has to end. Replaces one that has died. */
+/** Tells a claimed warm pod whose it is and when it must end. Replaces a pod that has died. */
 export const assignPod: Processor<'assignPod'> = async ({ sandboxId }, worker) => {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
@@ -12,7 +12,7 @@ export const assignPod: Processor<'assignPod'> = async ({ sandboxId }, worker) =
     await tellPod(worker, sandbox)
   } catch (error) {
     if (!(error instanceof PodGone)) throw error
-    // In one that served, the death is the sandbox's own: whoever watches over pods ends it.
+    // Once a command ran in the pod, its death is the sandbox's end, which the watch or the sweep writes down.
     await replacePod(worker, sandbox)
   }
 }

@@ -16,7 +16,7 @@ export const createPod: Processor<'createPod'> = async ({ sandboxId }, worker) =
   const now = await readClock(db)
   const deadlineSeconds = Math.ceil((sandbox.expires_at.getTime() - now.getTime()) / 1000)
   const startMsLeft = startOf(sandbox).getTime() + worker.settings.sandbox.startSeconds * 1000 - now.getTime()
-  // What is due is the sweep's to end.
+  // A sandbox past its cap, or past its time to start, is the sweep's to end.
   if (deadlineSeconds <= 0 || startMsLeft <= 0) return
 
   const late = AbortSignal.timeout(startMsLeft)
@@ -42,7 +42,7 @@ async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: 
     slot?.close()
     throw error
   })
-  // Another worker's commands do not come here: it opens one of its own when it is told.
+  // The sandbox's slot owner opens one of its own when it is notified.
   if (slot && ready && worker.slotOwner.owns(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()
   if (!ready) return await removePod(worker, pod)
@@ -52,8 +52,8 @@ async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: 
 }
 
 /**
- * The cluster will not have this pod: nothing is billed, and its words go to the client. Nothing is done where
- * that is old news: another worker has made the sandbox ready meanwhile.
+ * The cluster refuses this pod: nothing is billed, and the client gets the cluster's words. Nothing is done when
+ * another worker has made the sandbox ready meanwhile.
  */
 async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string) {
   const ended = await endSandbox(worker.db, sandbox.id, 'start_failed', words)

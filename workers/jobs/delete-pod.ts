@@ -9,7 +9,7 @@ export const deletePod: Processor<'deletePod'> = async ({ sandboxId }, worker) =
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return
   reach('delete: before the pod is deleted')
-  // By name alone: whatever has the name of this sandbox's pod is to go.
+  // By name only: whatever pod has this sandbox's name must go.
   await removePod(worker, { name: podOf(sandbox).name })
   reach('delete: the pod is deleted, the row does not say so')
   await markReaped(db, sandboxId)

@@ -5,8 +5,8 @@ import type { WorkerContext } from '../context.ts'
 import { deletePod } from './delete-pod.ts'
 
 /**
- * Ends a sandbox for a reason of the workers' own, then deletes its pod. Needs Postgres and the
- * cluster alone: a Redis that is away or was flushed delays nothing.
+ * Ends a sandbox for a reason of the workers' own, then deletes its pod. It needs only PostgreSQL and the cluster, so a
+ * Redis that is away delays nothing.
  * @param between called when the row is ended and the pod still lives
  */
 export async function endAndDelete(

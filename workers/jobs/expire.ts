@@ -8,7 +8,7 @@ export const expire: Processor<'expire'> = async ({ sandboxId }, worker) => {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox || sandbox.destroyed_at) return
   const msLeft = sandbox.expires_at.getTime() - (await readClock(worker.db)).getTime()
-  // Redis's clock runs ahead of Postgres's, which alone counts.
+  // Redis' clock may run ahead of PostgreSQL's, and only PostgreSQL's counts.
   if (msLeft > 0) return await worker.jobs.add('expire', { sandboxId }, msLeft)
   worker.reach('expire: before the row is ended')
   await endAndDelete(worker, sandboxId, 'expired', null, () =>

@@ -6,16 +6,16 @@ import type { WorkerContext } from '../context.ts'
 import { processors } from './index.ts'
 import type { Processor } from './processor.ts'
 
-/** Jobs wait for the cluster more than they compute. */
+/** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
 
-/** @param connection waits for a Redis that is away, as BullMQ's loops need */
+/** @param connection a patient one, which waits for a Redis that is away, as BullMQ's loops need */
 export function takeJobs(worker: WorkerContext, connection: Redis): Worker {
   const queue = new Worker(queueName, (job) => doJob(worker, job), {
     connection,
     prefix: queuePrefix,
     concurrency: atOnce,
-    // A worker that died gives its jobs up after this; the sweep is no slower.
+    // Another worker takes up the jobs of a dead one after this; the sweep is as quick.
     lockDuration: 10_000,
     stalledInterval: 5_000,
   })
@@ -29,7 +29,7 @@ async function doJob(worker: WorkerContext, job: Job): Promise<void> {
   if (!Object.hasOwn(processors, name)) {
     throw new UnrecoverableError(`this worker knows no job ${name}: it is older than the API`)
   }
-  // What Redis says is not believed: an id is all that a job is, and what is done its row decides.
+  // Redis is not trusted: a job is a kind and an id, and the row decides what is done.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('a job without the id of a sandbox')
   const processor = processors[name] as Processor<JobName>
   const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })

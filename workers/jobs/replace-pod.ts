@@ -1,6 +1,7 @@
 /**
- * The first use of a claimed warm pod, and its death before that. Until something ran in it nothing can
- * be lost with it, so the sandbox quietly gets another pod, made for it.
+ * The first use of a claimed warm pod, and its death before that. Until something ran in it nothing can be lost with
+ * it, so the sandbox quietly gets a new pod. A claimed pod in which nothing ever runs may stay, unbilled, until its own
+ * deadline.
  */
 
 import { limits } from '../../shared/contract/limits.ts'
@@ -16,10 +17,10 @@ import type { Slot } from '../shell/slot.ts'
 import { createPod } from './create-pod.ts'
 
 /**
- * Before the first command of a warm pod is written into the slot. The pod is told when it has to end first: so nothing
- * of a client's ever runs in one that would outlive its sandbox, were all workers to stand still from here on.
+ * Called before the first command goes into a slot of a warm pod. First tells the pod when it must end. So nothing of a
+ * client's ever runs in a pod that would outlive its sandbox, even if all workers stood still from here on.
  * @throws {PodGone} the sandbox has another pod by now, or the pod is dead
- * @throws {DriverUnavailable} it could not be told
+ * @throws {DriverUnavailable} the pod could not be told
  */
 export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
   if (sandbox.claim !== 'unused') return slot
@@ -37,7 +38,7 @@ export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slo
 }
 
 /**
- * Gives a sandbox whose warm pod is dead another one, unless something has run in it.
+ * Gives a sandbox whose warm pod is dead a new pod, unless something has run in the old one.
  * @returns whether it did
  */
 export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
@@ -48,15 +49,15 @@ export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Pr
   reach('replace: the row wants another pod, nobody makes it')
   log.info({ sandbox_id: sandbox.id, account_id: sandbox.account_id }, 'a warm pod was dead and is replaced')
   await tellChange(redis, sandbox.id).catch(() => {})
-  // It has no row any more: what stays of it, the sweep deletes.
+  // Nothing refers to it any more. If this fails, the sweep deletes it.
   void removePod(worker, dead).catch(() => {})
   await createPod({ sandboxId: sandbox.id, requestId: '' }, worker)
   return true
 }
 
 /**
- * Resolves when the pod that replaces a dead one is ready, or does not become so soon.
- * @param sandbox when its pod was found dead just now, which nobody else may know
+ * Resolves when the pod that replaces a dead one is ready, or has not become ready in time.
+ * @param sandbox given when its pod was found dead just now, which others may not know yet
  */
 export async function awaitReplacement(
   worker: WorkerContext,
@@ -65,14 +66,14 @@ export async function awaitReplacement(
 ): Promise<void> {
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
-    // Somebody else is at it: a create is safe to run beside itself, and ends when the pod is ready.
+    // Another worker may do the same: creating a pod is safe beside itself, and ends when the pod is ready.
     await createPod({ sandboxId, requestId: '' }, worker)
   }
   await within(limits.startingWaitMs, replacing())
 }
 
 /**
- * For a command that found no pod: replaces it where that is allowed, and brings `sandbox` up to date.
+ * For a command that found no pod: replaces the pod where that is allowed, and updates `sandbox`.
  * @param tried the uid of the pod that was not there
  * @returns whether there is another pod to try
  */

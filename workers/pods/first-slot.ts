@@ -2,8 +2,8 @@ import type { Driver, Pod } from '../drivers/driver.ts'
 import { openSlot, type Slot } from '../shell/slot.ts'
 
 /**
- * Resolves when a command can run in the pod. Where starting one is slow, that is when the first
- * slot answers, and the first command finds it.
+ * Resolves when a command can run in the pod. Where starting a process is slow, that is when the first slot answers,
+ * and the first command then uses it.
  */
 export async function awaitFirstSlot(
   driver: Driver,

@@ -4,17 +4,17 @@ import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 
 /**
- * The one place from which pods are deleted. Whoever wants one gone may have been frozen since it knew why, so
- * right before it is asked whose the pod is. A pod without an owner gets none any more: a name is used once, and
- * passes from the pool to a sandbox in one transaction.
- * @param pod without a uid, whatever has this name is to go
+ * The one place that deletes pods. The caller may have been frozen since it knew why, so this asks right before whose
+ * the pod is. A pod without an owner never gets one again: a name is used once, and passes from the pool to a sandbox
+ * in one transaction.
+ * @param pod without a uid, any pod of this name is deleted
  */
 export async function removePod({ db, driver, log }: WorkerContext, pod: PodName): Promise<void> {
   if (await hasOwner(db, pod)) return log.info({ pod: pod.name }, 'a pod has an owner and is left alone')
   await driver.delete(pod)
 }
 
-/** One look at both tables, so that a claim in this moment is seen in one of them. */
+/** One statement over both tables, so that a claim at this moment shows in one of them. */
 const ownedByName = prepare(
   'is a pod owned',
   `select exists (select from warm_pod where name = pod.name)
@@ -28,7 +28,7 @@ const ownedByName = prepare(
      from (values (?::text, ?::text, ?::text)) as pod (name, uid, sandbox_id)`,
 )
 
-/** Whether the pool or a sandbox that lives has it. */
+/** Whether the pool or a living sandbox owns it. */
 async function hasOwner(db: Queries, { name, uid }: PodName): Promise<boolean> {
   const [row] = await db.run<{ owned: boolean }>(ownedByName, [name, uid ?? null, sandboxIdOfPod(name)])
   return row!.owned

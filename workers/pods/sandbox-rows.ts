@@ -1,11 +1,11 @@
-/** The steps of a sandbox's row that workers alone take; each does nothing once it was destroyed. */
+/** The steps of a sandbox's row that only workers take. Each does nothing once the sandbox was destroyed. */
 import type { Queries } from '../../shared/data/database.ts'
 import { podName } from '../../shared/data/ids.ts'
 import { findSandbox, podOf, type SandboxRow, toSandbox } from '../../shared/data/sandboxes.ts'
 import type { Pod, PodDeath } from '../drivers/driver.ts'
 
 /**
- * Writes down which pod is the sandbox's own.
+ * Writes which pod is the sandbox's own.
  * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
  */
 export async function adoptPod(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
@@ -41,7 +41,7 @@ export async function markReady(
   return row && toSandbox(row)
 }
 
-/** Writes down that its warm pod was told whose it is. */
+/** Writes that its warm pod was told whose it is. */
 export async function markAssigned(db: Queries, sandboxId: string): Promise<void> {
   await db.query(
     `update sandbox set timings = timings || jsonb_build_object('assigned_ms', ${sinceAdmission})
@@ -51,8 +51,8 @@ export async function markAssigned(db: Queries, sandboxId: string): Promise<void
 }
 
 /**
- * From here on the death of its warm pod is the sandbox's own: something runs in it.
- * @returns false when it has another pod by now, or none
+ * Writes that something runs in its warm pod: from here on the pod's death is the sandbox's end.
+ * @returns false when the sandbox has another pod by now, or none
  */
 export async function markUsed(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
   const rows = await db.query(
@@ -63,9 +63,9 @@ export async function markUsed(db: Queries, sandboxId: string, podUid: string): 
 }
 
 /**
- * Takes a warm pod, in which nothing has run, from a sandbox that is then to get one of its own; its
- * start, and its bill, begin anew.
- * @returns false when something has run, or somebody else did this, or the sandbox was destroyed
+ * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start and its bill begin
+ * anew.
+ * @returns false when something has run, another worker did this, or the sandbox was destroyed
  */
 export async function dropWarmPod(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
   const rows = await db.query(
@@ -79,11 +79,11 @@ export async function dropWarmPod(db: Queries, sandboxId: string, podUid: string
   return rows.length === 1
 }
 
-/** When the start of its pod began, for a sandbox that is not ready or was not before. */
+/** When the start of its pod began. For a sandbox that is not ready, or was not before. */
 export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
   claim === 'replaced' && pod_since ? pod_since : created_at
 
-/** The sandbox whose own a pod is, if any. */
+/** The sandbox that owns a pod, if any. */
 export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | undefined> {
   const [row] = await db.query('select * from sandbox where pod_name = ? and reaped_at is null', [pod.name])
   if (row) return toSandbox(row)
@@ -92,13 +92,13 @@ export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | und
   return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
 }
 
-/** What a pod's death is to its sandbox. Whether that had started, its row knows better (`endSandbox`). */
+/** A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). */
 export const endOf = ({ reason, detail }: PodDeath) => ({
   reason: reason === 'expired' ? reason : ('pod_failed' as const),
   detail,
 })
 
-/** Nothing is left to do for a destroyed sandbox: its pod was seen to be gone. */
+/** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
 export async function markReaped(db: Queries, sandboxId: string): Promise<void> {
   await db.query(
     `update sandbox set reaped_at = greatest(sandlot_now(), destroyed_at)
@@ -107,7 +107,7 @@ export async function markReaped(db: Queries, sandboxId: string): Promise<void> 
   )
 }
 
-/** Every sandbox that has, or may have, a pod: as many rows as there are pods. */
+/** Every sandbox that has or may have a pod: about as many rows as there are pods. */
 export async function findUnreaped(db: Queries): Promise<SandboxRow[]> {
   const rows = await db.query('select * from sandbox where reaped_at is null order by expires_at')
   return rows.map((row) => toSandbox(row))

@@ -1,16 +1,18 @@
 /**
- * How large a pool is to be between its low and its high mark: it holds what came in the busiest short
- * while of late. That while is about what a refill takes, so a rush like the last one finds a pod for
- * each create, and the pods of a rush that is over are kept for as long as it may come back.
+ * How large a pool is between its low and its high mark: it holds what came in the busiest short while of late. That
+ * while is about as long as a refill takes, so a rush like the last one finds a pod for each create; and pods are kept
+ * for as long as the rush may come back. Counted over the ids of that time. `bench/pool-simulation.ts` compares sizes:
+ * in its day of 3,355 creates, `1..16` serves all of them for 79 pod-hours, a fixed 4 takes 96, and a fixed 1 serves
+ * 91% for 24.
  */
 import { ulid } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'
 import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
-  /** Creates that come within it are one rush. */
+  /** Milliseconds: creates within this time are one rush. */
   rushMs: 10_000,
-  /** How long a rush is remembered. */
+  /** Milliseconds that a rush is remembered. */
   memoryMs: 15 * 60_000,
   /** Room above the busiest rush: the next one may be larger. */
   margin: 1.25,
@@ -42,7 +44,7 @@ export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>): D
   }
 }
 
-/** Looks at no more rows than were made of late: ids begin with their time, by the clocks of the API processes. */
+/** Reads only rows that were made lately: ids begin with their time, by the clocks of the API processes. */
 async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const { rushMs, memoryMs } = demandLimits
   const slackMs = 60_000

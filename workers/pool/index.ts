@@ -1,7 +1,8 @@
 /**
- * Keeps warm pods: running, owned by nobody, claimed by a create in one transaction (api/sandboxes/admit.ts).
- * Every worker looks once a second and opens slots for those whose sandboxes it will hold; the newest
- * one decides what is made and what goes, under a lock of Postgres. Nothing of it is kept in Redis.
+ * Keeps warm pods: running, owned by nobody, claimed by a create in one transaction (api/sandboxes/admit.ts). Every
+ * worker looks once a second, and opens slots for the pods that it is the slot owner of. The newest worker decides what
+ * is made and what goes, under an advisory lock; so in a rolling deploy the new settings win. Redis holds nothing of
+ * the pool.
  */
 import { addAbortListener } from 'node:events'
 import type { Queries } from '../../shared/data/database.ts'
@@ -18,13 +19,13 @@ import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 import { addWarmPod, countStarting, findWarmPods, removeWarmPod, type WarmPod } from './rows.ts'
 
 const lookEveryMs = 1_000
-/** An image that was refused is tried again after this, then after twice as long, and so on. */
+/** Milliseconds until a refused image is tried again; doubled after each refusal. */
 const backOffMs = { least: 5_000, most: 300_000 }
 
 /** What is decided in one transaction, and done after it. */
 type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
-/** Runs until the signal aborts and what it then does is done; what it leaves the next worker takes up. */
+/** Runs until the signal aborts and the work under way is done. The next worker takes up the rest. */
 export async function keepPool(worker: WorkerContext, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, log, settings, slots } = worker
   const demand = makeDemand(db, settings.pools)
@@ -34,11 +35,11 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
   let bell = makeBell()
   let yieldsSince: number | undefined
 
-  /** @returns what there is to do, nothing when another worker is at it */
+  /** @returns what to do; undefined when another worker decides */
   const decide = (): Promise<PoolDecision | undefined> =>
     db.transaction(async (queries) => {
       const isOurs = await tryLock(queries, 'pool')
-      // Asked again under the lock: whoever has it next decides after this one, so none goes back to older settings.
+      // Asked again under the lock, so that no worker with older settings decides after a newer one.
       if (!isOurs || !(await slotOwner.isNewest())) return undefined
       const rows = await findWarmPods(queries)
       const wanted = await readWanted()
@@ -108,7 +109,8 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
     for (const { name, uid } of rows) if (uid && slotOwner.owns(name)) slots.prepare(name, { name, uid })
     if (rows.length === 0 && settings.pools.size === 0) return rows
     if (!(await slotOwner.isNewest())) {
-      // What it told while it was is another's to tell.
+      // From here on another worker reports the pool, so this one's figures are reset: the sum over all workers is the
+      // pool.
       worker.metrics.poolPods.reset()
       return rows
     }
@@ -146,7 +148,7 @@ function tellSizes({ metrics }: WorkerContext, rows: WarmPod[], wanted: Map<stri
   }
 }
 
-/** Pods that could be claimed and are not there any more. */
+/** Counts pods that could be claimed and are gone. */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY
@@ -163,7 +165,7 @@ function makeClaims() {
   }
 }
 
-/** Images that the cluster refused lately. */
+/** Remembers images that the cluster refused lately. */
 function makeFailures() {
   const known = new Map<string, { ms: number; until: number }>()
   return {

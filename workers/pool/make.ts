@@ -6,8 +6,8 @@ import { readClock } from '../pods/sandbox-rows.ts'
 import { markWarm, removeWarmPod, type WarmPod } from './rows.ts'
 
 /**
- * Makes the pod of a row, or goes on where somebody left it, until it can be claimed.
- * @throws {PodRefused} the cluster will not have it: neither row nor pod is left
+ * Makes the pod of a row, or continues where a worker left off, until it can be claimed.
+ * @throws {PodRefused} the cluster refuses it: neither row nor pod is left
  */
 export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, metrics, reach, settings, slots } = worker
@@ -26,20 +26,20 @@ export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: A
       slot?.close()
       throw error
     })
-    // A claim that comes from here on finds the slot where its commands will come.
+    // A claim from here on finds the slot in the right worker.
     if (slot && isWarm && slotOwner.owns(name)) slots.adopt(name, pod, slot)
     else slot?.close()
-    // Another worker may have finished it meanwhile, and a sandbox have claimed it.
+    // Another worker may have finished it meanwhile, and a sandbox may have claimed it.
     if (!isWarm) return await removePod(worker, pod)
     metrics.poolRefill.observe({ image }, ((await readClock(db)).getTime() - row.born_at.getTime()) / 1000)
   } catch (error) {
-    // Somebody who took its row away has deleted it: that is no refusal of the cluster's.
+    // Whoever took its row has deleted the pod: that is no refusal by the cluster.
     if (error instanceof PodRefused && !(await discardWarmPod(worker, row))) return
     throw error
   }
 }
 
-/** Takes the row away first, so that nobody can claim what is being deleted. */
+/** Deletes the row first, so that nobody can claim a pod that is being deleted. */
 export async function discardWarmPod(
   worker: WorkerContext,
   { name }: Pick<WarmPod, 'name'>,

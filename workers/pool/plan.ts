@@ -1,26 +1,26 @@
-/** What is to be done about the pool, as a pure function of its rows and the time. */
+/** What to do about the pool, as a pure function of its rows and the time. */
 import { warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { WarmPod } from './rows.ts'
 
 export const poolLimits = {
-  /** From this age on another is started for one, so that the pool does not empty when all of it ages. */
+  /** From this age on (milliseconds) another pod is started for it, so that the pool does not empty when all of it ages. */
   agingMs: 55 * 60_000,
-  /** Pods of the pools that start at once: a share of all of them, within bounds. */
+  /** How many pods start at once: a share of all of them, within bounds. */
   starts: { share: 1 / 4, least: 2, most: 16 },
-  /** So long the refill waits for clients' pods; then one goes on beside them. */
+  /** Milliseconds that the refill waits for clients' pods. Then one pod starts beside them. */
   yieldMs: 10_000,
-  /** The commands that follow a create come first too, unless half of the pool is gone. */
+  /** Milliseconds after a claim without a start, for the commands that follow it, unless half of the pool is gone. */
   restMs: 1_000,
-  /** A start that somebody began this long ago may have lost who began it. */
+  /** A start that is older than this (milliseconds) may have lost the worker that began it. */
   newbornMs: 5_000,
 }
 
-/** What one image's pool is to be. */
+/** What the pool of one image should be. */
 export interface PoolTarget {
   /** Pods that are kept ready. */
   size: number
   fingerprint: string
-  /** It was refused lately: no new one is made for a while. */
+  /** Whether it was refused lately: no new pod is made for a while. */
   isPaused: boolean
 }
 
@@ -29,9 +29,9 @@ export interface Situation {
   wanted: ReadonlyMap<string, PoolTarget>
   now: Date
   startSeconds: number
-  /** How many starts are allowed just now, with those that are under way; see {@link allowedStarts}. */
+  /** How many starts are allowed now, including those under way; see {@link allowedStarts}. */
   starts: number
-  /** Since a pod was claimed. */
+  /** Milliseconds since a pod was claimed. */
   quietMs: number
 }
 
@@ -59,7 +59,7 @@ export function plan(situation: Situation): Plan {
     const begun = rests ? 0 : Math.max(0, Math.min(missing, starts))
     starts -= begun
     for (let count = 0; count < begun; count++) add.push(image)
-    // Those that age go as others have become ready in their place, and of too many the oldest.
+    // An aging pod goes when another is ready in its place; of too many, the oldest go.
     const ready = fresh.filter((row) => row.ready_at)
     remove.push(...aging.slice(0, Math.max(0, aging.length + ready.length - size)))
     remove.push(...ready.slice(0, Math.max(0, ready.length - size)))
@@ -77,10 +77,10 @@ function isGood(row: WarmPod, situation: Situation): boolean {
 }
 
 /**
- * How many pods of the pools may be starting. Clients come first: while one waits for a pod, none is begun.
+ * How many pods of the pools may be starting. Clients come first: while one waits for a pod, none is started.
  * @param size of all pools
  * @param waiting sandboxes that start
- * @param yieldedMs how long the pools have begun nothing for their sake
+ * @param yieldedMs how long the pools have started nothing for their sake
  */
 export function allowedStarts(size: number, waiting: number, yieldedMs: number): number {
   const { share, least, most } = poolLimits.starts

@@ -1,4 +1,4 @@
-/** The rows of warm pods. Who takes one away has the pod: a create, for its sandbox, or a worker, to delete it. */
+/** The rows of warm pods. Whoever deletes a row has its pod: a create, for its sandbox, or a worker, to delete it. */
 import type { Queries, Row } from '../../shared/data/database.ts'
 
 export interface WarmPod {
@@ -7,7 +7,7 @@ export interface WarmPod {
   fingerprint: string
   born_at: Date
   ends_at: Date
-  /** Absent while it starts, as its uid is. */
+  /** Absent while it starts, like its uid. */
   ready_at: Date | null
   uid: string | null
 }
@@ -27,7 +27,7 @@ function toWarmPod(row: Row): WarmPod {
   }
 }
 
-/** @param lifeSeconds from its start until the pod ends by itself */
+/** @param lifeSeconds from the pod's start to its deadline */
 export async function addWarmPod(
   db: Queries,
   pod: Pick<WarmPod, 'name' | 'image' | 'fingerprint'>,
@@ -42,7 +42,10 @@ export async function addWarmPod(
   return toWarmPod(row!)
 }
 
-/** From here on it can be claimed. @returns false when its row was taken away meanwhile */
+/**
+ * From here on the pod can be claimed.
+ * @returns false when its row was deleted meanwhile
+ */
 export async function markWarm(db: Queries, name: string, uid: string): Promise<boolean> {
   const rows = await db.query(
     `update warm_pod set uid = ?, ready_at = coalesce(ready_at, greatest(sandlot_now(), born_at))
@@ -52,13 +55,13 @@ export async function markWarm(db: Queries, name: string, uid: string): Promise<
   return rows.length === 1
 }
 
-/** @returns whether this call did: then the pod is nobody's, and is to be deleted */
+/** @returns whether this call deleted the row: then the pod is nobody's, and must be deleted */
 export async function removeWarmPod(db: Queries, name: string): Promise<boolean> {
   const rows = await db.query('delete from warm_pod where name = ? returning name', [name])
   return rows.length === 1
 }
 
-/** Sandboxes that somebody waits for. */
+/** How many sandboxes are starting. */
 export async function countStarting(db: Queries): Promise<number> {
   const [row] = await db.query<{ count: string }>(
     'select count(*) from sandbox where ready_at is null and destroyed_at is null',

@@ -2,34 +2,34 @@
 import { markStart } from './script.ts'
 
 export interface MarkedOutput {
-  /** Output of the command, free of any mark. */
+  /** Output of the command, without any mark. */
   output: Buffer
-  /** What stands on the mark's line behind it, once the whole line has come. */
+  /** The rest of the mark's line, once the whole line has come. */
   line?: string
 }
 
 const startByte = markStart.charCodeAt(0)
-/** All that may stand behind a mark: a status, or nothing. */
+/** All that may follow a mark on its line: a status, or nothing. */
 const tails = { status: /^ \d{1,3}\n/, nothing: /^\n/ } as const
 const longestTail = ' 255\n'.length
 
 /**
- * A mark with anything else behind it was not printed by our shell, and is output like any other: so no
- * more than a mark's line is ever held. A command can read the mark out of its shell's memory and print the
- * whole line: then it has ended with the status that it says, which is a lie to nobody but its owner.
+ * A mark with anything else after it was not printed by our shell, and is output like any other; so no more than one
+ * line is ever held. A command can read the mark from its shell's memory and print the whole line. Then it has ended
+ * with the status that it claims, which deceives only its owner.
  */
 export class MarkFinder {
   private readonly needle: Buffer
   private readonly tail: RegExp
   private held: Buffer = Buffer.alloc(0)
 
-  /** @param says what stands behind the mark */
+  /** @param says what follows the mark */
   constructor(mark: string, says: keyof typeof tails = 'nothing') {
     this.needle = Buffer.from(markStart + mark)
     this.tail = tails[says]
   }
 
-  /** Takes the next chunk of the stream; holds back what may turn out to be a mark. */
+  /** Takes the next chunk, and holds back what may become a mark. */
   push(chunk: Buffer): MarkedOutput {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
     let at = bytes.indexOf(this.needle)
@@ -44,25 +44,28 @@ export class MarkFinder {
     return { output: this.split(bytes, startAtEnd(bytes, this.needle), bytes.length) }
   }
 
-  /** What was held back, when the stream ended without a mark. */
+  /** What was held back, for a stream that ended without a mark. */
   rest(): Buffer {
     return this.held
   }
 
-  /** Holds a copy, as a few bytes must not keep the whole chunk. @returns what is before */
+  /**
+   * Holds a copy, because a few bytes must not keep the whole chunk in memory.
+   * @returns the bytes before
+   */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.held = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)
   }
 }
 
-/** Whether what follows could yet make a mark's line of it. */
+/** Whether this may become the end of a mark's line. */
 const mayGrow = (tail: string): boolean => tail.length < longestTail && /^( \d{0,3})?$/.test(tail)
 
-/** Where at the end of `bytes` a start of `needle` begins; their length if none does. */
+/** The index at the end of `bytes` where `needle` may begin; their length if it cannot. */
 function startAtEnd(bytes: Buffer, needle: Buffer): number {
   const from = Math.max(0, bytes.length - needle.length + 1)
-  // The byte that begins a mark stands nowhere else in it.
+  // The first byte of a mark occurs nowhere else in it.
   const at = bytes.subarray(from).lastIndexOf(startByte)
   if (at === -1) return bytes.length
   const end = bytes.subarray(from + at)

@@ -1,13 +1,13 @@
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 
-/** What is kept of a stream whose length nobody knows: its head, its tail, and the count of all. */
+/** Keeps the head and the tail of a stream of unknown length, and counts all of it. */
 export class BoundedOutput {
-  /** All bytes that came, also those that were dropped. */
+  /** All bytes so far, including dropped ones. */
   bytes = 0
   private readonly half: number
-  /** A copy: bytes that come singly must not cost an object each, nor keep the chunks that they came in. */
+  /** A copy: single bytes must not cost an object each, nor keep their chunks in memory. */
   private readonly head: GrowingBuffer
-  /** A ring: however much comes, nothing is left for V8 to collect. */
+  /** A ring buffer: however much comes, nothing is left for V8 to collect. */
   private tail: Buffer | undefined
   private tailBytes = 0
 
@@ -27,7 +27,7 @@ export class BoundedOutput {
     return this.head.length + Math.min(this.tailBytes, this.half)
   }
 
-  /** Keeps the count alone. */
+  /** Keeps only the count. */
   drop(): void {
     this.head.clear()
     this.tail = undefined
@@ -38,7 +38,7 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Head and tail; where the middle was dropped, a line says how much. */
+  /** Head and tail. Where the middle was dropped, a line says how much. */
   toString(): string {
     const head = this.head.bytes
     const tail = this.tailBuffer()
@@ -50,7 +50,7 @@ export class BoundedOutput {
 
   private pushTail(chunk: Buffer) {
     this.tail ??= Buffer.allocUnsafeSlow(this.half)
-    // Of more than it can hold, the end alone.
+    // Of a chunk larger than the ring, only the end.
     let from = Math.max(0, chunk.length - this.half)
     this.tailBytes += from
     while (from < chunk.length) {
@@ -68,7 +68,7 @@ export class BoundedOutput {
   }
 }
 
-/** Drops the bytes of a character of which the cut left only a part. */
+/** Drops the bytes of a character that the cut divided. */
 export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
   if (cutAt === 'start') {
@@ -79,7 +79,7 @@ export function wholeCharacters(bytes: Buffer, cutAt: 'start' | 'end'): Buffer {
   return bytes.subarray(0, wholeLength(bytes))
 }
 
-/** How many bytes of these are whole characters, as far as they are UTF-8; the rest may be at most 3. */
+/** How many of these bytes are whole characters, if they are UTF-8. The rest is at most 3 bytes. */
 export function wholeLength(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

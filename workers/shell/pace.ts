@@ -1,31 +1,31 @@
 /**
- * How fast a worker reads what commands print: each account has so much a second. Reading waits when that is
- * used up, so the command waits too, and a chatty one leaves the processor to others. An account that is alone
- * here has more; accounts that print much at the same time share what one of them would have, and all of them have
- * less while the event loop is busy: how much a machine can is known only when it is asked for too much.
+ * How fast a worker reads what commands print: each account has so many bytes a second. When they are used up, reading
+ * waits, so the command waits too, and one that prints much leaves the processor to others. An account that is alone
+ * here has more. Accounts that print much at the same time share what one of them would have. All have less while the
+ * event loop is busy: how much a machine can do shows only under load.
  */
 import { performance } from 'node:perf_hooks'
 
-/** Bytes a second: what one account may have when others run commands here too, and when none does. */
+/** Bytes a second that one account may have, when others run commands here too and when none does. */
 const rates = { beside: 64 * 1024 * 1024, alone: 128 * 1024 * 1024 }
-/** However many share, and however busy it is. */
+/** Bytes a second that each account has at least. */
 const leastRate = 1024 * 1024
-/** The part of its time that the event loop may be busy beside others: the rest is for what they ask for. */
+/** The share of its time that the event loop may spend; the rest is for other requests. */
 const mostBusy = 0.5
 const busyEveryMs = 100
-/** What a busy round takes of the rates, what an idle one gives back, and what is left of them at least. */
+/** What a busy round multiplies the rates by, what an idle one does, and the smallest factor. */
 const brake = { down: 0.7, up: 1.1, least: 1 / 32 }
-/** What may come at once after a pause, so that only those who go on printing ever wait. */
+/** Bytes that may come at once after a pause, so that only steady printing waits. */
 const burstBytes = 4 * 1024 * 1024
-/** Each piece costs as much as so many bytes, however small it is. */
+/** Each chunk counts as at least this many bytes. */
 const pieceBytes = 16 * 1024
-/** A byte that somebody follows is read, encoded, sent and passed on by the API. */
+/** A byte that a client follows counts as this many: it is read, encoded, sent, and passed on by the API. */
 const followedFactor = 4
-/** An account that did nothing for so long is not here any more. */
+/** An account that did nothing for so many milliseconds does not count as present. */
 const presentMs = 10_000
 
 interface Purse {
-  /** Bytes that it may have at `at`; below zero it is in debt, and waits. */
+  /** Bytes left at `at`. Below zero the account is in debt, and waits. */
   left: number
   at: number
   /** When it last ran a command or printed something. */
@@ -35,13 +35,16 @@ interface Purse {
 export interface Pace {
   /** The account runs a command here. */
   see(accountId: string): void
-  /** Output was taken. @returns how many milliseconds to wait before more of it is read; 0 mostly */
+  /**
+   * Output was taken.
+   * @returns milliseconds to wait before more is read; mostly 0
+   */
   spend(accountId: string, bytes: number, isFollowed: boolean): number
 }
 
 /**
- * @param now milliseconds that only ever grow
- * @param busyPart of the time since it was last asked, that the event loop was busy: 0 to 1
+ * @param now milliseconds of a monotonic clock
+ * @param busyPart the share of the time since it was last asked that the event loop was busy: 0 to 1
  */
 export function makePace(now: () => number = () => performance.now(), busyPart = watchLoop()): Pace {
   const purses = new Map<string, Purse>()
@@ -57,7 +60,7 @@ export function makePace(now: () => number = () => performance.now(), busyPart =
   const purseOf = (accountId: string): Purse => {
     const at = now()
     const known = purses.get(accountId) ?? { left: burstBytes, at, seenAt: at }
-    // The last in the map was seen last, so that those who left stand first.
+    // The map is in the order of last use, so the accounts that left stand first.
     purses.delete(accountId)
     purses.set(accountId, known)
     known.seenAt = at

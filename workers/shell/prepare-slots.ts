@@ -1,7 +1,7 @@
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 
-/** Opens the first slot of a sandbox as soon as somebody tells that it is ready, and drops those of an ended one. */
+/** Opens the first slot of a sandbox when a notification says that it is ready, and drops those of a sandbox that ended. */
 export function prepareSlots(worker: WorkerContext): void {
   const { changes, db, driver, slotOwner, slots, log } = worker
   if (!driver.startsSlowly) return

@@ -5,16 +5,16 @@ import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { ShellCommand } from './script.ts'
 import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot } from './slot.ts'
 
-/** Between the polite signal and the one that cannot be refused. */
+/** Milliseconds between TERM and KILL. */
 const graceMs = 2_000
-/** How long a killed command's last output is waited for. */
+/** Milliseconds that the last output of a killed command is waited for. */
 const drainMs = 2_000
 
 export type RunEnd = CommandEnd | { kind: 'timed_out' } | { kind: 'cancelled' }
 
 export interface RunOptions {
   timeoutMs: number
-  /** Aborted when nobody waits for the command any more: its process group is ended. */
+  /** Aborting it ends the command's process group: nobody waits for the command any more. */
   signal: AbortSignal
 }
 
@@ -66,9 +66,9 @@ export async function endGroup(driver: Driver, pod: PodName, pid: number, ended:
 }
 
 /**
- * The shell that signals says that it has, and waits to be let go. Processes that end as soon as they have
- * started, many at once, make containerd's shim stand still for seconds (containerd#8557).
- * @returns whether that is done, also where nothing is left to signal; false when the pod cannot be reached
+ * Signals a process group. The shell that does so says when it is done, and waits to be let go: many processes that end
+ * as soon as they have started make containerd's shim stand still for seconds (containerd#8557).
+ * @returns true when that is done, or nothing is left to signal; false when the pod cannot be reached
  */
 export async function signalGroup(
   driver: Driver,

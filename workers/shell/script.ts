@@ -1,28 +1,28 @@
 /**
- * The text that a shell in the sandbox evaluates to run one command. Everything of the user's is
- * single-quoted; nothing of it ever stands in an argv that the cluster sees.
+ * The text that a shell in the sandbox evaluates to run one command. Everything of the user's is single-quoted, and
+ * none of it stands in an argv that the cluster sees.
  */
 import { posix } from 'node:path'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** An argument that is a client's path, and not merely text; bytes where it may be no UTF-8. */
+/** An argument that is a client's path and not just text; bytes, because it may not be UTF-8. */
 export interface Path {
   path: string | Buffer
 }
 
 export interface ShellCommand {
-  /** Runs as it is, found through PATH: never a builtin or a function of the shell. */
+  /** The program and its arguments. The program is found through PATH, and is never a builtin or a function of the shell. */
   argv: readonly (string | Path)[]
   /** Relative to /workspace, or absolute. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
-  /** Nothing will come on its stdin, so it need not be told that either. */
+  /** Its stdin is /dev/null; its slot then needs no end of input. */
   noStdin?: boolean
 }
 
 const workspace = '/workspace'
 
-/** Kubernetes gives these to every container, with service links switched off too. */
+/** Kubernetes sets these in every container, even with service links switched off. */
 const clusterVariables = [
   'KUBERNETES_PORT',
   'KUBERNETES_PORT_443_TCP',
@@ -35,8 +35,8 @@ const clusterVariables = [
 ].join(' ')
 
 /**
- * Waits in a pod for one script: tells its pid, which leads its process group, reads a line that is
- * the script, or a length and that many bytes, and evaluates it. What follows on stdin is the command's.
+ * Waits in a pod for one script: prints its pid, which leads its process group, reads a line that is the script, or a
+ * length and that many bytes, and evaluates it. What follows on stdin is the command's.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
@@ -46,8 +46,8 @@ export const shellThatWaits: readonly string[] = [
 ]
 
 /**
- * Shells read a line byte by byte, and some change bytes that are no ASCII: so this is for a short script,
- * which is run without starting `dd`, half of what starting a command takes.
+ * Bytes of a script that is sent as one line; a longer one is sent by its length, through `dd`, which takes half of the
+ * time to start a command. Shells read a line byte by byte, and some change bytes that are not ASCII.
  */
 const mostOfLine = 2_048
 
@@ -60,46 +60,43 @@ export function messageFor(script: Buffer): Buffer {
 }
 
 /**
- * A script is bytes, and a path may hold any: within this file each character stands for one byte
- * (latin1), and what a client sent as text is turned into that first.
+ * A script is bytes, and a path may hold any. Within this file each character stands for one byte (latin1), and text
+ * from clients is converted to that first.
  */
 const toBytes = (text: string | Buffer): string =>
   (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1')
 
-/** What a client's path means in a sandbox: relative ones are relative to the workspace. */
+/** A client's path as an absolute one: relative paths start at the workspace. */
 export const absolute = (path: string): string => posix.resolve(workspace, path)
 
-/**
- * The same as a word of the shell. The workspace is `$HOME`: a local sandbox without namespaces
- * of its own cannot have it at its place.
- */
+/** The same path as a shell word. The workspace is `$HOME`, because a local sandbox without namespaces has it elsewhere. */
 const pathWord = (path: string | Buffer): string => {
   const whole = absolute(toBytes(path))
   const isInside = whole === workspace || whole.startsWith(`${workspace}/`)
   return isInside ? `"$HOME"${quote(whole.slice(workspace.length))}` : quote(whole)
 }
 
-/** Starts each of the marks that the script prints around the command's output. */
+/** The first byte of each mark that the script prints around the command's output. */
 export const markStart = '\x1e'
 
 /**
- * @param mark unguessable text: the script prints it as a line before the command starts, and
- *   after it ended on both streams, on stdout with the status. A background child that holds the
- *   streams open delays neither.
+ * @param mark unguessable text. The script prints it as a line before the command starts, and after it has ended on
+ *   both streams, on stdout with the status. A background child that holds the streams open delays neither.
  */
 export function scriptFor(command: ShellCommand, mark: string): Buffer {
   const parts = [
-    // A signal to the group ends the command; the shell lives on to tell how.
+    // A signal to the group ends the command; the shell lives on to report it.
     'trap : TERM INT HUP QUIT USR1 USR2',
-    // Its own words about a command that was killed are no output of the command.
+    // The shell's own message about a killed command is not the command's output.
     'exec 9>&2 2>/dev/null',
     `echo ${mark}`,
     `( ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
     `printf '\\036%s\\n' ${mark} >&9`,
-    // A process that ends with much of its stdin unread confuses container runtimes: the
-    // connection breaks, or its end is never told. Whoever saw the marks closes the connection.
+    // The shell stays until the worker closes the connection. Kubernetes drops output that is on its way when a process
+    // ends, and may never report the end of one with much unread stdin. A command with stdin can end earlier, when its
+    // input ends; with megabytes of slowly read output it may then be `lost`.
     command.noStdin ? 'read -r _' : 'cat >/dev/null',
     'exit "$s"',
   ]
@@ -107,8 +104,8 @@ export function scriptFor(command: ShellCommand, mark: string): Buffer {
 }
 
 /**
- * For a file that a shell on a terminal runs: what is written to a terminal is echoed, so the
- * script cannot come that way. It removes its file, tells its pid as a line, and becomes the command.
+ * The content of a file that a shell on a terminal runs: what is written to a terminal is echoed, so the script cannot
+ * be sent that way. It removes its file, prints its pid as a line, and becomes the command.
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer =>
   Buffer.from(['rm -f "$0"', 'echo "$$"', ...becomeCommand(command), ''].join('\n'), 'latin1')
@@ -125,9 +122,9 @@ function invocation({ argv, env }: ShellCommand): string {
     .join(' ')
   const variables = Object.entries(env ?? {})
   if (variables.length === 0) return words
-  // `env` sets them, as some names end a shell that exports them (UID, PPID).
+  // Set by `env`, because some names end a shell that exports them (UID, PPID).
   const settings = variables.map(([name, value]) => quote(toBytes(`${name}=${value}`))).join(' ')
-  // A command whose name has a = would be taken for a variable.
+  // `env` would take a command whose name has a = for a variable.
   const through = String(argv[0]).includes('=') ? `/bin/sh -c 'exec "$@"' sh ` : ''
   return `env ${settings} ${through}${words}`
 }

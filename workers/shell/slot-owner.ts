@@ -19,13 +19,13 @@ export interface SlotOwner {
    */
   owns(id: string): boolean
   /**
-   * Whether no worker that reaches the cluster started later: of two with different settings it is the one
-   * to go by. As of now, not of a second ago; nobody is while Redis cannot tell.
+   * Whether this is the newest worker that reaches the cluster, whose settings count for the pool. As of now, not of a
+   * second ago. While Redis is away no worker is.
    */
   isNewest(): Promise<boolean>
 }
 
-/** Follows who is there until the signal aborts. */
+/** Follows the list of workers until the signal aborts. */
 export function followWorkers(
   worker: Pick<Context, 'redis' | 'settings' | 'log'> & { id: string },
   signal: AbortSignal,
@@ -33,7 +33,7 @@ export function followWorkers(
   const { id } = worker
   let workers: WorkerEntry[] = []
   const look = async () => {
-    // Redis may be away: what was known is the best guess.
+    // While Redis is away, the last list is the best guess.
     workers = await listWorkers(worker).catch(() => workers)
     if (!signal.aborted) timer = setTimeout(look, announceEveryMs)
   }

@@ -1,7 +1,8 @@
 /**
- * Slots that are opened ahead of time, so that a command finds one: for a sandbox that has just
- * become ready, and for one in use. Nothing relies on them: who finds none opens one, with the
- * same result. ARCHITECTURE.md ("Slots") tells why they are kept where they are.
+ * Slots that are opened ahead of time, so that a command finds one: for a sandbox that has just become ready, and for
+ * one in use. On Kubernetes opening a slot is the slow part of a command, some 50 ms of 60; the local driver starts a
+ * process in 2 ms and needs none. Nothing relies on them: a command that finds no slot opens one. `bench/slots.ts` and
+ * `bench/exec.ts` measure it.
  */
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Metrics } from '../../shared/platform/metrics.ts'
@@ -9,35 +10,37 @@ import { within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { openSlot, type Slot } from './slot.ts'
 
-/** A sandbox keeps one slot more than commands were started in this time, within bounds. */
+/** A sandbox has one slot more than commands were started in this time (milliseconds), and at most {@link mostOfSandbox}. */
 const burstMs = 3_000
 const mostOfSandbox = 3
 /**
- * Opening the next one slows down the commands in hand, on a small node to half: so it waits until none was
- * started for a moment, unless those of its sandbox follow each other so closely that it may be late.
+ * Milliseconds. Opening a slot beside a command takes half of a small node's time from it. So the next slot waits until
+ * no command was started for `quietMs`, at most `mostDelayMs`. Where commands of a sandbox follow within `closelyMs` it
+ * is opened at once.
  */
 const quietMs = 40
 const mostDelayMs = 200
 const closelyMs = 500
-/** Opening one costs the node some 30 ms of work: more at once would slow down whoever waits. */
+/** Slots that are opened ahead at a time. Each costs the node some 30 ms of work, which would slow down waiting commands. */
 const atOnce = 4
-/** An opening that takes longer than this is not waited for: a second one is likely to be quicker. */
+/** A slot that takes longer than this to open is not waited for: another is likely to be quicker. Milliseconds. */
 const usualMs = 150
 /**
- * A busy node says nothing for seconds, a connection that died says nothing for ever: so a command whose slot
- * is silent has another one opened beside it. With 3 s between them that takes less than the API waits.
+ * Slots that are opened for one command. A busy node is silent for seconds, and a dead connection for ever, so a
+ * command whose slot is silent has another one opened beside it. With 3 s between them that takes less than the API
+ * waits.
  */
 const mostTries = 3
 
 export interface SlotPool {
   /**
-   * A slot for one command: one that waits, else one that is just being opened, else a new one.
+   * Takes a slot for one command: a waiting one, one that is being opened, or a new one.
    * @throws what {@link openSlot} throws
    */
   take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }>
   /** Opens one in the background. */
   prepare(sandboxId: string, pod: PodName): void
-  /** Keeps a slot that was opened for another purpose and not used. */
+  /** Keeps an unused slot that was opened for another purpose. */
   adopt(sandboxId: string, pod: PodName, slot: Slot): void
   has(sandboxId: string): boolean
   /** The sandbox has ended. */
@@ -48,18 +51,18 @@ export interface SlotPool {
 interface SlotOpening {
   since: number
   slot: Promise<Slot>
-  /** Somebody waits for it: it is not kept. */
+  /** A command waits for it, so it is not kept. */
   isTaken: boolean
 }
 
-/** What is kept of one sandbox, or of a warm pod, whose name stands for it until it is claimed. */
+/** The slots of one sandbox, or of a warm pod under its name until it is claimed. */
 interface Shelf {
   sandboxId: string
   pod: PodName
   idle: Set<Slot>
   /** Oldest first. */
   openings: Set<SlotOpening>
-  /** When commands were started lately, oldest first. */
+  /** When the last commands were started, oldest first. */
   takes: number[]
   timer: NodeJS.Timeout
 }
@@ -68,18 +71,18 @@ export interface SlotPoolOptions {
   driver: Driver
   log: Logger
   metrics: Pick<Metrics, 'slots'>
-  /** Milliseconds after the last use of a sandbox until its slots are closed. */
+  /** Milliseconds after a sandbox's last use until its slots are closed. */
   idleMs?: number
-  /** Slots that wait, all in all: the oldest make room. */
+  /** Slots of all sandboxes that may wait; the oldest make room. */
   most?: number
-  /** Milliseconds without a word after which a command's slot is opened once more. */
+  /** Milliseconds of silence after which another slot is opened for a command. */
   silentMs?: number
 }
 
 export function makeSlotPool(options: SlotPoolOptions): SlotPool {
   const { driver, log, metrics, idleMs = 60_000, most = 500, silentMs = 3_000 } = options
   const shelves = new Map<string, Shelf>()
-  /** Of all sandboxes, oldest first, each with where it lies. */
+  /** The waiting slots of all sandboxes, oldest first, each with its shelf. */
   const waiting = new Map<Slot, Shelf>()
   /** Shelves that want a slot, first come first served. */
   const wanting = new Set<Shelf>()
@@ -103,7 +106,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     return made
   }
 
-  /** What was opened for a warm pod is its sandbox's from now on. */
+  /** Gives the slots of a warm pod to the sandbox that claimed it. */
   function claim(sandboxId: string, podName: string): Shelf | undefined {
     const shelf = shelves.get(podName)
     if (!shelf) return undefined
@@ -133,12 +136,12 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
   }
 
   function keep(shelf: Shelf, slot: Slot) {
-    // A slow sandbox's tries may all answer in the end: more than it may have would be processes that nobody uses.
+    // All tries for a slow sandbox may answer in the end; those beyond the limit would be idle processes.
     const isFull = shelf.idle.size >= mostOfSandbox
     if (isClosed || isFull || !isCurrent(shelf)) return slot.close()
     shelf.idle.add(slot)
     waiting.set(slot, shelf)
-    // Its user may end it, a node may die, a connection may break: then nobody is to be given it.
+    // Its user may end it, its node may die, its connection may break: then it must not be given to a command.
     void slot.closed.then(() => forget(slot))
     const [oldest] = waiting.keys()
     if (waiting.size > most && oldest) discard(oldest)
@@ -166,12 +169,12 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
       wanting.delete(shelf)
       if (!isCurrent(shelf) || !isShort(shelf)) continue
       void openFor(shelf)
-      // Once more, when all the others had their turn.
+      // Tried again after all the others.
       if (isShort(shelf)) wanting.add(shelf)
     }
   }
 
-  /** After a command was given its slot. */
+  /** Opens the next slots, after a command was given one. */
   function refill(shelf: Shelf) {
     lastTake = performance.now()
     const before = shelf.takes.at(-2)
@@ -199,13 +202,13 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     }
   }
 
-  /** Not tried again before the next use, which will tell its client what is wrong. */
+  /** Not tried again before the next command, which will tell its client what is wrong. */
   function giveUp(shelf: Shelf, error: unknown) {
     log.debug({ err: error, sandbox_id: shelf.sandboxId }, 'a slot was not opened ahead of time')
     if (error instanceof PodGone || shelf.idle.size === 0) clear(shelf)
   }
 
-  /** Whoever waits for one opens at once, and what is done ahead of time waits for that. */
+  /** Opens a slot for a command at once. Slots ahead of time wait for that. */
   async function open(pod: PodName): Promise<Slot> {
     openings += 1
     try {
@@ -216,7 +219,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     }
   }
 
-  /** The one that is being opened, unless that takes so long that a new one is likely to be there first. */
+  /** Waits for the slot that is being opened, unless a new one is likely to be there first. */
   async function openOrJoin(shelf: Shelf): Promise<Slot> {
     const opening = [...shelf.openings].find(
       ({ isTaken, since }) => !isTaken && performance.now() - since < usualMs,
@@ -228,7 +231,10 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     return await openPatiently(shelf, [opening.slot])
   }
 
-  /** The first of some tries that answers. @throws why the last one failed */
+  /**
+   * The first of several tries that answers.
+   * @throws why the last one failed
+   */
   async function openPatiently(shelf: Shelf, tries: Promise<Slot>[] = []): Promise<Slot> {
     for (let tried = 1; ; tried++) {
       const began = performance.now()
@@ -240,7 +246,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
         keepOthers(shelf, tries, slot)
         return slot
       }
-      // That was no silence, it was refused.
+      // That was not silence but a refusal.
       if (performance.now() - began < silentMs / 2) return await own
     }
   }
@@ -251,7 +257,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
 
   return {
     async take(sandboxId, pod) {
-      // Where starting is quick, nothing is kept, and nothing counted.
+      // Where starting a process is quick, no slot is kept or counted.
       if (!driver.startsSlowly) return { slot: await openSlot(driver, pod), warm: false }
       const shelf = shelfOf(sandboxId, pod)
       shelf.timer.refresh()
@@ -287,7 +293,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
   }
 }
 
-/** @returns undefined when the work has failed or is late: whoever needs it tries in another way */
+/** @returns undefined when the work has failed or is late; the caller then tries another way */
 const unlessLate = <T>(ms: number, work: Promise<T>) =>
   within(
     ms,

@@ -1,6 +1,6 @@
 /**
- * A slot: a shell that waits in a pod for one command. Opening one is the slow half of running a
- * command and needs nothing of it, so it may be done ahead of time; running is one write.
+ * A slot: a shell that waits in a pod for one command. Opening it is the slow half of running a command and needs
+ * nothing of the command, so it may be done ahead of time. Running the command is one write.
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
@@ -9,36 +9,39 @@ import { type Driver, DriverUnavailable, type PodName, type Process } from '../d
 import { MarkFinder } from './mark.ts'
 import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
-/** A shell that has not answered by now never will: half-open connections swallow writes. */
+/** Milliseconds. A shell that has not answered by then never will: half-open connections swallow writes. */
 export const answerMs = 5_000
-/** Taking a slot down is work for the node, which can wait until whoever asked has the answer. */
+/**
+ * Milliseconds after a command until its slot is closed. Closing is work for the node, and can wait until the client
+ * has its answer.
+ */
 const closeAfterMs = 20
 
 export interface Slot {
-  /** Leads the process group of all that the command starts and does not move elsewhere. */
+  /** The leader of the command's process group. The command may move its processes to other groups. */
   pid: number
-  /** Runs one command; a slot serves no second one. */
+  /** Runs one command. A slot serves no second one. */
   run(command: ShellCommand, io: CommandIo): Promise<CommandEnd>
   /** Resolves when the shell or the connection to it has ended. */
   closed: Promise<void>
-  /** Whether it has. A command that is given to it after that has not run, and can be given to another. */
+  /** Whether it has. A command that was given to it after that has not run, and can be given to another slot. */
   readonly isClosed: boolean
   close(): void
 }
 
 export interface CommandIo {
-  /** All of it, or what feeds it once the command has started. */
+  /** All of the input, or a function that writes it once the command has started. */
   stdin?: Buffer | ((stdin: Writable) => void) | undefined
   /** Takes output as it comes; the command waits until it resolves. */
   onStdout(chunk: Buffer): void | Promise<void>
   onStderr(chunk: Buffer): void | Promise<void>
 }
 
-/** Never a guess: either the status that the shell reported, or that it is not known. */
+/** Never a guess: either the status that the shell reported, or `lost`. */
 export type CommandEnd =
   /**
-   * `withShell`: a signal ended the shell too, and the runtime reported that; a pod's death looks like it.
-   * `isCut`: the end of its stderr did not come, so how much it printed there is not known.
+   * `withShell`: a signal also ended the shell, and the runtime reported that; a pod's death looks the same. `isCut`:
+   * the end of stderr did not come, so how much was printed there is not known.
    */
   { kind: 'exited'; code: number; withShell?: true; isCut?: true } | { kind: 'lost'; why: string }
 
@@ -48,11 +51,11 @@ export type CommandEnd =
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const process = await driver.start(pod, shellThatWaits)
-  // Errors of a stream show as its end; the ending tells why.
+  // An error of a stream shows as its end; `ended` tells why.
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
   const lines = new LineReader(process.stdout)
   const first = await within(answerMs, lines.next())
-  // The pid comes from inside the sandbox: believed only if it looks like one.
+  // The pid comes from inside the sandbox, so it is checked.
   if (first === undefined || !/^[1-9]\d{0,9}$/.test(first)) {
     process.close()
     throw new DriverUnavailable('the shell in the sandbox did not answer')
@@ -86,7 +89,7 @@ async function runIn(
     }
     if (!command.noStdin) feed(process.stdin, io.stdin)
     else if (typeof io.stdin === 'function') io.stdin(nowhere())
-    // However long it takes: whoever reads them may be slow, and no byte is dropped for that.
+    // No time-out: readers may be slow, and no byte is dropped for that.
     const [status, isWhole] = await Promise.all([
       readToMark(lines.rest(), process.stdout, new MarkFinder(mark, 'status'), io.onStdout),
       readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
@@ -94,8 +97,8 @@ async function runIn(
     if (status !== undefined) {
       return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
     }
-    // A signal ended the shell itself: what the runtime says of it is all there is to know. Without
-    // one it would have printed its mark, so some of its output did not come.
+    // A signal ended the shell itself, and only the runtime knows more. A shell that ended otherwise would have printed
+    // its mark, so some of its output did not come.
     const end = await process.ended
     if (end.kind === 'lost') return end
     if (end.code > 128) return { ...end, withShell: true }
@@ -114,7 +117,7 @@ function feed(stdin: Writable, input: CommandIo['stdin']) {
   stdin.end()
 }
 
-/** @returns what the mark's line says, or undefined when the stream ended without one */
+/** @returns the rest of the mark's line, or undefined when the stream ended without a mark */
 async function readToMark(
   ahead: Buffer,
   stream: Readable,
@@ -134,9 +137,9 @@ async function readToMark(
       if (line !== undefined) return line
     }
   } catch {
-    // Cut off: the ending tells why.
+    // The connection broke: `ended` tells why.
   } finally {
-    // Whatever comes behind the mark must not make the other stream wait.
+    // What comes after the mark must not make the other stream wait.
     stream.destroy()
   }
   const rest = finder.rest()
@@ -144,7 +147,7 @@ async function readToMark(
   return undefined
 }
 
-/** Reads single lines off a stream and leaves what follows them. */
+/** Reads single lines from a stream, and leaves what follows them. */
 export class LineReader {
   private readonly stream: Readable
   private ahead: Buffer = Buffer.alloc(0)
@@ -162,7 +165,7 @@ export class LineReader {
         this.ahead = this.ahead.subarray(end + 1)
         return line
       }
-      // No line of ours is longer; whatever this is, it is not our shell.
+      // No line of our shell is longer: this is something else.
       if (this.ahead.length > 256) return undefined
       const chunk = this.stream.read() as Buffer | null
       if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])

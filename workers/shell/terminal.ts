@@ -1,7 +1,6 @@
 /**
- * A command with a terminal. What is written to a terminal is echoed, and an argv may be seen in a
- * cluster: so the command goes into a file first, by an ordinary slot, and a shell on the terminal
- * runs that.
+ * A command with a terminal. What is written to a terminal is echoed, and an argv may be seen in a cluster. So an
+ * ordinary slot first puts the command into a file, and a shell on the terminal runs that.
  */
 import { randomBytes } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
@@ -17,21 +16,21 @@ import { type ShellCommand, terminalScriptFor } from './script.ts'
 import { answerMs, type CommandEnd, LineReader, openSlot, type Slot } from './slot.ts'
 
 export interface Terminal {
-  /** Leads the terminal's session, and the process group of all that the command does not move elsewhere. */
+  /** The leader of the terminal's session and of the command's process group. */
   pid: number
-  /** What is typed. It has no end: a terminal's sign for that is byte 4. */
+  /** The input. It has no end: on a terminal, byte 4 means that. */
   stdin: Writable
   stdout: Readable
   resize(size: TerminalSize): Promise<void>
   ended: Promise<CommandEnd>
-  /** Drops the connection; what still runs is not ended by that. */
+  /** Closes the connection; processes that still run go on. */
   close(): void
 }
 
 /**
- * Resolves when the command has its terminal; nothing was typed until then.
- * @param ways.takeSlot where the slot comes from that carries the command; one is opened unless told
- * @param ways.beforeStart calls the command off in the last moment, by throwing
+ * Resolves when the command has its terminal, before anything is typed.
+ * @param ways.takeSlot takes the slot that carries the command; by default one is opened
+ * @param ways.beforeStart may throw at the last moment, so that the command does not start
  * @throws {PodGone} the pod does not run
  * @throws {DriverUnavailable} it could not be reached, or has no terminals: nothing has run
  */
@@ -61,7 +60,7 @@ export async function openTerminal(
 async function connect({ stdin, stdout, ended, close, resize }: Process): Promise<Terminal> {
   const lines = new LineReader(stdout)
   const first = await within(answerMs, lines.next())
-  // The pid comes from inside the sandbox: believed only if it looks like one.
+  // The pid comes from inside the sandbox, so it is checked.
   const pid = /^([1-9]\d{0,9})\r?$/.exec(first ?? '')?.[1]
   if (pid === undefined) throw new DriverUnavailable('the shell on the terminal did not answer')
   const rest = lines.rest()
@@ -69,7 +68,7 @@ async function connect({ stdin, stdout, ended, close, resize }: Process): Promis
   return { pid: Number(pid), stdin, stdout, ended, close, resize: async (size) => await resize?.(size) }
 }
 
-/** Only its owner can read the file, and one that is there already is left alone. */
+/** Writes a file that only its owner can read, and never over an existing one. */
 async function writeScript(slot: Slot, file: string, script: Buffer): Promise<void> {
   const argv = ['/bin/sh', '-c', 'umask 077; set -C; cat >"$0"', file]
   const ignore = () => {}
@@ -78,7 +77,7 @@ async function writeScript(slot: Slot, file: string, script: Buffer): Promise<vo
   throw new DriverUnavailable('the sandbox did not take the command for its terminal')
 }
 
-/** It holds the command's environment, which need not lie about. */
+/** Removes the file, which holds the command's environment. */
 async function remove(driver: Driver, pod: PodName, file: string): Promise<void> {
   try {
     const process = await driver.start(pod, ['rm', '-f', file])
@@ -88,6 +87,6 @@ async function remove(driver: Driver, pod: PodName, file: string): Promise<void>
     await within(answerMs, process.ended)
     process.close()
   } catch {
-    // It goes with the sandbox.
+    // Otherwise it goes with the sandbox.
   }
 }

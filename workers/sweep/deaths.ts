@@ -4,7 +4,7 @@ import { replacePod } from '../jobs/replace-pod.ts'
 import { endOf, findByPod } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
-/** Ends the row of a pod that died by itself, soon after it did; what is missed here the sweep finds. */
+/** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */
 export function watchDeaths(worker: WorkerContext): void {
   worker.driver.watch(async (pod) => {
     try {

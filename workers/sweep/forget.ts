@@ -1,17 +1,17 @@
 /**
- * What no longer needs to be known is forgotten, so that nothing an account may store grows for ever.
- * Part of the sweep: each statement finds what is due by an index, and takes a bounded bite of it.
+ * Deletes what is no longer needed, so that nothing an account may store grows for ever. Part of the sweep: each
+ * statement finds what is due by an index, and deletes a bounded number of rows.
  */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
 import type { WorkerContext } from '../context.ts'
 import { readClock } from '../pods/sandbox-rows.ts'
 
-/** Rows that one pass takes of a table: more would keep the pass, and whoever waits for its locks. */
+/** Rows of a table that one pass deletes. More would keep the pass, and those who wait for its locks. */
 const bite = 2_000
 const dayMs = 24 * 60 * 60 * 1000
 
-/** A clock that is read for every row cannot be looked up in an index. */
+/** PostgreSQL reads a volatile function for every row, and then cannot use the index. A subquery is read once. */
 const readOnce = '(select sandlot_now())'
 
 export async function forgetThePast(worker: WorkerContext): Promise<void> {
@@ -22,11 +22,11 @@ export async function forgetThePast(worker: WorkerContext): Promise<void> {
   await forgetMetadata(worker, before)
 }
 
-/** Where the ids of a moment begin: they sort by the time they were made. */
+/** The prefix at which the ids of a moment begin: ids sort by the time they were made. */
 const placeInTime = (ms: number): string => encodeTime(ms).toLowerCase()
 
 async function forgetIdempotencyKeys({ db }: WorkerContext) {
-  // Twice as long as they are honoured: no request that races this one sees a difference.
+  // Kept twice as long as they are honoured, so no request that races this sees a difference.
   await db.query(`delete from idempotency_key where created_at < ${readOnce} - interval '48 hours'`)
 }
 
@@ -45,7 +45,7 @@ async function forgetCommands({ db }: WorkerContext, before: string) {
   )
 }
 
-/** The rest of a sandbox's row is what its usage is computed from. */
+/** The rest of a sandbox's row stays: its usage is computed from it. */
 async function forgetMetadata({ db }: WorkerContext, before: string) {
   await db.query(
     `update sandbox set metadata = '{}' where id in (

@@ -1,6 +1,7 @@
 /**
- * The pass that makes the cluster and the database agree, both ways. It runs on a timer in every
- * worker, under a lock of Postgres, so that neither a flushed Redis nor a dead worker stops it.
+ * The sweep makes the cluster and the database agree, both ways. It runs on a timer in every worker, under an advisory
+ * lock of PostgreSQL, so neither a flushed Redis nor a dead worker stops it. Only the sweep looks at everything that
+ * lives, in one worker at a time.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
@@ -21,11 +22,11 @@ import { discardWarmPod } from '../pool/make.ts'
 import { findWarmPods, type WarmPod } from '../pool/rows.ts'
 import { forgetThePast } from './forget.ts'
 
-/** A row or a pod this young is left to the job that is about it. */
+/** Milliseconds. A younger row or pod is left to its job. */
 const newbornMs = 5_000
-/** How many are mended at once. */
+/** How many actions run at once. */
 const atOnce = 64
-/** How long a pass waits for what it began. */
+/** Milliseconds that a pass waits for the actions it began. */
 const passMs = 5_000
 
 export type Action =
@@ -45,7 +46,7 @@ export type Action =
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
-/** Runs until the signal aborts; a pass that fails is logged and the next one tries again. */
+/** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
 export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): Promise<void> {
   const mender = makeMender(worker)
   const endOrphans = makeOrphanSweep(worker)
@@ -59,13 +60,13 @@ export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): 
   }
 }
 
-/** One pass. Does nothing when another worker is at it. */
+/** Does one pass; nothing when another worker is doing one. */
 async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Promise<void>): Promise<void> {
   await worker.db.transaction(async (queries) => {
     if (!(await tryLock(queries, 'sweep'))) return
-    // Rows first, then pods: a sandbox admitted in between has a pod and no row here, and is
-    // looked up again before anything is done to it.
-    // A claim takes a pod from the warm ones to the sandboxes: read in this order, it is in one of them.
+    // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
+    // again before anything is done to it. A claim moves a pod from the warm ones to the sandboxes: read in this order,
+    // it is in one of them.
     const warm = await findWarmPods(worker.db)
     const rows = await findUnreaped(worker.db)
     const pods = await listPods(worker)
@@ -78,8 +79,8 @@ async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Pr
 }
 
 /**
- * What is to be done, from the rows that may have a pod and the pods that are there.
- * @param pods undefined when the cluster cannot be asked: rows that are due are ended all the same
+ * What to do, as a pure function of the rows that may have a pod, the pods that are there, and the time.
+ * @param pods undefined when the cluster cannot be asked: sandboxes past their cap are ended all the same
  */
 export function decide(
   rows: readonly SandboxRow[],
@@ -92,7 +93,7 @@ export function decide(
   const live = rows.filter((row) => !row.destroyed_at).map((row) => podOf(row).name)
   const known = new Set([...live, ...warm.map((pod) => pod.name)])
   const strays = (pods ?? []).filter((pod) => !known.has(pod.name))
-  // One that still starts is the pool's own to look after.
+  // A warm pod that still starts is left to the pool.
   const isDead = (pod: WarmPod) =>
     pod.ready_at !== null && seen !== undefined && (seen.get(pod.name)?.death ?? !seen.has(pod.name))
   return [
@@ -143,11 +144,11 @@ async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | un
 }
 
 interface Mender {
-  /** Resolves when all is mended, at the latest after {@link passMs}. */
+  /** Resolves when all actions are done, at the latest after {@link passMs}. */
   mend(actions: Action[]): Promise<void>
 }
 
-/** Mends what a pass found. What takes long goes on beside the next pass, which leaves it alone. */
+/** Does the actions of a pass. Those that take long go on beside the next pass, which leaves them alone. */
 function makeMender(worker: WorkerContext): Mender {
   const limit = pLimit(atOnce)
   const underWay = new Map<string, Promise<void>>()
@@ -173,7 +174,7 @@ function makeMender(worker: WorkerContext): Mender {
   }
 }
 
-/** Each reads its row again first: it may have changed since. */
+/** Each action reads its row again first, which may have changed. */
 async function mend(worker: WorkerContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
@@ -198,7 +199,7 @@ async function mendReplace(worker: WorkerContext, sandboxId: string): Promise<vo
   if (row && !(await lives(worker, row))) await replacePod(worker, row)
 }
 
-/** Before anything is done about a pod that is not there, the pods are listed once more. */
+/** Lists the pods once more, before anything is done about a missing one. */
 async function lives({ driver }: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
   const { name } = podOf(sandbox)
   return (await driver.list()).some((pod) => pod.name === name && !pod.death)
@@ -213,7 +214,7 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   )
 }
 
-/** An account that an operator deleted goes when the last of its pods is gone, with all that is its own. */
+/** Removes accounts that an operator deleted, with all that is theirs, once their last pod is gone. */
 async function removeDeletedAccounts({ db, log }: WorkerContext) {
   const gone = await db.query<{ id: string }>(
     `with done as (
