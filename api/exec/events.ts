@@ -4,10 +4,10 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { sentEvent } from '../../shared/contract/event-lines.ts'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
+import { sentEvent } from '../../shared/contract/server-sent-events.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
-import type { OutputOffset } from './rows.ts'
 
 export interface RelayOptions {
   /** Ends everything: the client left. */
@@ -74,11 +74,6 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
 
 const exitEvent = (ended: ExecEnd, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
 
-const offsetOf = (id: string): OutputOffset => {
-  const [stdout = 0, stderr = 0] = id.split('-').map(Number)
-  return { stdout, stderr }
-}
-
 /** Never counts less output than the client got. */
 const atLeast = (ended: ExecEnd, { stdout, stderr }: OutputOffset): ExecEnd => ({
   ...ended,
@@ -88,9 +83,9 @@ const atLeast = (ended: ExecEnd, { stdout, stderr }: OutputOffset): ExecEnd => (
 
 /** The events of a command that no worker knows any more: the output that the client missed, and the end. */
 export function lastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
-  const { stdout, stderr } = offsetOf(lastEventId ?? '0-0')
+  const { stdout, stderr } = offsetOf(lastEventId)
   const ended = atLeast(known, { stdout, stderr })
-  const id = `${ended.stdout_bytes}-${ended.stderr_bytes}`
+  const id = eventIdOf({ stdout: ended.stdout_bytes, stderr: ended.stderr_bytes })
   const missed = {
     stdout_bytes: ended.stdout_bytes - stdout,
     stderr_bytes: ended.stderr_bytes - stderr,

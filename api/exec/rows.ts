@@ -1,6 +1,7 @@
 /** Commands as their rows describe them: what they were and how they ended, without their output. */
 
 import type { ExecEnd, ExecRequest, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { Queries, Row } from '../../shared/data/database.ts'
 import { commandSealContext, execDurationMs, noWorker, oneLine, workerLost } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
@@ -67,11 +68,6 @@ export async function summarize(
 ): Promise<ExecEnd> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isThere(row.worker_id))
   return isGone ? lastWordOf(db, row, sandbox) : fromRow(row, sandbox)
-}
-
-export interface OutputOffset {
-  stdout: number
-  stderr: number
 }
 
 /**

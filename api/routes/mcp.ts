@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import { inOneLine } from '../../shared/contract/event-lines.ts'
 import * as contract from '../../shared/contract/mcp.ts'
+import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 import { JsonReply, route, type ServedRoute } from '../http/route.ts'
 
 /** @param routes those that the tools are made of */

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { RawData, WebSocket } from 'ws'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { CliError } from '../core/errors.ts'
 import type { Remote } from './remote.ts'
 import type { ShownOutput } from './shown.ts'
@@ -125,7 +126,7 @@ function untilExit(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
 
 /** The first byte says which stream it is. A terminal that is slow slows the command. */
 function show(socket: WebSocket, frame: Buffer, shown: ShownOutput): void {
-  const stream = frame[0] === 2 ? 'stderr' : 'stdout'
+  const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]
   if (out.write(shown.unseen(stream, frame.subarray(1)))) return
   socket.pause()

@@ -1,8 +1,8 @@
 /** A command's events, from a connection that may break to the terminal: nothing twice, nothing missing. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
 import type { OpenExchange } from '../core/http.ts'
-import { bytesOf, type ExecEvent, readEvents } from './events.ts'
 import type { ByteCounts } from './print.ts'
 import { pauseAfter } from './retry.ts'
 
@@ -56,7 +56,7 @@ export async function* readAll(first: OpenExchange, reopen: Reopen): AsyncGenera
 /** @throws {CliError} `network` at its end: a stream that is whole ends with `exit` */
 async function* untilBroken({ response, fail }: OpenExchange): AsyncGenerator<ExecEvent> {
   try {
-    yield* readEvents(response)
+    yield* readExecEvents(response)
   } catch (error) {
     throw fail(error)
   }

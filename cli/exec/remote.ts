@@ -1,11 +1,11 @@
 /** The commands of one session, as the ways of `sandlot exec` call them. */
 import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Api, Reply } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
-import type { OutputOffset } from './events.ts'
 
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>

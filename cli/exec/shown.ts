@@ -1,5 +1,5 @@
 /** What a terminal has shown of a command: each connection tells all that is kept, from the start. */
-import { idOf, type OutputOffset } from './events.ts'
+import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 
 export class ShownOutput {
@@ -9,7 +9,7 @@ export class ShownOutput {
 
   /** Where events go on. */
   get eventId(): string {
-    return idOf(this.seen)
+    return eventIdOf(this.seen)
   }
 
   /** A new connection. */

@@ -3,13 +3,14 @@
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { routes } from '../../shared/contract/routes.ts'
+import { readEvents } from '../../shared/contract/server-sent-events.ts'
 import { headOf, type Trace } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { explain, open, receive } from '../core/http.ts'
 import { isProblem, problemToError } from '../core/problem.ts'
 import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
-import { eventsOf, type Message } from './messages.ts'
+import type { Message } from './messages.ts'
 
 export interface Connection {
   /**
@@ -74,7 +75,7 @@ async function* answersIn(response: IncomingMessage, url: URL): AsyncGenerator<M
   const status = response.statusCode ?? 0
   const isStream = response.headers['content-type']?.startsWith('text/event-stream')
   if (status === 200 && isStream) {
-    for await (const data of eventsOf(response)) yield JSON.parse(data)
+    for await (const { data } of readEvents(response)) yield JSON.parse(data)
     return
   }
   const body = await text(response)

@@ -24,17 +24,6 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** The data of each event; comments, which keep the connection alive, are none. */
-export async function* eventsOf(stream: Readable): AsyncGenerator<string> {
-  let data: string[] = []
-  for await (const line of linesOf(stream)) {
-    if (line === '' && data.length > 0) {
-      yield data.join('\n')
-      data = []
-    } else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''))
-  }
-}
-
 /** Requests among what was sent, which are owed an answer each. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]

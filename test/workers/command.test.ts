@@ -1,8 +1,9 @@
 /** A command and those who read it: for whom it waits, and whose output is let go of. */
 import { expect, test } from 'vitest'
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Command } from '../../workers/exec/command.ts'
-import type { OutputOffset, Reader } from '../../workers/exec/output-log.ts'
+import type { Reader } from '../../workers/exec/output-log.ts'
 import { makeCommands } from '../../workers/exec/registry.ts'
 import { makeCommand as makeOne } from '../support/command.ts'
 

@@ -1,13 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import {
-  type Item,
-  OutputLog,
-  type OutputOffset,
-  type Reader,
-  type StreamName,
-} from '../../workers/exec/output-log.ts'
+import { type Item, OutputLog, type Reader, type StreamName } from '../../workers/exec/output-log.ts'
 import { makeCommand } from '../support/command.ts'
 import { memoryKept } from '../support/memory.ts'
 

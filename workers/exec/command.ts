@@ -4,11 +4,12 @@
  */
 import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { makeRedactor, type Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
-import { OutputLog, type OutputOffset, type Reader, type StreamName } from './output-log.ts'
+import { OutputLog, type Reader, type StreamName } from './output-log.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
 /** How a command ended, in the words of the result. */

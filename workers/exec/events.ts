@@ -1,19 +1,14 @@
 /** A command's output as server-sent events, exactly as the client gets them. */
 import type { Writable } from 'node:stream'
-import { sentEvent } from '../../shared/contract/event-lines.ts'
+import { dataOf, eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
+import { sentEvent } from '../../shared/contract/server-sent-events.ts'
 import { write } from '../sandbox/bytes.ts'
 import type { Command } from './command.ts'
-import type { Item, OutputOffset } from './output-log.ts'
+import type { Item } from './output-log.ts'
 
 const keepAliveMs = 10_000
 /** Characters of events that are written together: about as much as one item of the log may have. */
 const mostTogether = 32 * 1024
-
-/** The offset at which a client that comes back goes on: the id of the last event that it saw. */
-export function offsetOf(eventId: string | undefined): OutputOffset | undefined {
-  const found = /^(\d+)-(\d+)$/.exec(eventId ?? '')
-  return found ? { stdout: Number(found[1]), stderr: Number(found[2]) } : undefined
-}
 
 /** Writes events until the command has ended or the other side has left. */
 export async function writeEvents(
@@ -60,18 +55,7 @@ function asEvent(item: Exclude<Item, { kind: 'end' }>): string {
   if (item.kind === 'gap') {
     return event('gap', { stdout_bytes: item.missed.stdout, stderr_bytes: item.missed.stderr }, item.after)
   }
-  return event(item.stream, asData(item.bytes), item.after)
+  return event(item.stream, dataOf(item.bytes), item.after)
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function asData(bytes: Buffer): { text: string } | { base64: string } {
-  try {
-    return { text: utf8.decode(bytes) }
-  } catch {
-    return { base64: bytes.toString('base64') }
-  }
-}
-
-const event = (name: string, data: object, { stdout, stderr }: OutputOffset) =>
-  sentEvent(`${stdout}-${stderr}`, name, data)
+const event = (name: string, data: object, after: OutputOffset) => sentEvent(eventIdOf(after), name, data)

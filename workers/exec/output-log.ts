@@ -3,14 +3,13 @@
  * their own offsets. An offset counts the bytes of both streams, so a reader that lost its
  * connection goes on at the byte. Bounded: the oldest is dropped, and a reader that is too late is told.
  */
+
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { wholeLength } from '../shell/output.ts'
 import { Block, blockBytes, type StreamName } from './output-block.ts'
 
 export type { StreamName } from './output-block.ts'
-
-/** How many bytes of each stream come before. */
-export type OutputOffset = Record<StreamName, number>
 
 export type Item =
   | { kind: 'output'; stream: StreamName; bytes: Buffer; after: OutputOffset }

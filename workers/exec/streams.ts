@@ -1,8 +1,10 @@
 /** The calls about commands that stream bytes. */
+
+import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { bytesOf, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
 import { findCommand } from './calls.ts'
-import { offsetOf, writeEvents } from './events.ts'
+import { writeEvents } from './events.ts'
 import { startCommand } from './start.ts'
 
 const eventHeaders = {
@@ -23,7 +25,11 @@ export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { re
 export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
   const command = findCommand(worker, args)
   response.writeHead(200, eventHeaders)
-  await writeEvents(command, offsetOf(args.lastEventId), response)
+  await writeEvents(
+    command,
+    args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId),
+    response,
+  )
 }
 
 /** Feeds a command's stdin. */

@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
+import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { type OneExec, problemHeader } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
@@ -16,8 +17,6 @@ import type { Item } from '../exec/output-log.ts'
 import { finished } from '../exec/stdin-feed.ts'
 import { argsOf } from '../sandbox/call.ts'
 import { problemOf } from './problem.ts'
-
-const streamBytes = { stdout: 1, stderr: 2 } as const
 
 const Message = z.discriminatedUnion('type', [
   z.object({ type: z.literal('resize'), rows: z.int().min(1).max(1000), columns: z.int().min(1).max(1000) }),
@@ -125,7 +124,7 @@ async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
 }
 
 function frameOf(item: Exclude<Item, { kind: 'end' }>): string | Buffer {
-  if (item.kind !== 'gap') return Buffer.concat([Buffer.of(streamBytes[item.stream]), item.bytes])
+  if (item.kind !== 'gap') return Buffer.concat([Buffer.of(frameStreams[item.stream]), item.bytes])
   const { stdout, stderr } = item.missed
   return JSON.stringify({ type: 'gap', stdout_bytes: stdout, stderr_bytes: stderr })
 }

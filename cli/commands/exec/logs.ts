@@ -1,6 +1,7 @@
 /** `sandlot exec logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
 
 import type { ExecEnd } from '../../../shared/contract/exec.ts'
+import { bytesOf, type OutputOffset, offsetOf } from '../../../shared/contract/exec-events.ts'
 import {
   addExamples,
   addSessionOption,
@@ -12,7 +13,6 @@ import { exitCodes } from '../../core/errors.ts'
 import { selectSession } from '../../core/session.ts'
 import { execFields } from '../../core/shapes.ts'
 import { isGone, sayEnd } from '../../exec/ending.ts'
-import { bytesOf, type OutputOffset, offsetOf } from '../../exec/events.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { readAll } from '../../exec/follow.ts'
 import { print, sayMissing } from '../../exec/print.ts'
@@ -68,7 +68,7 @@ async function printOutput(
       if (!output.json && event.event === 'gap') sayMissing(event.data, output.note)
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
         await print(event.event, bytesOf(event.data))
-      offset = offsetOf(event)
+      offset = offsetOf(event.id)
       if (end && isBehind(offset, end)) return undefined
     }
   } catch (error) {

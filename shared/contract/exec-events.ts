@@ -1,0 +1,50 @@
+/** A command's output on the wire: what its events say, and how their ids tell where a client goes on. */
+import type { ExecEnd } from './exec.ts'
+import { readEvents } from './server-sent-events.ts'
+
+/** How many bytes of each stream come before. */
+export interface OutputOffset {
+  stdout: number
+  stderr: number
+}
+
+/** Text where the bytes are UTF-8. */
+export type OutputData = { text: string } | { base64: string }
+
+export type ExecEvent = { id: string } & (
+  | { event: 'start'; data: { id: string } }
+  | { event: 'stdout' | 'stderr'; data: OutputData }
+  | { event: 'gap'; data: { stdout_bytes: number; stderr_bytes: number } }
+  | { event: 'exit'; data: ExecEnd }
+)
+
+/** Reads to the end of the stream. */
+export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
+  for await (const { data, ...head } of readEvents(source)) {
+    yield { ...head, data: JSON.parse(data) } as ExecEvent
+  }
+}
+
+/** In a frame of a WebSocket the first byte names the stream that the others are of. */
+export const frameStreams = { stdout: 1, stderr: 2 } as const
+
+export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
+
+/** Where an event ends. From the start of both streams for what is no event's id. */
+export function offsetOf(eventId: string | undefined): OutputOffset {
+  const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
+  return { stdout: Number(stdout), stderr: Number(stderr) }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export function dataOf(bytes: Uint8Array): OutputData {
+  try {
+    return { text: utf8.decode(bytes) }
+  } catch {
+    return { base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') }
+  }
+}
+
+export const bytesOf = (data: OutputData): Buffer =>
+  'text' in data ? Buffer.from(data.text) : Buffer.from(data.base64, 'base64')
