@@ -29,10 +29,7 @@ import { sweepForEver } from './sweep/sweep.ts'
 
 /** Milliseconds that a worker that stops waits for its commands and jobs. */
 const finishMs = 20_000
-/**
- * Milliseconds for telling others that it stops, and for closing connections: with Redis or PostgreSQL away either may
- * hang.
- */
+/** Milliseconds to tell others that it stops, and to close connections: without Redis or PostgreSQL that may hang. */
 const tellMs = 1_000
 const closeMs = 3_000
 

@@ -10,10 +10,7 @@ import type { Bucket, Scope } from '../../shared/contract/routes.ts'
 import { prepare, type Row } from '../../shared/data/database.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
-/**
- * A key, and what every request with it needs to know of its account. One query reads it, and all of it is remembered
- * together.
- */
+/** A key, and what every request with it needs to know of its account. One query reads all of it. */
 export interface FoundKey {
   id: string
   accountId: string

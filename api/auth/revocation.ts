@@ -39,10 +39,7 @@ async function watch(
   }
 }
 
-/**
- * A suspended account is not refused here: its sandboxes end, and its streams still tell how. Nor is anyone while
- * PostgreSQL is away.
- */
+/** Not for a suspended account, whose sandboxes end and whose streams tell how; nor while PostgreSQL is away. */
 const isRefused = (account: Caller): Promise<boolean> =>
   account.again().then(
     () => false,

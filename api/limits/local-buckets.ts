@@ -6,10 +6,7 @@
 /** With more owners than this within a minute, the one that asked the longest ago starts with a full bucket. */
 const mostOwners = 10_000
 
-/**
- * One token, in the unit of {@link State.missing}: each millisecond gives back as many units as the limit has tokens a
- * minute.
- */
+/** One token, in the unit of {@link State.missing}: each millisecond gives back the limit's figure of units. */
 const token = 60_000
 
 interface LocalBucket {

@@ -13,10 +13,7 @@ interface Of {
   log: Logger
 }
 
-/**
- * A claimed pod is told whose it is after this many milliseconds: the first command, which follows at once, has the
- * machine for itself.
- */
+/** Milliseconds until a claimed pod is told whose it is: the first command, which follows at once, goes first. */
 const assignAfterMs = 500
 
 /** For an admitted sandbox: its pod (or telling its warm pod), and its end at its cap. */

@@ -49,10 +49,7 @@ export function watchHealth(log: Logger): WorkerHealth {
   }
 }
 
-/**
- * Bytes that have gone over a connection in both directions. For a frozen worker the kernel moves its buffer once, and
- * no more.
- */
+/** Bytes that went over a connection, both ways. For a frozen worker the kernel fills its buffer once, and no more. */
 export const bytesOver = (socket: Socket | null | undefined): number =>
   !socket ? 0 : socket.bytesRead + socket.bytesWritten - socket.writableLength
 

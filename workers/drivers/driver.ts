@@ -1,70 +1,67 @@
 /**
- * What runs pods, seen from the rest of the workers. `kubernetes/` and `local/` each implement
- * it; nothing outside those two folders knows which one runs. One contract test suite,
- * test/drivers/contract.ts, holds both to what is written here.
+ * The driver: what runs pods, seen from the rest of the workers. `kubernetes/` and `local/` each implement it; nothing
+ * outside those two folders knows which one runs. One contract test suite, test/drivers/contract.ts, holds both to what
+ * is written here.
  */
 import type { Readable, Writable } from 'node:stream'
 
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'
-  /** Whether starting a process costs so much that it pays to do so before there is a command. */
+  /** Whether starting a process is so slow that it pays to do so before there is a command. */
   readonly startsSlowly: boolean
 
   /** Resolves when pods can be made and reached. Rejects with {@link DriverUnavailable}. */
   ping(): Promise<void>
 
   /**
-   * Makes a pod and resolves once it is accepted, not yet running. A pod that
-   * exists already is found again, so that the call may be repeated.
+   * Makes a pod and resolves once it is accepted, not yet running. A pod that exists already is found again, so the
+   * call may be repeated.
    * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
-   * @throws {DriverUnavailable} it could not be asked; try again
+   * @throws {DriverUnavailable} the cluster could not be asked; try again
    */
   create(request: PodRequest): Promise<Pod>
 
-  /**
-   * All that settings and this version make of a pod, as a hash: of two pods with the same one each can
-   * stand for the other.
-   */
+  /** A hash of all that the settings and this version make of a pod. Pods with the same hash are interchangeable. */
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string
 
   /**
-   * Tells a pod that was made for nobody whose it is, and lowers its deadline; once it was told it stays
-   * so. What the network policy selects is not touched. May be repeated.
+   * Tells a warm pod whose it is, and lowers its deadline, for good. What the network policy selects is not touched.
+   * May be repeated.
    * @param to.deadlineSeconds counts from the pod's start, and is at most what it was made with
-   * @throws {PodGone} no such pod, or it runs no more
-   * @throws {DriverUnavailable} it could not be asked; try again
+   * @throws {PodGone} no such pod, or it no longer runs
+   * @throws {DriverUnavailable} the cluster could not be asked; try again
    */
   assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void>
 
   /**
    * Resolves when a command can run in the pod.
-   * @param trial is tried until it does not reject with {@link PodGone} or {@link DriverUnavailable},
-   *   in place of a trial of the driver's own; what it has then started can be used
-   * @throws {PodRefused} it will not start: the reason is the cluster's
-   * @throws {DriverUnavailable} it could not be asked; try again
+   * @param trial is tried, in place of a trial of the driver's own, until it does not reject with {@link PodGone} or
+   *   {@link DriverUnavailable}. What it has started can then be used
+   * @throws {PodRefused} the pod will not start: the reason is the cluster's
+   * @throws {DriverUnavailable} the cluster could not be asked; try again
    */
   ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void>
 
   /**
-   * Deletes a pod and resolves when it is gone. A pod that is not there is gone already. With
-   * a `uid`, only that very pod: another one under the same name is left alone.
+   * Deletes a pod and resolves when it is gone. It may be gone already. With a `uid` only that very pod is deleted, and
+   * another one under the same name is left alone.
    */
   delete(pod: PodName): Promise<void>
 
-  /** Every pod that carries this installation's id, dead ones included. */
+  /** Every pod that carries this installation's id, including dead ones. */
   list(): Promise<PodState[]>
 
   /**
-   * Tells of pods that died by themselves, soon after they do. It may miss some and tell of
-   * one twice: the sweep's `list` is what can be relied upon.
+   * Calls back for pods that died by themselves, soon after. It may miss some and report one twice; only the sweep's
+   * `list` is complete.
    */
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void
 
   /**
-   * Starts a process in a pod, the leader of its own process group, with the pod's environment.
-   * The argv may show up in URLs and logs of the cluster: it must hold nothing of a client's.
-   * @throws {PodGone} no such pod, or it runs no more
-   * @throws {DriverUnavailable} it could not be reached, or has no terminals
+   * Starts a process in a pod, the leader of its own process group, with the pod's environment. The argv may show in
+   * URLs and logs of the cluster, so it must hold nothing of a client's.
+   * @throws {PodGone} no such pod, or it no longer runs
+   * @throws {DriverUnavailable} the pod could not be reached, or has no terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
@@ -73,7 +70,7 @@ export interface Driver {
 }
 
 export interface StartOptions {
-  /** Gives the process a terminal of this size: it leads a session on it. */
+  /** Gives the process a terminal of this size, and makes it the leader of a session there. */
   tty?: TerminalSize | undefined
 }
 
@@ -86,10 +83,10 @@ export interface TerminalSize {
 export interface PodRequest {
   /** Never used before for another sandbox. */
   name: string
-  /** Whose it is; absent for a warm pod, which is told later. */
+  /** Whose it is. Absent for a warm pod, which is told later. */
   sandboxId?: string | undefined
   image: string
-  /** Seconds from its start after which the pod ends by itself, whoever else is alive. */
+  /** Seconds from its start until the pod ends by itself, whatever else is alive. */
   deadlineSeconds: number
 }
 
@@ -101,12 +98,12 @@ export interface PodName {
 
 export interface Pod extends PodName {
   uid: string
-  /** Whose it is, as far as it was told. Only its sandbox's row says whose it really is. */
+  /** Whose it is, as far as the pod was told. Only the sandbox's row says whose it really is. */
   sandboxId?: string | undefined
 }
 
 export interface PodState extends Pod {
-  /** Why the pod runs no more; absent while it lives. */
+  /** Why the pod no longer runs. Absent while it lives. */
   death?: PodDeath | undefined
 }
 
@@ -118,28 +115,27 @@ export interface PodDeath {
 }
 
 /**
- * Three streams and an ending. Readers that pause make the process wait (backpressure). On a
- * terminal all output comes on stdout and stderr is empty, and there is no end of the input: byte 4
- * is its sign for that.
+ * Three streams and an end. A reader that pauses makes the process wait (backpressure). On a terminal all output comes
+ * on stdout, stderr is empty, and the input has no end: there, byte 4 means that.
  */
 export interface Process {
   stdin: Writable
   stdout: Readable
   stderr: Readable
   /**
-   * Settles once, after the last byte of output was pushed to the streams; never rejects. A cluster
-   * may not tell the end of a process that left input unread: who learns of it otherwise closes.
+   * Resolves after the last byte of output was pushed to the streams; never rejects. A cluster may not report the end
+   * of a process that left input unread: then close it when you learn of its end in another way.
    */
   ended: Promise<ProcessEnd>
-  /** Present on a terminal. What has ended meanwhile stays as it is. */
+  /** Present on a terminal. Does nothing once the process has ended. */
   resize?: (size: TerminalSize) => Promise<void>
-  /** Drops the connection. What the process does then is its own affair. */
+  /** Closes the connection. It does not end the process. */
   close(): void
 }
 
 export type ProcessEnd =
   | { kind: 'exited'; code: number }
-  /** The connection ended before the status came: how the process ended is not known. */
+  /** The connection ended before the status came, so how the process ended is not known. */
   | { kind: 'lost'; why: string }
 
 export class DriverUnavailable extends Error {

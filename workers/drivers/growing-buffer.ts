@@ -1,10 +1,10 @@
-/** Bytes that come in pieces of any size, in one buffer that has at most twice their size. */
+/** Collects bytes that come in pieces of any size, in one buffer of at most twice their size. */
 export class GrowingBuffer {
   length = 0
   private readonly most: number
   private buffer: Buffer = Buffer.alloc(0)
 
-  /** @param most bytes: no more are taken */
+  /** @param most bytes that it takes at most */
   constructor(most = Number.POSITIVE_INFINITY) {
     this.most = most
   }

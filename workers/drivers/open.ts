@@ -1,4 +1,4 @@
-/** The one place that knows which drivers there are. Each is loaded only where it is used. */
+/** The only file that knows which drivers there are. Each is loaded only where it is used. */
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { Driver } from './driver.ts'

@@ -1,20 +1,20 @@
-/** What a process prints, off the one connection that carries all of it. */
+/** The output of a process, from the one connection that carries all of it. */
 import { Readable } from 'node:stream'
 import { GrowingBuffer } from './growing-buffer.ts'
 
 export interface ProcessOutput {
   stream: Readable
   push(bytes: Buffer): void
-  /** No more comes; what waits can still be read. */
+  /** No more comes; waiting output can still be read. */
   end(): void
 }
 
-/** What costs much less than a copy of it. */
+/** Bytes. A larger piece is kept as it is: the object that it costs is much less than a copy. */
 const smallBytes = 4 * 1024
 
 /**
- * Makes streams of a connection that stands still while one of them has so many bytes waiting for its reader.
- * Small pieces that wait are copied together: a process that prints byte by byte must not cost an object for each.
+ * Makes streams of a connection, which is paused while one of them has this many bytes waiting for its reader. Small
+ * waiting pieces are copied together: a process that prints byte by byte must not cost an object for each.
  */
 export function outputsOf(
   connection: { pause(): void; resume(): void },
@@ -45,14 +45,14 @@ export function outputsOf(
       if (isOver && waitingBytes === 0) stream.push(null)
     }
     const stream = new Readable({
-      // One piece at a time: the others wait here.
+      // One piece at a time; the others wait here.
       highWaterMark: 1,
       read() {
         isWanted = true
         give()
       },
       destroy(error, done) {
-        // Nobody reads this one any more: what comes is dropped, and the other one goes on.
+        // Nobody reads this stream any more. Its output is dropped, and the other stream goes on.
         waiting = []
         small = undefined
         waitingBytes = 0

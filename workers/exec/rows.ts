@@ -36,10 +36,7 @@ const update = (condition: string) => `${quick}
     where id = ?${condition}
    returning id`
 
-/**
- * An end that a crash forgets is written again (ends.ts). A command whose sandbox is destroyed is told to be killed
- * from then on.
- */
+/** An end that a crash forgets is written again (ends.ts). With its sandbox destroyed, a command counts as killed. */
 const updateEnd = prepare(
   'command ends',
   update(` and status = 'running'

@@ -13,17 +13,14 @@ import { shareOf } from './slices.ts'
 
 /** After this time the answer is what was found so far, and `truncated`. */
 const timeoutMs = 30_000
-/**
- * Bytes of lines and file names that may be printed: more than fit into an answer, since names that are not included
- * come too.
- */
+/** Bytes of lines and names that may be printed: more than fit an answer, since names that are left out come too. */
 const mostBytes = 64 * 1024 * 1024
 /** Bytes for the line number before a line's text. */
 const numberBytes = 20
 
 /**
- * For some files at once: counts the matches, then prints `F`, the name and the lines of each file that matches. For a
- * file that holds a NUL, and so is not text, it prints `B` and the name. Each part ends with a NUL.
+ * For some files at once: counts the matches, then prints `F` and the name of each file that matches, and its lines;
+ * for a file that holds a NUL, and so is not text, `B` in place of the lines. Each part ends with a NUL.
  */
 const someFiles = `
 flags=$1 pattern=$2 most=$3 bytes=$4; shift 4

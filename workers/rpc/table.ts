@@ -13,10 +13,7 @@ import { viewFile } from '../files/view.ts'
 import { writeRaw } from '../files/write-raw.ts'
 import type { CallHandler, StreamHandler } from '../sandbox/call.ts'
 
-/**
- * File operations hold megabytes and have a process in the sandbox, so four run at once. A fifth waits; other sandboxes
- * do not.
- */
+/** Four file operations of a sandbox run at once: each holds megabytes, and has a process there. More wait. */
 const inSandbox = makeTurns(4)
 
 const oneOfFew =

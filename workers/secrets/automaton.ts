@@ -93,10 +93,7 @@ interface Branch {
   depth: number
 }
 
-/**
- * A trie in which each value is one branch. There may be hundreds of thousands of states, and nearly all have one
- * child, which is the next state.
- */
+/** A trie in which each value is one branch: nearly all of its hundreds of thousands of states have the next as only child. */
 async function plant(values: readonly Uint8Array[]) {
   const most = values.reduce((sum, value) => sum + value.length, 1)
   const Index = values.length < 65_535 ? Uint16Array : Uint32Array

@@ -34,10 +34,7 @@ export async function buildPatterns(
   }
 }
 
-/**
- * The forms of a value that output may have: `$(…)` drops newlines at the end, and a terminal turns those within into
- * CR LF.
- */
+/** The forms of a value in output: `$(…)` drops newlines at the end, and a terminal turns those within into CR LF. */
 function wholeOf(text: string): string[] {
   return [text, bare(text)].flatMap((text) => [text, text.replace(/\r?\n/g, '\r\n')])
 }

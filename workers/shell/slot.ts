@@ -11,10 +11,7 @@ import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './scri
 
 /** Milliseconds. A shell that has not answered by then never will: half-open connections swallow writes. */
 export const answerMs = 5_000
-/**
- * Milliseconds after a command until its slot is closed. Closing is work for the node, and can wait until the client
- * has its answer.
- */
+/** Milliseconds until the slot of an ended command is closed, which is work for the node: the answer goes first. */
 const closeAfterMs = 20
 
 export interface Slot {

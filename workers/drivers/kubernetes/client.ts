@@ -1,6 +1,6 @@
 /**
- * The connection to the API server: one kubeconfig, one pool of connections and a time-out on
- * every request, for all who talk to the cluster. Its failures, in the driver's words.
+ * The connection to the API server: one kubeconfig, one pool of connections, and a time-out on every request. Failures
+ * are put in the driver's terms.
  */
 import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
@@ -11,16 +11,13 @@ import { DriverUnavailable } from '../driver.ts'
 /** Milliseconds that a request may take. The watch brings a time-out of its own. */
 export const REQUEST_MS = 5_000
 
-/**
- * A KubeConfig whose clients share connections. Left alone, every request would open a new one
- * and wait for ever.
- */
+/** A KubeConfig whose clients share connections. By default every request opens one, and waits for ever. */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
 
   /**
-   * @param path of a kubeconfig; without one, the service account of the pod this runs in
-   * @throws {SettingsError} there is none, or it is of no use
+   * @param path of a kubeconfig; without one, the service account of the pod that this runs in
+   * @throws {SettingsError} there is none, or it is unusable
    */
   static open(path: string | undefined): ClusterConnection {
     const connection = new ClusterConnection()
@@ -63,7 +60,7 @@ export class ClusterConnection extends KubeConfig {
   async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
     const cluster = this.getCurrentCluster()
     if (cluster?.proxyUrl) {
-      // The library knows proxies of all kinds. What it makes is kept, instead of made anew.
+      // The library supports all kinds of proxies. The agent that it makes is kept, instead of made anew.
       await super.applySecurityAuthentication(request)
       const made = request.getDispatcher()
       if (made) return made
@@ -74,8 +71,8 @@ export class ClusterConnection extends KubeConfig {
     >
     const tls = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername }
     return new Agent({
-      // An HTTP/2 connection that died unseen would take every request with it until TCP notices;
-      // over HTTP/1.1 the time-out of one request closes its connection and the next opens another.
+      // An HTTP/2 connection that died unseen would fail every request until TCP notices. Over HTTP/1.1 the time-out of
+      // one request closes its connection, and the next request opens another.
       allowH2: false,
       // Below the 90 s after which an API server closes an idle connection.
       keepAliveTimeout: 60_000,
@@ -84,7 +81,7 @@ export class ClusterConnection extends KubeConfig {
   }
 }
 
-/** What went wrong with a request. `code` is missing when no answer came. */
+/** What went wrong with a request. Without a `code` no answer came. */
 export interface Failure {
   code?: number | undefined
   /** One word of Kubernetes, such as `AlreadyExists`; may be empty. */
@@ -92,7 +89,7 @@ export interface Failure {
   message: string
 }
 
-/** Takes an error of the client apart. Its own message would show headers. */
+/** Reads an error of the client. Its own message would show headers. */
 export function readFailure(error: unknown): Failure {
   if (error instanceof ApiException) return { code: error.code, ...readStatus(error.body, error.code) }
   const { cause, name, message, statusCode } = error as Error & { statusCode?: number; cause?: Error }
@@ -114,13 +111,13 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
   return { reason: reason ?? '', message: message ?? `HTTP ${code}` }
 }
 
-/** The cluster was never set up, or the credential is not the one that was made for it. */
+/** Whether the cluster was never set up, or the credential is not the one that was made for it. */
 export const isSetupProblem = ({ code, message }: Failure): boolean =>
   code === 401 ||
   (code === 403 && /cannot \w+ resource/.test(message)) ||
   (code === 404 && /^namespaces? /.test(message))
 
-/** A failure that says nothing about the pod: it is worth another try, perhaps after an operator's hand. */
+/** For a failure that says nothing about the pod: worth another try, perhaps after an operator has helped. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
   return new DriverUnavailable(

@@ -1,18 +1,18 @@
 /**
- * How a pod ended, read off its status. Kubernetes tells it in four places, which may
- * contradict each other while a pod goes down: the most telling one is asked first.
+ * Reads from a pod's status how it ended. Kubernetes tells it in four places, which may contradict each other while a
+ * pod goes down. The most telling one is read first.
  */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node'
 import type { PodDeath } from '../driver.ts'
 
-/** @returns nothing while the pod lives or may still come to life */
+/** @returns undefined while the pod lives or may still start */
 export function podDeath(pod: V1Pod): PodDeath | undefined {
   const main = pod.status?.containerStatuses?.[0]
   return (
     podReason(pod) ??
     disruption(pod) ??
     outOfMemory(main) ??
-    // Somebody deleted it. How its processes then end says nothing.
+    // Somebody deleted it. How its processes then end means nothing.
     (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
     containerEnd(main) ??
     phase(pod) ??
@@ -20,7 +20,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
   )
 }
 
-/** Words for a pod that has not started yet, where the scheduler left some. */
+/** Why a pod has not started yet, where the scheduler says so. */
 export function whyPending(pod: V1Pod): string | undefined {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   if (scheduled?.status === 'False' && scheduled.message) return sentence(scheduled.reason, scheduled.message)
@@ -28,14 +28,14 @@ export function whyPending(pod: V1Pod): string | undefined {
   return waiting?.reason && sentence(waiting.reason, waiting.message)
 }
 
-/** What the kubelet, or the controllers for it, say of the whole pod. */
+/** What the kubelet or a controller says about the whole pod. */
 function podReason(pod: V1Pod): PodDeath | undefined {
   const { reason, message, phase } = pod.status ?? {}
   if (!reason) return
   if (reason === 'DeadlineExceeded') return { reason: 'expired', detail: reason }
   if (reason === 'NodeLost') return failed(reason)
   if (phase !== 'Failed') return
-  // With a limit of the pod's own, the message tells which; a node under pressure is none of its business.
+  // The message tells which limit of its own the pod passed. A node under pressure is not the pod's fault.
   if (reason === 'Evicted') {
     return failed(/exceeds the|exceeded/i.test(message ?? '') ? sentence(reason, message) : reason)
   }
@@ -44,7 +44,7 @@ function podReason(pod: V1Pod): PodDeath | undefined {
   return failed(reason)
 }
 
-/** Deleted by the cluster itself, and not by anybody who asked for it. */
+/** Deleted by the cluster itself, not because anybody asked. */
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
@@ -93,7 +93,7 @@ const HOPELESS = new Set([
   'RunContainerError',
 ])
 
-/** Kubernetes would try again for ever; somebody waits for this pod. */
+/** Kubernetes would try again for ever, but somebody waits for this pod. */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
   if (waiting?.reason && HOPELESS.has(waiting.reason)) {

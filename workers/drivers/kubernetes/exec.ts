@@ -1,9 +1,8 @@
 /**
- * A process in a pod, over the WebSocket that Kubernetes carries an exec on
- * (v5.channel.k8s.io: each message's first byte is its channel).
- *
- * The client library's own Exec buffers what a slow reader has not taken and never ends when the
- * connection breaks, so this speaks the protocol itself and takes only the credentials from it.
+ * A process in a pod, over the WebSocket that Kubernetes uses for an exec (v5.channel.k8s.io: the first byte of each
+ * message is its channel). One exec needs a connection of its own; opening one resumes the TLS session of those before
+ * (5 ms). The client library's own Exec buffers what a slow reader has not taken, and never ends when the connection
+ * breaks. So this file speaks the protocol itself, and takes only the credentials from the library.
  */
 import { Writable } from 'node:stream'
 import WebSocket from 'ws'
@@ -23,22 +22,21 @@ import { CONTAINER } from './manifest.ts'
 const PROTOCOL = 'v5.channel.k8s.io'
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
-/** Bytes of one stream that may wait for its reader before the process is made to wait. */
+/** Bytes of one stream that may wait for its reader until the process is made to wait. */
 const BUFFER_BYTES = 256 * 1024
 const FRAME_BYTES = 64 * 1024
 /**
- * Milliseconds between signs of life, for a command whose connection died without a word: one that
- * leaves a ping unanswered until the next is given up, so after 5 to 10 s. A ping costs some twenty bytes and
- * microseconds, also where hundreds of idle slots are; more often would take a busy API server for a dead one.
+ * Milliseconds between pings. A connection that leaves one unanswered until the next is given up, so a dead one is
+ * noticed after 5 to 10 s. A ping costs some twenty bytes and microseconds, also for hundreds of idle slots. Pinging
+ * more often would take a busy API server for a dead one.
  */
 const PING_MS = 5_000
-/** Input that fits into what lies on its way (a pipe alone takes 64 KiB), read or not, holds up no answer. */
+/** Bytes of input that fit into the buffers on the way (a pipe alone takes 64 KiB), and so hold up no answer. */
 const HARMLESS_BYTES = 32 * 1024
 
 /**
- * The kubelet adds the API server's address to every container; a sandbox has no use for it. A
- * terminal's size would come some time after the process has started and looked: so it is set first.
- * `exec` keeps the pid, so that the process leads its group.
+ * Unsets the API server's address, which the kubelet adds to every container. Sets a terminal's size first, because the
+ * process may look before Kubernetes sets it. `exec` keeps the pid, so that the process leads its group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
@@ -50,19 +48,17 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
   ...argv,
 ]
 
-/** `abandon` is a close for a reason: the process then ends as `lost`, with that reason. */
+/** `abandon` closes it for a reason: the process then ends as `lost`, with that reason. */
 export interface PodProcess extends Process {
   abandon(why: string): void
 }
 
 /**
- * Starts a process. It is resolved as soon as the API server has accepted it; a container that
- * turns out not to run ends the process as `lost`, with the cluster's words.
- *
- * A process that ends with more than 128 KiB of its input unread is never reported to have ended by
- * containerd 1.6 (`kubectl exec` hangs alike): whoever learns of its end in another way closes it. Of many
- * at once that end as soon as they have started, it tells seconds later (containerd#8557), and what they
- * printed may be lost: whoever must have it lets them end only then.
+ * Starts a process. Resolves as soon as the API server has accepted it; a container that turns out not to run ends the
+ * process as `lost`, with the cluster's words. containerd 1.6 never reports the end of a process with more than 128 KiB
+ * of unread input (`kubectl exec` hangs too): close it when you learn of its end in another way. It reports many
+ * processes that end as soon as they have started only seconds later, and may lose their output (containerd#8557): keep
+ * such a process waiting until its output was read.
  * @throws {PodGone} there is no such pod
  * @throws {DriverUnavailable} no connection in {@link REQUEST_MS}, or it was refused
  */
@@ -85,10 +81,10 @@ export async function openExec(
     {
       ...credentials,
       handshakeTimeout: REQUEST_MS,
-      // The types do not know it yet.
+      // The types do not have it yet.
       ...{ closeTimeout: 2_000 },
       perMessageDeflate: false,
-      // The kubelet's are of 32 KiB.
+      // The kubelet sends 32 KiB at most.
       maxPayload: 4 * 1024 * 1024,
     },
   )
@@ -97,7 +93,7 @@ export async function openExec(
   await opened(socket)
   if (!tty) return process
   const resize = resizer(socket)
-  // For an image without `stty`; there it comes a little later.
+  // For an image without `stty`, which gets its size a little later.
   await resize(tty)
   process.stderr.push(null)
   return { ...process, resize }
@@ -145,7 +141,7 @@ const refusal = (failure: Failure) =>
     ? new PodGone(failure.message)
     : driverUnavailable(failure)
 
-/** Makes three streams and an ending out of a socket. */
+/** Makes three streams and an end of a socket. */
 function attach(socket: WebSocket): PodProcess {
   const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
   let isOver = false
@@ -191,7 +187,7 @@ function attach(socket: WebSocket): PodProcess {
   }
 }
 
-/** A write is done when the bytes have left this process, so a slow reader slows the writer. */
+/** A write ends when the bytes have left this process, so a slow reader slows the writer. */
 function input(socket: WebSocket, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
     const part = chunk.subarray(0, FRAME_BYTES)
@@ -209,14 +205,14 @@ function input(socket: WebSocket, wrote: (bytes: number) => void): Writable {
     write: (chunk, _encoding, done) => send(chunk, done),
     final: (done) => socket.send(Buffer.of(CHANNEL.close, CHANNEL.stdin), done),
   })
-  // A process may end without reading its input. Who writes learns it from the write.
+  // A process may end without reading its input. The writer learns that from its write.
   stdin.on('error', () => {})
   return stdin
 }
 
 /**
- * Pings, and calls `onSilence` when one stayed unanswered. Much input that the process does not read
- * holds up the server's answers too, and so does a paused socket: then silence proves nothing.
+ * Pings, and calls `onSilence` when a ping stayed unanswered. Much unread input, or a paused socket, holds up the
+ * server's answers too; then silence proves nothing.
  */
 function keepAlive(socket: WebSocket, onSilence: () => void) {
   let isAwaiting = false
@@ -228,7 +224,7 @@ function keepAlive(socket: WebSocket, onSilence: () => void) {
     isAwaiting = true
     socket.ping()
   }
-  // Where this process itself stood still, its timers are due before it has read what came meanwhile.
+  // After this process stood still, its timers are due before it has read what came meanwhile.
   const timer = setInterval(() => setImmediate(look), PING_MS)
   timer.unref()
   socket.on('pong', () => {

@@ -1,6 +1,6 @@
 /**
- * Follows what the cluster says of a kind of object: list, watch from there, resume when it is cut,
- * list again when it cannot be resumed.
+ * Follows a kind of object in the cluster: lists it, watches from there, resumes when the watch breaks, and lists again
+ * when it cannot be resumed.
  */
 import { addAbortListener } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -52,7 +52,7 @@ export function follow<Item extends KubernetesObject>(followed: Followed<Item>):
           log.warn({ reason: failure.message }, `${what} ended`)
         isLive = false
         isNew = false
-        // Not all workers at the same instant.
+        // Workers should not all retry at the same instant.
         await sleep(backOff * (0.5 + Math.random()), undefined, { signal }).catch(() => {})
         backOff = Math.min(backOff * 2, BACK_OFF_MS.most)
       }
@@ -62,7 +62,10 @@ export function follow<Item extends KubernetesObject>(followed: Followed<Item>):
   return { isLive: () => isLive }
 }
 
-/** Listens until the server or the network ends it. @returns where to resume, '' when impossible */
+/**
+ * Listens until the server or the network ends the watch.
+ * @returns the version to resume from, '' when that is impossible
+ */
 async function listen<Item extends KubernetesObject>(
   { connection, path, query, take, signal }: Followed<Item>,
   from: string,
@@ -73,7 +76,7 @@ async function listen<Item extends KubernetesObject>(
     path,
     { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds: WATCH_SECONDS },
     (type: string, item: Item) => {
-      // Mostly 410: what happened since is forgotten.
+      // Mostly 410: the server no longer knows what happened since.
       if (type === 'ERROR') {
         version = ''
         return
@@ -85,7 +88,7 @@ async function listen<Item extends KubernetesObject>(
       const { code } = error ? readFailure(error) : {}
       if (code === 410) version = ''
       else if (code !== undefined) return ended.reject(error)
-      // A connection that was refused must not be tried again at once.
+      // A refused connection must not be tried again at once.
       else if (error && error.name !== 'TimeoutError') return ended.reject(error)
       ended.resolve()
     },

@@ -32,12 +32,12 @@ import { listPods, presentPod, watchPods } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
 const PING_MS = 2_000
-/** Milliseconds that the processes of a dead pod have to tell their own end. */
+/** Milliseconds that the processes of a dead pod have to report their own end. */
 const LAST_WORDS_MS = 2_000
 
 /**
  * Opens without asking the cluster anything, so that a worker can start before the cluster does.
- * @throws {SettingsError} there is no kubeconfig, or it is of no use
+ * @throws {SettingsError} there is no kubeconfig, or it is unusable
  */
 export function openKubernetesDriver(options: {
   settings: Settings
@@ -53,9 +53,9 @@ export function openKubernetesDriver(options: {
   const connection = ClusterConnection.open(settings.kubernetes.kubeconfig)
   const api = connection.makeApiClient(CoreV1Api)
   const watch = watchPods(connection, namespace, installationId, log)
-  /** Pods that a list showed dead, of which the watch may still be about to hear. */
+  /** Pods that a list showed dead, and that the watch may still report. */
   const dead = new Set<string>()
-  /** With the uid of its pod, where that is known. */
+  /** Running processes, each with the uid of its pod where that is known. */
   const processes = new Map<PodProcess, string | undefined>()
   let isClosed = false
 
@@ -67,7 +67,7 @@ export function openKubernetesDriver(options: {
     if (isClosed) process.close()
     return process
   }
-  // Kubernetes may leave the execs of a pod that is gone open for ever.
+  // Kubernetes may never close the execs of a pod that is gone.
   watch.onEnd((uid) => {
     const affected = [...processes].filter(([, of]) => of === uid).map(([process]) => process)
     if (affected.length === 0) return
@@ -138,7 +138,7 @@ export function openKubernetesDriver(options: {
   }
 }
 
-/** Looks at what the nodes must hold, where this credential may: the one that `npm run cluster` makes may not. */
+/** Checks the nodes' settings where this credential may. The one that `npm run cluster` makes may not. */
 async function tellOfNodes(connection: ClusterConnection, pids: number, log: Logger): Promise<void> {
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)

@@ -1,10 +1,8 @@
 /**
- * `npm run cluster`: prepares a cluster for sandboxes. With an administrator's kubeconfig it makes
- * the namespace, the network policy and a role for the workers, and hands back a kubeconfig that
- * can do what that role can and nothing more. It may be run again at any time: to mend, to
- * renew the credential, to change the way out, to learn of new nodes.
- *
- * A script entry: flags first, then the environment, then the defaults of shared/platform/settings.ts.
+ * `npm run cluster`: prepares a cluster for sandboxes. With an administrator's kubeconfig it makes the namespace, the
+ * network policy and a role for the workers, and returns a kubeconfig that can do what that role can, and no more. It
+ * may be run again at any time: to repair, to renew the credential, to change the egress rule, to learn of new nodes. A
+ * script entry: flags first, then the environment, then the defaults of shared/platform/settings.ts.
  */
 import { readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -30,15 +28,15 @@ export interface ClusterOptions {
   kubeconfig: string
   namespace: string
   egress: Egress
-  /** Told what was done, line by line. */
+  /** Called with each thing that was done, as a line of text. */
   say?: (line: string) => void
 }
 
-/** A year: whoever loses the kubeconfig deletes the service account. A cluster may allow less. */
+/** A year. Whoever loses the kubeconfig deletes the service account. A cluster may allow less. */
 const TOKEN_SECONDS = 365 * 24 * 3600
 
 /**
- * Makes what is missing, and puts right what differs.
+ * Makes what is missing, and corrects what differs.
  * @returns the text of a kubeconfig for the workers
  * @throws {Error} with the cluster's words, when it refuses
  */
@@ -81,8 +79,8 @@ async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
 }
 
 /**
- * "The internet without private ranges" would still hold a cluster whose own addresses are public:
- * nodes, the API server, pods, services. What can be found of those is denied by name.
+ * Finds public addresses of the cluster itself: nodes, the API server, pods, services. "The internet without private
+ * ranges" would still hold them, so they are denied by name.
  */
 async function findPublicRanges(
   connection: ClusterConnection,
@@ -130,7 +128,7 @@ async function findPublicRanges(
   return [...ranges]
 }
 
-/** @returns nothing for a host name, and for a range that is denied anyway */
+/** @returns nothing for a host name, or for a range that is denied anyway */
 function toPublicRange(text: string): string[] {
   const [address, length] = text.split('/') as [string, string?]
   if (!ipaddr.isValid(address)) return []
@@ -190,7 +188,7 @@ async function main(): Promise<void> {
   )
 }
 
-/** What the nodes' own settings leave open, a line each. */
+/** The gaps that the nodes' own settings leave, a line each. */
 export async function findGaps(kubeconfig: string, pids: number): Promise<string[]> {
   const connection = ClusterConnection.open(kubeconfig)
   try {
@@ -202,7 +200,7 @@ export async function findGaps(kubeconfig: string, pids: number): Promise<string
   }
 }
 
-/** The old file stays until the new one is whole; nobody else may read either. */
+/** The old file stays until the new one is complete. Nobody else may read either. */
 async function writeWhole(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   await writeFile(`${path}.new`, text, { mode: 0o600, flush: true })

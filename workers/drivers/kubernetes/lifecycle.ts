@@ -1,4 +1,4 @@
-/** From the request for a pod to its end. Each function may run twice, or late. */
+/** The life of a pod: create, assign, wait until it is ready, delete. Each function may run twice, or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
@@ -26,23 +26,23 @@ export interface Cluster {
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
-  /** Names of pods that are tried until they answer. */
+  /** Names of pods that are being tried until they answer. */
   tried: Set<string>
 }
 
-/** Milliseconds. The kubelet of a lost node never confirms a deletion: then it is forced. */
+/** Milliseconds until a deletion is forced: the kubelet of a lost node never confirms one. */
 const FORCE_AFTER_MS = 20_000
 const DELETE_MS = 30_000
-/** Between two looks at a pod that the watch has no news of. */
+/** Milliseconds between two looks at a pod of which the watch has no news. */
 const LOOK_MS = 1_000
 /**
- * Between two tries to reach a new pod, growing from the first to the last, and longer for each pod that is
- * tried at the time: they share the node. The head start is the kubelet's, where nobody tells of the start:
- * it looks whether a pod's volumes are mounted at once, which they never are, and then 300 ms later; then two
- * containers have to start. Before that a try cannot succeed, and measurably slows the node down.
+ * Milliseconds between two tries to reach a new pod: growing from `first` to `last`, and longer the more pods are tried
+ * at once, because they share the node. `headStart` is for clusters that do not tell of starts. There, the kubelet
+ * looks at once whether a pod's volumes are mounted, which they never are, and again 300 ms later; then two containers
+ * have to start. An earlier try cannot succeed, and measurably slows the node down.
  */
 const RETRY_MS = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
-/** How long a trial command may take, before it counts as unanswered. */
+/** Milliseconds until a trial command counts as unanswered. */
 const ANSWER_MS = 5_000
 
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
@@ -64,7 +64,7 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   return presentPod(found)
 }
 
-/** Only what the API server lets anybody change of a pod that runs, and no label that a policy selects. */
+/** Changes only what the API server allows for a running pod, and no label that a policy selects. */
 export async function assignClusterPod(
   cluster: Cluster,
   { name, uid }: PodName,
@@ -72,7 +72,7 @@ export async function assignClusterPod(
 ): Promise<void> {
   const { api, namespace } = cluster
   const body = {
-    // With the uid, another pod of this name is left alone.
+    // With a uid, another pod of this name is left alone.
     metadata: { ...(uid === undefined ? {} : { uid }), labels: { [LABELS.sandbox]: sandboxId } },
     spec: { activeDeadlineSeconds: wholeSeconds(deadlineSeconds) },
   }
@@ -88,9 +88,9 @@ export async function assignClusterPod(
 }
 
 /**
- * A pod answers an exec long before its status says Ready, because the kubelet reports in its own
- * time: so it is tried as soon as its start is told, or again and again where starts are not told,
- * while the status is watched for a failure.
+ * Resolves when the pod answers an exec. That is long before its status says Ready, because the kubelet reports in its
+ * own time. So the pod is tried when an event tells of its start, or again and again where no events come; meanwhile
+ * its status is watched for a failure.
  */
 export async function awaitReady(
   cluster: Cluster,
@@ -135,7 +135,7 @@ export async function awaitReady(
     }
   } catch (error) {
     if (!signal.aborted) throw error
-    // Out of time, and not called off: what the cluster was waiting for is the reason.
+    // It ran out of time and was not cancelled: the reason is what the cluster was waiting for.
     if (signal.reason?.name !== 'TimeoutError') throw signal.reason
     throw new PodRefused((seen && whyPending(seen)) ?? 'The pod was not ready in time.')
   } finally {
@@ -143,7 +143,7 @@ export async function awaitReady(
   }
 }
 
-/** @throws the signal's reason, when it is called off or late */
+/** @throws the signal's reason, when it is cancelled or late */
 async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   try {
     await untilAborted(signal, trial())
@@ -155,7 +155,7 @@ async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promis
   }
 }
 
-/** The trial of whoever brings none. */
+/** The driver's own trial. */
 async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<boolean> {
   let process: Process
   try {
@@ -171,7 +171,7 @@ async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal):
   return end.kind === 'exited' && end.code === 0
 }
 
-/** @throws {DriverUnavailable} it is not gone after {@link DELETE_MS} */
+/** @throws {DriverUnavailable} the pod is not gone after {@link DELETE_MS} */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
@@ -186,7 +186,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
     lookAt = performance.now() + LOOK_MS
     if (!left || left.metadata?.uid !== deleted) return
     if (!isForced && performance.now() - started > FORCE_AFTER_MS) {
-      // Its processes, if the node still runs them, end at the pod's own deadline.
+      // If the node still runs its processes, they end at the pod's own deadline.
       await requestDeletion(cluster, name, deleted, 0)
       isForced = true
     }
@@ -194,7 +194,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   throw new DriverUnavailable(`Kubernetes: the pod ${name} is still not gone`)
 }
 
-/** @returns the uid of the pod that is going, or nothing when there is no such pod */
+/** @returns the uid of the pod that is being deleted, undefined when there is no such pod */
 async function requestDeletion(
   cluster: Cluster,
   name: string,
@@ -207,7 +207,7 @@ async function requestDeletion(
     const pod = await api.deleteNamespacedPod({
       name,
       namespace,
-      // All of it in the body: beside one, query parameters are ignored.
+      // All options are in the body: with a body, query parameters are ignored.
       body: {
         ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
         ...(uid === undefined ? {} : { preconditions: { uid } }),
@@ -221,7 +221,7 @@ async function requestDeletion(
     if (failure.code === 404 && !isSetupProblem(failure)) return
     if (failure.code !== 409) throw reported(cluster, failure)
   }
-  // Another pod has the name by now.
+  // Another pod may have the name by now.
   const found = await readPod(cluster, name)
   if (found && found.metadata?.uid === uid)
     throw new DriverUnavailable(`Kubernetes: ${name} changes just now`)
@@ -240,7 +240,7 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
 
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
-/** Refusals that pass: a namespace that is a second old or going, a quota that is not counted yet. */
+/** Refusals that pass by themselves: a namespace that is a second old or being deleted, a quota that is not counted yet. */
 const PASSING = /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
 /** Tells a pod that will never be accepted from a cluster that could not answer. */
@@ -251,7 +251,7 @@ function refusal(cluster: Cluster, failure: Failure): Error {
   return new PodRefused(message)
 }
 
-/** What only an operator can mend is also logged: the client learns no more than "unavailable". */
+/** Logs a failure that only an operator can repair: the client learns no more than "unavailable". */
 export function reported(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')

@@ -1,4 +1,4 @@
-/** The pod of a sandbox, as a pure function of what was asked: every wall it has is in here. */
+/** The manifest of a sandbox's pod, as a pure function of the request. All of its isolation is in here. */
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
@@ -10,14 +10,14 @@ export const LABELS = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
-  /** For whoever looks; no policy selects it, because a warm pod gets it late. */
+  /** For people who look. No policy selects it, because a warm pod gets it late. */
   sandbox: 'sandlot.dev/sandbox',
 } as const
 
-/** What the network policy selects. A pod carries it from birth, so that no command runs before it. */
+/** The label that the network policy selects. A pod has it from its creation, so no command runs without the policy. */
 export const SANDBOX_ROLE = { [LABELS.role]: 'sandbox' }
 
-/** Images hold no such user, and need none. */
+/** No image has this user, and none needs it. */
 const UID = 10_001
 
 export function buildPod(
@@ -82,7 +82,7 @@ export function buildPod(
           ],
         },
       ],
-      // Each may fill the disk limit; the container's own limit holds for both together.
+      // Each volume may fill the disk limit; the container's own limit holds for both together.
       volumes: ['workspace', 'tmp'].map((name) => ({
         name,
         emptyDir: { sizeLimit: sandbox.limits.disk },
@@ -92,14 +92,14 @@ export function buildPod(
 }
 
 /**
- * A deadline as Kubernetes takes it: whole seconds, counted from the start as the status tells it, in whole
- * seconds too, so from up to one before the real start. With one more it never comes early.
+ * A deadline in Kubernetes' whole seconds. It counts from the start in the status, which is rounded down to whole
+ * seconds, so up to one before the real start. One more second keeps it from coming early.
  */
 export const wholeSeconds = (seconds: number) => Math.max(1, Math.ceil(seconds)) + 1
 
 /**
- * The cluster's own resolver has a private address, which the network policy denies: pods ask
- * public ones, or with no way out nobody, so that a look-up fails at once instead of hanging.
+ * The cluster's own resolver has a private address, which the network policy denies. So pods ask public resolvers;
+ * without egress they ask none, so that a look-up fails at once instead of hanging.
  */
 function resolvers(egress: Settings['sandbox']['egress']): Pick<V1PodSpec, 'dnsPolicy' | 'dnsConfig'> {
   const nameservers = egress === 'internet' ? ['1.1.1.1', '8.8.8.8'] : ['127.0.0.1']

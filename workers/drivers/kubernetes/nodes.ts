@@ -1,24 +1,24 @@
 /**
- * What only a node's own settings can hold a sandbox to: how many processes it may have, and how many files. No
- * field of a pod says either. Whoever may read a kubelet's settings is told where they leave a gap.
+ * Limits that only a node's own settings can set: how many processes and how many files a sandbox may have. No field of
+ * a pod sets either. An operator is told where they leave a gap.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
 import { type ClusterConnection, readFailure } from './client.ts'
 
-/** Of a KubeletConfiguration, as `/configz` gives it with all defaults filled in. */
+/** Fields of a KubeletConfiguration; `/configz` fills in all defaults. */
 export interface KubeletSettings {
   podPidsLimit?: number
   evictionHard?: Record<string, string>
 }
 
-/** Asked at the same time. */
+/** Nodes that are asked at a time. */
 const AT_ONCE = 10
 const NAMED = 3
 
 /**
  * Asks every kubelet, through the API server.
- * @param pids what SANDBOX_PIDS promises
- * @returns a sentence for each gap, and for each reason why some could not be asked; none when all is well
+ * @param pids the value of SANDBOX_PIDS
+ * @returns a sentence for each gap, and for each reason why some kubelets could not be asked; none when all is well
  * @throws what the client throws when the nodes cannot be listed
  */
 export async function examineNodes(connection: ClusterConnection, pids: number): Promise<string[]> {

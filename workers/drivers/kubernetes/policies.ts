@@ -7,19 +7,19 @@ export type Egress = Settings['sandbox']['egress']
 
 export const SERVICE_ACCOUNT = 'sandlot-worker'
 
-/** All that the driver does, and nothing more. A test compares it with what the cluster allows. */
+/** The rights that the driver needs, and no more. A test compares them with what the cluster allows. */
 export const WORKER_RULES = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
   // An exec over a WebSocket is a GET; from Kubernetes 1.35 on it also needs what a POST needs.
   { apiGroups: [''], resources: ['pods/exec'], verbs: ['create', 'get'] },
-  // They tell of a container's start seconds before its pod's status does.
+  // Events tell of a container's start seconds before its pod's status does.
   { apiGroups: [''], resources: ['events'], verbs: ['list', 'watch'] },
 ]
 
-/** All of the internet's addresses are in here. */
+/** All addresses of the internet, and more. */
 export const INTERNET = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
-/** And these are not of it: private, shared, local, link-local (metadata), multicast, reserved. */
+/** What of that is not the internet: private, shared, local, link-local (metadata), multicast, reserved. */
 export const NOT_INTERNET = {
   v4: [
     '0.0.0.0/8',
@@ -60,14 +60,14 @@ export function buildPolicies(namespace: string, egress: Egress, own: readonly s
         },
       },
     },
-    // Before anything can make a pod.
+    // Comes first, before anything can make a pod.
     {
       apiVersion: 'networking.k8s.io/v1',
       kind: 'NetworkPolicy',
       metadata: named('sandlot-sandboxes'),
       spec: {
         podSelector: { matchLabels: SANDBOX_ROLE },
-        // Named without rules, a direction is denied.
+        // A direction that is named without rules is denied.
         policyTypes: ['Ingress', 'Egress'],
         egress: egress === 'internet' ? [{ to: toInternet(own) }] : [],
       },

@@ -1,13 +1,13 @@
-/** Whether `npm run cluster` was run: pods of a namespace that is not there can be listed, but not made. */
+/** Whether `npm run cluster` was run. Listing pods does not show it: that works in a namespace that does not exist. */
 import type { DriverUnavailable } from '../driver.ts'
 import { isSetupProblem, readFailure } from './client.ts'
 import { type Cluster, reported } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 
-/** Milliseconds between two looks: what was well seldom changes, and who mends it waits. */
+/** Milliseconds between two checks. A setup seldom breaks; someone who repairs one waits for the next check. */
 const LOOK_MS = { well: 30_000, missing: 5_000 }
 
-/** Asks the cluster, now and then, whether it would take a pod. Nothing is made by that. */
+/** Asks the cluster from time to time whether it would take a pod, with a dry run that makes nothing. */
 export function watchSetup(cluster: Cluster) {
   let lookAt = Number.NEGATIVE_INFINITY
   let problem: DriverUnavailable | undefined
@@ -34,7 +34,7 @@ async function look(cluster: Cluster): Promise<DriverUnavailable | undefined> {
     await api.createNamespacedPod({ namespace, body, dryRun: 'All' })
   } catch (error) {
     const failure = readFailure(error)
-    // Whatever else it has against this pod, it says to each that is made.
+    // Any other objection to this pod comes up when a real one is made.
     if (isSetupProblem(failure)) return reported(cluster, failure)
   }
   return undefined

@@ -1,4 +1,4 @@
-/** What the cluster says of this installation's pods, kept up to date by two watches a process. */
+/** The pods of this installation, as the cluster reports them, kept up to date by two watches a process. */
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
@@ -14,20 +14,20 @@ const PAGE = 500
 export type DeadPod = PodState & { death: PodDeath }
 
 export interface PodWatch {
-  /** The pod as last heard of; nothing when it is not known, which may be for want of news. */
+  /** The pod as last reported. Undefined when it is not known, which may be for want of news. */
   find(name: string): V1Pod | undefined
-  /** Whether news come in. */
+  /** Whether the watch is running. */
   isLive(): boolean
-  /** Whether the pod's container was said to have started; its status may not tell yet. */
+  /** Whether an event said that the pod's container has started. Its status may not say so yet. */
   hasStarted(uid: string): boolean
-  /** Whether starts are told: a cluster may keep events back, for want of rights or because there are too many. */
+  /** Whether events of starts come in. A cluster may hold them back, for want of rights or because there are too many. */
   tellsStarts(): boolean
-  /** Resolves at the next news of a pod, or after `ms`. Rejects when the signal aborts. */
+  /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
   changed(name: string, ms: number, signal?: AbortSignal): Promise<void>
   onDeath(listener: (pod: DeadPod) => void): void
-  /** Tells of every pod that runs no more, whoever ended it. */
+  /** Calls back for every pod that no longer runs, whoever ended it. */
   onEnd(listener: (uid: string) => void): void
-  /** Makes the watch keep silent about a death that this process brings about itself. */
+  /** Makes the watch not report a death that this process causes itself. */
   expectDeath(uid: string): void
   close(): void
 }
@@ -45,7 +45,7 @@ export function watchPods(
   const news = new EventEmitter().setMaxListeners(0)
   const ends = new EventEmitter()
   const closing = new AbortController()
-  /** The newest pod that runs was told of by its status alone. */
+  /** The newest running pod was reported only by its status. */
   let missesStarts = false
 
   const tell = (pod: V1Pod, death: PodDeath | undefined) => {
@@ -55,7 +55,7 @@ export function watchPods(
     if (told.has(uid)) return
     told.add(uid)
     for (const listener of listeners) {
-      // An error in here would end the watch, and is none of its business.
+      // An error in a listener must not end the watch.
       try {
         listener({ ...presentPod(pod), death })
       } catch (err) {
@@ -89,7 +89,7 @@ export function watchPods(
     return listed.resourceVersion
   }
 
-  /** An event comes milliseconds after the start, the pod's status up to seconds. */
+  /** An event comes milliseconds after the start, the status up to seconds later. */
   const keepStart = ({ involvedObject: { name = '', uid = '' } }: CoreV1Event) => {
     if (pods.get(name)?.metadata?.uid !== uid) return
     started.add(uid)
@@ -113,7 +113,7 @@ export function watchPods(
     connection,
     path: `${ofNamespace}/events`,
     query: { fieldSelector: 'involvedObject.kind=Pod,reason=Started' },
-    // Only where to begin: whatever started before is told by its status.
+    // Only a version to begin at: earlier starts show in the pods' status.
     list: async () => {
       const newest = await connection.makeApiClient(CoreV1Api).listNamespacedEvent({ namespace, limit: 1 })
       return newest.metadata?.resourceVersion ?? ''
@@ -150,7 +150,7 @@ export function watchPods(
   }
 }
 
-/** Asks the API server itself, page by page. */
+/** Lists pods from the API server itself, page by page. */
 export async function listPods(connection: ClusterConnection, namespace: string, installationId: string) {
   const api = connection.makeApiClient(CoreV1Api)
   const pods: V1Pod[] = []

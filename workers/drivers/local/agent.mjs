@@ -1,8 +1,7 @@
 /**
- * Runs inside a sandbox, as its user: starts processes for the driver, one a connection, and
- * carries their streams. Nothing here is trusted by the driver: the tenant may kill or replace it.
- *
- *     node agent.mjs SOCKET PIPES-FOLDER
+ * Runs inside a sandbox, as its user: starts processes for the driver, one for each connection, and carries their
+ * streams. The driver trusts nothing here, because the tenant may kill or replace it. Usage: `node agent.mjs SOCKET
+ * PIPES-FOLDER`.
  */
 import { spawn } from 'node:child_process'
 import fs from 'node:fs'
@@ -11,7 +10,7 @@ import os from 'node:os'
 import { Frame, FrameReader, sendFrame } from './frames.mjs'
 import { onTerminal } from './terminal.mjs'
 
-/** How long output is still carried after the exit while something else holds the pipes open. */
+/** Milliseconds that output is carried after the exit, while another process holds the pipes open. */
 const DRAIN_MS = 200
 const DRAIN_STEP_MS = 20
 const SPARE_PIPES = 24
@@ -28,7 +27,7 @@ const env = Object.fromEntries(
 process.on('uncaughtException', () => {})
 
 closeInherited()
-// What an agent before this one left.
+// Left by an earlier agent.
 fs.rmSync(socketPath, { force: true })
 for (const name of fs.readdirSync(pipesFolder)) {
   if (/^\d+-\d+$/.test(name)) fs.rmSync(`${pipesFolder}/${name}`, { force: true })
@@ -36,7 +35,7 @@ for (const name of fs.readdirSync(pipesFolder)) {
 net.createServer(serve).listen(socketPath)
 const pipes = pipePool()
 
-/** Processes must not find open files that are none of theirs. Node's own are not passed on. */
+/** Processes must not inherit open files that are not theirs. Node does not pass its own on. */
 function closeInherited() {
   if (!fs.existsSync('/proc/self/fdinfo')) return
   const O_CLOEXEC = 0o2000000
@@ -46,7 +45,7 @@ function closeInherited() {
       const [, flags] = /^flags:\s+(\d+)/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))
       if ((Number.parseInt(flags, 8) & O_CLOEXEC) === 0) fs.closeSync(fd)
     } catch {
-      // It was open only to read the list.
+      // Only open while the list was read.
     }
   }
 }
@@ -88,7 +87,7 @@ function serve(socket) {
   }
 }
 
-/** Starts a process and answers with its stdin. Resolves with nothing when it does not start. */
+/** Starts a process and resolves with its stdin; with nothing when it does not start. */
 async function run(socket, request) {
   const terminal = Array.isArray(request) ? undefined : onTerminal(request, env)
   const argv = terminal?.argv ?? request
@@ -113,7 +112,7 @@ async function run(socket, request) {
 
   child.on('error', (error) => {
     for (const stream of [stdin, ...outputs]) stream.destroy()
-    // The codes and the words of a shell.
+    // The exit codes and messages of a shell.
     const code = { ENOENT: 127, EACCES: 126 }[error.code]
     if (code === undefined) sendFrame(socket, Frame.failed, Buffer.from(String(error)))
     else {
@@ -134,7 +133,7 @@ async function run(socket, request) {
   socket.on('drain', () => {
     for (const output of outputs) output.resume()
   })
-  // The process lives on without its reader, and must not wait for one.
+  // The process goes on without its reader, and must not wait for it.
   socket.on('close', () => {
     stdin.end()
     for (const output of outputs) output.resume()
@@ -183,9 +182,8 @@ function sendExit(socket, code) {
 }
 
 /**
- * Pipes for processes. Node's own would be sockets, and a socket cannot be opened again through
- * /dev/stdout and /dev/stderr as scripts like to do; so named pipes are made ahead, opened at
- * both ends and unlinked.
+ * Pipes for processes. Node's own would be sockets, which cannot be opened again through /dev/stdout and /dev/stderr,
+ * as scripts like to do. So named pipes are made in advance, opened at both ends and unlinked.
  */
 function pipePool() {
   const spare = []
@@ -222,7 +220,7 @@ function pipePool() {
   }
 
   function openInput(name) {
-    // Opened for both, because either end alone would wait for the other.
+    // Opened for reading and writing, because opening either end alone would wait for the other.
     const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
     const child = fs.openSync(name, O_RDONLY)
     const own = fs.openSync(name, O_WRONLY | O_NONBLOCK)

@@ -4,8 +4,8 @@ import { isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readSupervisor, readTime } from './state.ts'
 
 /**
- * Notes whose a warm pod is, and has its supervisor count down to an earlier deadline. The note comes
- * last, so that whoever finds it need not do this again. The caller holds the pod's lock.
+ * Records whose a warm pod is, and makes its supervisor count down to an earlier deadline. The record is written last,
+ * so that it is done where it exists. The caller holds the pod's lock.
  */
 export async function assignLocalPod(
   directory: string,

@@ -1,34 +1,31 @@
-/**
- * The command lines that put a sandbox into the world. Pure: what the machine looks like comes in
- * as an argument.
- */
+/** The command lines that start a sandbox. Pure: the state of the machine is an argument. */
 import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
   isolation: Isolation
-  /** Where `workspace/` and `run/` of the sandbox lie. */
+  /** The folder that holds `workspace/` and `run/` of the sandbox. */
   home: string
   /** The sandbox's user on the host, where the worker is root. */
   hostUid?: number | undefined
-  /** Tells the sandbox's processes apart where nothing else does. */
+  /** Marks the sandbox's processes, where nothing else tells them apart. */
   marker: string
-  /** Bytes one file may have. */
+  /** The largest file, in bytes. */
   fileSize: number
-  /** Processes of the user; undefined where a control group counts them. */
+  /** How many processes the user may have; undefined where a control group counts them. */
   processes?: number | undefined
 }
 
-/** What of the machine a sandbox gets to see, all of it read-only. */
+/** What a sandbox sees of the machine, all of it read-only. */
 export interface SystemView {
   bwrap: string
   node: string
   /** The folder of this module: it holds the agent. */
   code: string
-  /** Files and folders that are shown where they are. */
+  /** Files and folders that the sandbox sees at the same paths. */
   shown: string[]
-  /** Symbolic links of the root: where they point, where they are. */
+  /** Symbolic links of the root: their targets and their paths. */
   links: { target: string; path: string }[]
-  /** Folders that must not be seen, should they lie within those shown. */
+  /** Folders that must stay hidden, even within those that are shown. */
   hidden: string[]
   /** Files of our own for /etc. */
   etc: { source: string; path: string }[]
@@ -37,13 +34,13 @@ export interface SystemView {
 }
 
 export const USER = 10_001
-/** What runs inside: the first of them is what is started. */
+/** The files that run inside; the first one is started. */
 export const AGENT_FILES = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
 const TMP_BYTES = 64 * 1024 * 1024
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const INSIDE = '/run/sandlot'
 
-/** Runs the agent for ever, and reaps what other processes leave behind. */
+/** Restarts the agent for ever, and reaps what other processes leave. */
 const INIT = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
 [ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
@@ -54,14 +51,14 @@ while :; do
   sleep 0.1
 done`
 
-/** The whole command of a sandbox: it runs until the sandbox ends. */
+/** The whole command of a sandbox. It runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   if (plan.isolation === 'plain') return plainCommand(plan, view)
   const agent = [`${INSIDE}/node`, `${INSIDE}/agent.mjs`, `${INSIDE}/run/agent.sock`, `${INSIDE}/run`]
   return [...walls(plan, view), ...shell(INIT), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
-/** The same walls and the same user, around a Node that ends at once. */
+/** The same isolation and the same user, around a Node that ends at once. */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
   return [...walls(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${INSIDE}/node`, '-e', '0']
 }
@@ -77,12 +74,12 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...view.shown.filter((path) => path.startsWith('/usr')).flatMap(show),
     ...view.hidden.filter((path) => isWithin(path, view.shown)).flatMap((path) => ['--tmpfs', path]),
     ...view.links.flatMap(({ target, path }) => ['--symlink', target, path]),
-    // Folders that bwrap makes on the way could be entered by root alone.
+    // Otherwise folders that bwrap makes on the way could be entered by root only.
     ...['/etc', '/etc/ssl', '/nix', '/run', INSIDE].flatMap((path) => ['--perms', '0755', '--dir', path]),
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // Here the agent bounds its own user namespace. Whoever has no capability in one can only read it.
+    // The agent limits its own user namespace here. A process without a capability in it can only read this.
     ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
@@ -96,7 +93,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
   ]
 }
 
-/** bwrap reads its filter from an open file, and passes it on to nobody. */
+/** bwrap reads its filter from an open file, which no other process inherits. */
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
@@ -104,15 +101,13 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
 }
 
 /**
- * The agent's own user namespace, in another that allows this one alone: no further can be made within.
- * (The kernel counts those below a user of a namespace, however deep.)
+ * Runs the agent in a user namespace inside another one that allows only this one, so no further one can be made. (The
+ * kernel counts all namespaces below a user, however deep.)
  */
 const LAST_NAMESPACE = `echo 1 >/proc/sys/user/max_user_namespaces &&
 exec unshare --user --map-user=${USER} --map-group=${USER} "$@"`
 
-/**
- * Only the agent changes its user: a first process that did so would no longer die with its parent.
- */
+/** Only the agent changes its user: a first process that did so would no longer die with its parent. */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   if (hostUid === undefined) return []
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']
@@ -128,7 +123,7 @@ function plainCommand(plan: SandboxPlan, view: SystemView): string[] {
   const agent = [`${home}/agent/agent.mjs`, `${home}/run/agent.sock`, `${home}/run`]
   const asUser = [...clean, ...becomeUser(plan), ...shell(INIT), ...limits(plan)]
   if (plan.hostUid === undefined) return [...asUser, view.node, ...agent]
-  // The user may not be able to reach Node's folder, but can run what is open already.
+  // The user may not be able to enter Node's folder, but can run a file that is open already.
   return ['sh', '-c', 'exec 9<"$0"; exec "$@"', view.node, ...asUser, '/proc/self/fd/9', ...agent]
 }
 

@@ -1,4 +1,4 @@
-/** Limits of cpu, memory and processes by the kernel's control groups, versions 1 and 2. */
+/** Limits cpu, memory and processes with the kernel's control groups, versions 1 and 2. */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ export interface Limits {
 
 export type Controller = keyof Limits
 
-/** A place where groups can be made. Version 2 has one for all controllers. */
+/** A folder in which groups can be made. Version 2 has one for all controllers. */
 export interface CgroupParent {
   version: 1 | 2
   folder: string
@@ -27,9 +27,9 @@ const CONTROLLERS: Controller[] = ['cpu', 'memory', 'pids']
 const CPU_PERIOD_US = 100_000
 
 /**
- * Places that may work, the best first for each controller. Pure.
- * @param groups what /proc/self/cgroup says
- * @param mounts what /proc/self/mounts says
+ * Folders that may work, the best first for each controller. Pure.
+ * @param groups the content of /proc/self/cgroup
+ * @param mounts the content of /proc/self/mounts
  */
 export function listCgroupParents(groups: string, mounts: string): CgroupParent[] {
   const own = groups.split('\n').map((line) => {
@@ -42,7 +42,7 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     if (type === 'cgroup2') {
       const path = own.find((group) => group.controllers[0] === '')?.path ?? '/'
       const parent = { version: 2 as const, controllers: CONTROLLERS }
-      // Where a process lives, groups with limits can only be made at the very root.
+      // Groups with limits cannot be made where a process lives, only at the very root.
       return [
         { ...parent, folder: join(mountpoint, path) },
         { ...parent, folder: mountpoint },
@@ -52,7 +52,7 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     const controllers = CONTROLLERS.filter((controller) => options.split(',').includes(controller))
     if (controllers.length === 0) return []
     const path = own.find((group) => group.controllers.includes(controllers[0]!))?.path ?? '/'
-    // In a container the path may be that of another view of the tree.
+    // In a container the path may belong to another view of the tree.
     return [
       { version: 1, controllers, folder: join(mountpoint, path) },
       { version: 1, controllers, folder: mountpoint },
@@ -60,7 +60,7 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
   })
 }
 
-/** Tries all places by making a group in each. */
+/** Tries each folder by making a group in it. */
 export function findCgroupParents(limits: Limits): CgroupParent[] {
   const found: CgroupParent[] = []
   for (const parent of readParents()) {
@@ -76,13 +76,13 @@ export function findCgroupParents(limits: Limits): CgroupParent[] {
       removeCgroup(makeCgroup(candidate, `sandlot-trial-${process.pid}`, limits))
       found.push(candidate)
     } catch {
-      // Read-only, not ours, or without this controller: another place may do.
+      // Read-only, not ours, or without this controller; another folder may work.
     }
   }
   return found
 }
 
-/** Makes a group with its limits and answers with its folder. */
+/** Makes a group with its limits and returns its folder. */
 export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): string {
   const folder = join(parent.folder, name)
   mkdirSync(folder, { recursive: true })
@@ -90,7 +90,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
     for (const controller of parent.controllers) {
       for (const [file, value] of limitFiles(parent.version, controller, limits)) {
         const path = join(folder, file)
-        // Swap is not accounted for everywhere; the limit of memory itself is never optional.
+        // Not every kernel accounts for swap; the limit of memory itself is required.
         if (existsSync(path) || !/sw(ap)?/.test(file)) writeFileSync(path, value)
       }
     }
@@ -101,7 +101,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   return folder
 }
 
-/** What to write into which file, in this order. Pure. */
+/** Which values to write into which files, in this order. Pure. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): [string, string][] {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * CPU_PERIOD_US)))

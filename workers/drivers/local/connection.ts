@@ -1,6 +1,6 @@
 /**
- * The driver's end of a process in a sandbox. Whatever comes from there is a stranger's: frames are
- * bounded, and one that makes no sense ends the connection.
+ * The driver's end of a process in a sandbox. Whatever comes from there is untrusted: frames are bounded, and an
+ * invalid one ends the connection.
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -11,12 +11,12 @@ import { outputsOf } from '../output.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
 
 const CHUNK = 64 * 1024
-/** What an agent has to say for itself is short: a status, or why something did not start. */
+/** Bytes of an agent's own messages: a status, or why a process did not start. */
 const mostWords = 4 * 1024
 /** Linux's O_PATH, which Node does not name. */
 const O_PATH = 0o10000000
 
-/** The agent was not there, or did not answer; nothing was started. */
+/** The agent was not there or did not answer. Nothing was started. */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
 }
@@ -44,14 +44,14 @@ export async function greet(path: string, ms: number): Promise<void> {
   }
 }
 
-/** What an agent answers that has no means to make a terminal. */
+/** The answer of an agent that cannot make a terminal. */
 const NO_TERMINAL = 'no terminal: '
 
 /**
  * Resolves when the process runs.
- * @throws {NoAnswer} nothing was started: it may be tried again
+ * @throws {NoAnswer} nothing was started; try again
  * @throws {DriverUnavailable} there are no terminals
- * @throws {Error} whether it was started is not known, or it cannot be
+ * @throws {Error} the process cannot be started, or whether it was is not known
  */
 export async function startProcess(
   path: string,
@@ -104,7 +104,7 @@ export async function startProcess(
       }),
   }
 
-  /** Only once the agent is there: a connection may also be taken by one that is dying. */
+  /** Sent only once the agent has answered: a dying agent may also accept a connection. */
   function send(): void {
     if (isSent) throw new Error('unexpected')
     isSent = true
@@ -116,7 +116,7 @@ export async function startProcess(
       write(chunk: Buffer, _encoding, done) {
         for (let start = 0; start < chunk.length; start += CHUNK) {
           const isLast = start + CHUNK >= chunk.length
-          // When the process has ended it reads no more, which is no fault of the writer.
+          // An ended process reads no more, which is not the writer's fault.
           const sent = isLast ? () => done() : undefined
           sendFrame(socket, Frame.stdin, chunk.subarray(start, start + CHUNK), sent)
         }
@@ -130,7 +130,7 @@ export async function startProcess(
 
   function fail(reason: string): void {
     why = reason
-    // A socket that is paused would tell of its close only after what waits in it was read.
+    // A paused socket would report its close only after its waiting bytes were read.
     socket.destroy()
     finish({ kind: 'lost', why })
   }
@@ -148,8 +148,8 @@ export async function startProcess(
 }
 
 /**
- * The socket's file lies where the tenant can write. Connecting by its path would follow a link put
- * there to any socket of the host; so the file itself is opened, and must be a socket.
+ * The tenant can write where the socket's file is. Connecting by its path would follow a link there to any socket of
+ * the host. So the file itself is opened, and must be a socket.
  */
 function openSocket(path: string): Socket {
   if (process.platform !== 'linux') return connect(path)
@@ -163,7 +163,7 @@ function openSocket(path: string): Socket {
     closeSync(fd)
     throw new NoAnswer('the agent’s socket is none')
   }
-  // By this path the length of the folder's does not matter either: a socket's may have 107 bytes.
+  // This path is also short enough for a socket, which may have 107 bytes, however long the folder's is.
   const socket = connect(`/proc/self/fd/${fd}`)
   let isOpen = true
   const close = () => {

@@ -3,7 +3,7 @@ import { withLock } from './lock.ts'
 import { readPods } from './state.ts'
 
 /**
- * Ends every sandbox whose folder lies in `directory`, of whatever installation, and removes it.
+ * Ends every sandbox whose folder is in `directory`, of any installation, and removes it.
  * @returns how many there were
  */
 export async function endAllSandboxes(directory: string): Promise<number> {
@@ -11,7 +11,7 @@ export async function endAllSandboxes(directory: string): Promise<number> {
   const ends = await Promise.allSettled(
     pods.map((pod) => withLock(directory, pod.name, () => endPod(directory, pod))),
   )
-  // One that resists must not keep the others alive.
+  // One that cannot be ended must not keep the others alive.
   for (const end of ends) if (end.status === 'rejected') throw end.reason
   return pods.length
 }

@@ -23,7 +23,7 @@ list() {
   fi
 }
 
-# Again, for what was started meanwhile.
+# Repeated, for processes that were started meanwhile.
 for round in 1 2 3 4 5; do
   pids=$(list)
   [ -n "$pids" ] || exit 0

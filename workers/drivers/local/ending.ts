@@ -19,7 +19,7 @@ export async function endPod(directory: string, pod: LocalPod): Promise<void> {
   await removeFiles(directory, pod)
 }
 
-/** Ends a pod that may not go on, and leaves word of it for whoever asks how it died. The caller holds the pod's lock. */
+/** Ends a pod that broke a limit, and records why. The caller holds the pod's lock. */
 export async function evictPod(directory: string, pod: LocalPod, why: string): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'evicted'), why, { mode: 0o600 })
   await endProcesses(directory, pod)
@@ -31,7 +31,7 @@ async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   else await endWalled(directory, pod, supervisor)
 }
 
-/** Its first process takes all others with it, and bwrap and the supervisor follow. */
+/** Kills the first process, which takes all others with it. bwrap and the supervisor follow. */
 async function endWalled(directory: string, pod: LocalPod, supervisor: ProcessId | undefined): Promise<void> {
   const first = await findFirstProcess(directory, pod, supervisor)
   if (first) kill(first)
@@ -41,7 +41,7 @@ async function endWalled(directory: string, pod: LocalPod, supervisor: ProcessId
 }
 
 async function endPlain(directory: string, pod: LocalPod, supervisor: ProcessId | undefined): Promise<void> {
-  // First the supervisor, or it would note an end; the loop that restarts the agent is its child.
+  // The supervisor goes first, or it would record an end. The loop that restarts the agent is its child.
   if (supervisor) kill(supervisor)
   await run('/bin/sh', [
     join(import.meta.dirname, 'end-plain.sh'),
@@ -51,14 +51,14 @@ async function endPlain(directory: string, pod: LocalPod, supervisor: ProcessId 
   if (supervisor) await endByForce(directory, pod, supervisor)
 }
 
-/** For a sandbox that is just being born, or does not end as it should. */
+/** For a sandbox that is just starting, or does not end as it should. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
   const trace = podFolder(directory, pod.name)
   if (process.platform !== 'linux') return
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
-    // The folder stands in the arguments of `timeout` and bwrap.
+    // The folder's path is in the arguments of `timeout` and bwrap.
     const line = (await readText(`/proc/${name}/cmdline`).catch(() => '')) ?? ''
     const isOurs = line.split('\0').some((word) => word === `${trace}/run` || word === `${trace}/workspace`)
     if (isOurs) killPid(Number(name))
@@ -66,10 +66,7 @@ async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessI
   await waitForEnd(supervisor)
 }
 
-/**
- * The pid that bwrap noted, when that process stands in this pod's workspace: by now the pid could
- * be another's.
- */
+/** The pid that bwrap recorded, if that process is in this pod's workspace; the pid may be another's by now. */
 async function findFirstProcess(
   directory: string,
   pod: LocalPod,
@@ -81,7 +78,7 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
-    // It may be on its way.
+    // It may not be there yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(POLL_MS)
   }
@@ -92,7 +89,7 @@ async function waitForEnd(id: ProcessId): Promise<void> {
   while (isAlive(id) && performance.now() < end) await sleep(POLL_MS)
 }
 
-/** What the pod is goes last, so that whoever dies here leaves a pod that can be deleted again. */
+/** `pod.json` goes last, so that a pod whose deletion is interrupted can be deleted again. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   if (pod.home !== folder) await removeTree(pod.home)
@@ -100,7 +97,7 @@ async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   await removeTree(folder)
 }
 
-/** The user may have made folders that are closed, or deeper than a path can be long. */
+/** The user may have made folders without permissions, or deeper than a path can be long. */
 async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 20 })

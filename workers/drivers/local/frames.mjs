@@ -1,13 +1,13 @@
 /**
- * How the driver and the agent in a sandbox talk: one connection a process, in frames of a type
- * (1 byte), a length (4 bytes, big-endian) and a payload. Plain JavaScript, because the agent
- * runs this very file inside the sandbox and should start fast.
+ * The protocol between the driver and the agent in a sandbox: one connection for each process, in frames of a type (1
+ * byte), a length (4 bytes, big-endian) and a payload. Plain JavaScript, because the agent runs this very file inside
+ * the sandbox and should start fast.
  */
 
 export const Frame = {
-  /** Driver to agent, as JSON: the argv, or that and the size of the terminal it gets. */
+  /** Driver to agent, as JSON: the argv, or the argv and the size of its terminal. */
   start: 1,
-  /** Driver to agent: input of the process, and its end. */
+  /** Driver to agent: input of the process; then its end. */
   stdin: 2,
   stdinEnd: 3,
   /** Agent to driver, as soon as it is connected. */
@@ -23,13 +23,16 @@ export const Frame = {
   resize: 10,
 }
 
-/** Larger frames are refused: whoever sends one is broken or hostile. */
+/** Bytes. Larger frames are refused: their sender is broken or hostile. */
 export const MAX_PAYLOAD = 1024 * 1024
 
 const HEADER = 5
 const TYPES = new Set(Object.values(Frame))
 
-/** Hands a frame to a socket. Returns false when the socket wants the sender to wait. */
+/**
+ * Writes a frame to a socket.
+ * @returns false when the socket wants the sender to wait
+ */
 export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
   const header = Buffer.allocUnsafe(HEADER)
   header.writeUInt8(type, 0)
@@ -42,12 +45,12 @@ export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
   return goOn
 }
 
-/** What these carry is a stream of bytes: it is handed on in the pieces in which it comes, without a copy. */
+/** Frames that carry a stream of bytes, which is passed on in the pieces in which it comes, without a copy. */
 const IN_PIECES = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
 
-/** Cuts what arrives into frames. Holds one incomplete frame at most, and none of a stream. */
+/** Reads frames from chunks. Holds one incomplete frame at most, and none of a stream. */
 export class FrameReader {
-  /** @param most bytes of a payload that is no piece of a stream */
+  /** @param most bytes of a payload that is not a stream */
   constructor(onFrame, most = MAX_PAYLOAD) {
     this.onFrame = onFrame
     this.most = most
@@ -73,7 +76,7 @@ export class FrameReader {
     this.left = this.header.readUInt32BE(1)
     const most = IN_PIECES.has(this.type) ? MAX_PAYLOAD : this.most
     if (!TYPES.has(this.type) || this.left > most) throw new Error('not a frame')
-    // One buffer, filled as it comes: pieces of a byte each must not cost an object each.
+    // One buffer, filled as bytes come: single bytes must not cost an object each.
     if (!IN_PIECES.has(this.type)) this.payload = Buffer.alloc(this.left)
     return copied
   }

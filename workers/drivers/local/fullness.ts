@@ -1,6 +1,6 @@
 /**
- * Ends sandboxes that hold more files than they may. Nothing of an ordinary file system counts the files of one
- * folder, so the workers look. In between a sandbox can make some ten thousand more, and no more than that.
+ * Ends sandboxes that have more files than they may. An ordinary file system cannot count the files of one folder, so
+ * the workers look from time to time. In between a sandbox can make some ten thousand more.
  */
 import { execFile } from 'node:child_process'
 import { opendir } from 'node:fs/promises'
@@ -9,22 +9,22 @@ import { promisify } from 'node:util'
 import type { LocalPod } from './state.ts'
 
 const LOOK_MS = 1_000
-/** A round takes at most this share of the time, as far as {@link LONGEST_MS} lets it. */
+/** The share of the time that a round takes at most, as far as {@link LONGEST_MS} allows. */
 const SHARE = 1 / 30
 const LONGEST_MS = 10_000
-/** So many entries are read at once: a millisecond's work. */
+/** Entries that are read at a time: a millisecond's work. */
 const CHUNK = 512
 const FIND_MS = 30_000
 
-/** What a sandbox can write that lies on the disk: not its /tmp, which is memory. */
+/** The folders on disk that a sandbox can write to. Its /tmp is memory. */
 const foldersOf = ({ home, isolation }: LocalPod): string[] =>
   ['workspace', 'run', ...(isolation === 'plain' ? ['tmp'] : [])].map((name) => join(home, name))
 
 /**
  * Looks at all pods again and again.
- * @param options.most files and folders of one
+ * @param options.most files and folders of one pod
  * @param options.onFull may be called for the same pod by several workers
- * @returns what ends the looking
+ * @returns what stops it
  */
 export function watchFullness(options: {
   most: number
@@ -48,7 +48,7 @@ export function watchFullness(options: {
     const began = performance.now()
     for (const pod of await pods().catch(() => [])) {
       if (isOver) return
-      // A pod that goes meanwhile, or cannot be ended now, is looked at again.
+      // A pod that is gone, or cannot be ended now, is looked at again in the next round.
       await lookAt(pod).catch(() => {})
     }
     wait(Math.min(Math.max(LOOK_MS, (performance.now() - began) / SHARE), LONGEST_MS))
@@ -60,8 +60,8 @@ export function watchFullness(options: {
 }
 
 /**
- * Files and folders below these, links not followed; any number above `most` once there are more. What is closed to
- * this process counts as one.
+ * Counts files and folders below these, without following links, up to just above `most`. A folder that this process
+ * cannot read counts as one.
  */
 export async function countEntries(folders: readonly string[], most: number): Promise<number> {
   const open = [...folders]
@@ -74,7 +74,7 @@ export async function countEntries(folders: readonly string[], most: number): Pr
         if (count > most) break
       }
     } catch (error) {
-      // Deeper than a path can be long: that takes a program which goes there step by step.
+      // Deeper than a path can be long; only a program that goes there step by step makes such a tree.
       if ((error as NodeJS.ErrnoException).code === 'ENAMETOOLONG') return countByFind(folders, most)
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Sandboxes as processes of this machine, for trying Sandlot out and for developing it. Any number
- * of workers may share the directory: all they know of a sandbox lies in its folder there
- * (`state.ts`), and a supervisor of its own (`supervise.sh`) keeps it until its deadline.
+ * Sandboxes as processes of this machine, for trying and developing Sandlot. Any number of workers may share the
+ * directory. All they know of a sandbox is in its folder there (`state.ts`), and a supervisor of its own
+ * (`supervise.sh`) keeps it until its deadline.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -31,13 +31,13 @@ import { agentSocket, type LocalPod, noteReady, readLife, readPod, readPods } fr
 const WATCH_MS = 500
 const READY_POLL_MS = 4
 const ANSWER_MS = 10_000
-/** The agent is back sooner when its user has killed it. */
+/** Milliseconds that an agent may be away. One that its user has killed is back sooner. */
 const AGENT_PATIENCE_MS = 2_000
 
 /**
- * Looks at the machine, and warns where a sandbox is less isolated than on Kubernetes.
+ * Examines the machine, and warns where a sandbox is less isolated than on Kubernetes.
  * @param options.settings `local` and `sandbox` are read
- * @throws {SettingsError} there would be no walls, and nobody has said that it is to be so
+ * @throws {SettingsError} there would be no isolation, and the settings do not allow that
  */
 export function openLocalDriver(options: {
   settings: Settings
@@ -124,7 +124,7 @@ export function openLocalDriver(options: {
       stopCounting()
       stopCounting = watchFullness({ most: inodes, pods: listLiving, onFull: evict })
       watch = setInterval(async () => {
-        // The sweep relies on `list`; a round that fails here is made up for by the next.
+        // A round that fails here does no harm: the sweep uses `list`.
         const states = await list().catch(() => [])
         for (const state of states) {
           if (!state.death || told.has(state.uid)) continue
@@ -190,7 +190,7 @@ export function openLocalDriver(options: {
     })
   }
 
-  /** A connection that broke while the process was being started: was it the end of the sandbox? */
+  /** Explains a connection that broke while the process was being started: the sandbox may have ended. */
   async function explain(error: unknown, name: PodName): Promise<never> {
     const pod = await find(name)
     const isGone = !pod || (await readLife(directory, pod)).stage === 'dead'

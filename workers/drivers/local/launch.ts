@@ -1,4 +1,4 @@
-/** Brings a sandbox to life in steps that another worker can take up wherever this one dies. */
+/** Starts a sandbox in steps, so that another worker can continue wherever one dies. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { chmod, chown, copyFile, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -13,14 +13,11 @@ import { identify, isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText, readTime } from './state.ts'
 
 const DRAFT = '.new-'
-/** Nobody takes longer to make a folder. */
+/** Milliseconds that making a folder takes at most. */
 const DRAFT_MAX_MS = 60_000
 const GO_PATIENCE_MS = 2_000
 
-/**
- * Makes the pod of a sandbox, or finds it, or goes on where somebody died while making it. The
- * caller holds the pod's lock.
- */
+/** Makes the pod of a sandbox, finds it, or continues where a worker died. The caller holds the pod's lock. */
 export async function createLocalPod(
   directory: string,
   machine: Machine,
@@ -34,7 +31,7 @@ export async function createLocalPod(
   return pod
 }
 
-/** Removes folders that never got their name because a worker died. */
+/** Removes folders that never got their name, because a worker died. */
 export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!name.startsWith(DRAFT) && !name.startsWith('.trial-')) continue
@@ -82,7 +79,7 @@ async function makeFolder(
   return pod
 }
 
-/** The user of a sandbox without walls may not be able to reach this project. */
+/** The user of a sandbox without isolation may not be able to read this project. */
 async function copyAgent(code: string, folder: string): Promise<void> {
   await mkdir(folder)
   await chmod(folder, 0o755)
@@ -118,7 +115,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   try {
     const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {
       cwd: folder,
-      // A session of its own: neither the worker's end nor Ctrl-C reaches it.
+      // A session of its own, so that neither the worker's end nor Ctrl-C reaches it.
       detached: true,
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
       stdio: ['pipe', log.fd, log.fd],
@@ -136,7 +133,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   }
 }
 
-/** A supervisor whose worker died before its `go` ends by itself at once. */
+/** A supervisor whose worker died before writing `go` ends by itself at once. */
 async function waitForGo(directory: string, name: string): Promise<void> {
   const end = performance.now() + GO_PATIENCE_MS
   while (performance.now() < end) {

@@ -1,4 +1,4 @@
-/** One worker at a time changes a pod, among all workers on this machine. */
+/** A lock for each pod: among all workers on this machine, one at a time changes it. */
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ const RETRY_MS = 5
 const PATIENCE_MS = 30_000
 
 /**
- * Runs `work` while nobody else does under the same name.
+ * Runs `work` while nobody else holds the lock of this name.
  * @throws {DriverUnavailable} somebody held it for 30 seconds
  */
 export async function withLock<T>(directory: string, name: string, work: () => Promise<T>): Promise<T> {
@@ -32,9 +32,8 @@ async function takeLock(address: string): Promise<Server> {
 }
 
 /**
- * A socket without a file: the kernel gives its name to one process, and frees it when that
- * process dies, however it dies. Only Linux has them; elsewhere a file may have to be removed
- * by hand after a crash.
+ * The address of an abstract socket: the kernel gives its name to one process, and frees it when that process dies,
+ * however it dies. Only Linux has them. Elsewhere a file is used, which may have to be removed by hand after a crash.
  */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)

@@ -1,4 +1,4 @@
-/** Finds out, once, how well this machine can isolate a sandbox, and says so in plain words. */
+/** Finds out, once in each worker, how well this machine can isolate a sandbox, and says so in plain words. */
 import { spawnSync } from 'node:child_process'
 import {
   chownSync,
@@ -28,7 +28,7 @@ export interface Machine {
   isRoot: boolean
   cgroups: CgroupParent[]
   limits: Limits
-  /** Bytes one file may have. */
+  /** The largest file, in bytes. */
   fileSize: number
   processes: number
   view: SystemView
@@ -36,7 +36,7 @@ export interface Machine {
   refusal?: string
 }
 
-/** What the agent and its helpers need, beyond what the user may have. */
+/** Processes of the agent and its helpers, beyond those of the user. */
 const OWN_PROCESSES = 24
 
 const REMEDY =
@@ -72,7 +72,7 @@ export function examineMachine(settings: Settings): Machine {
     for (const view of views) {
       const words = tryIsolation(isolation, directory, { ...machine, view })
       if (words === undefined) return { ...machine, isolation, view }
-      // bubblewrap's own words: those of a try with a filter may be a shell's.
+      // bubblewrap's own message; that of a try with a filter may be a shell's.
       if (!view.filters) refusal ||= words
     }
   }
@@ -80,8 +80,8 @@ export function examineMachine(settings: Settings): Machine {
 }
 
 /**
- * @returns what keeps sandboxes from running here, in words for whoever starts a worker; undefined when nothing
- *   does, or when the settings say that it is to be so
+ * @returns why sandboxes cannot run here, in words for an operator; undefined when they can, or when the settings allow
+ *   them to run without isolation
  */
 export function refuseToRun(machine: Machine, { local }: Pick<Settings, 'local'>): string | undefined {
   if (machine.isolation !== 'plain' || local.isUnsafe) return undefined
@@ -92,7 +92,7 @@ export function refuseToRun(machine: Machine, { local }: Pick<Settings, 'local'>
   )
 }
 
-/** One sentence: what a sandbox on this machine is. */
+/** One sentence on how a sandbox on this machine is isolated. */
 export function describeIsolation({ isolation, isRoot, cgroups, view }: Machine): string {
   const walls = {
     root: 'bubblewrap with namespaces of its own, no network, and a user of its own on the host',
@@ -138,7 +138,7 @@ export function listWeaknesses(machine: Machine): string[] {
   return weaknesses
 }
 
-/** Answers with nothing when it works, else with what went wrong. */
+/** @returns undefined when it works, otherwise what went wrong */
 function tryIsolation(
   isolation: Isolation,
   directory: string,
@@ -223,7 +223,7 @@ function writeWhole(path: string, content: string | Buffer): string {
   return path
 }
 
-/** A sandbox learns nothing of the machine's users and names from /etc. */
+/** Writes an /etc that tells a sandbox nothing of the machine's users and names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
     passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${USER}:${USER}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
@@ -240,8 +240,8 @@ function writeEtc(directory: string): SystemView['etc'] {
 }
 
 /**
- * A uid that no user of the machine has, and by its size no other sandbox either. Pure but for chance.
- * @param map what /proc/self/uid_map says: in a container, few uids may exist
+ * A uid that no user of the machine has and, among so many, most likely no other sandbox. Pure but for chance.
+ * @param map the content of /proc/self/uid_map: in a container, few uids may exist
  */
 export function pickHostUid(map: string, random = Math.random()): number {
   const ranges = map
@@ -250,7 +250,7 @@ export function pickHostUid(map: string, random = Math.random()): number {
     .map((line) => line.trim().split(/\s+/).map(Number) as [number, number, number])
   const [first, , size] = ranges.reduce((best, range) => (range[2] > best[2] ? range : best))
   const last = Math.min(first + size, 2 ** 31) - 1
-  // The upper half of what there is.
+  // From the upper half of the uids.
   return last - Math.floor((random * (last - first)) / 2)
 }
 
@@ -258,7 +258,7 @@ export function readUidMap(): string {
   return existsSync('/proc/self/uid_map') ? readFileSync('/proc/self/uid_map', 'utf8') : '0 0 4294967295'
 }
 
-/** Whether any user can reach a folder, by the permissions of those above it. */
+/** Whether any user can enter a folder, by the permissions of the folders above it. */
 export function isReachable(folder: string): boolean {
   const parent = dirname(folder)
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))

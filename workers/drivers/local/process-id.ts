@@ -1,14 +1,14 @@
-/** Tells processes apart although pids are used again: by pid, time of start, and boot. */
+/** Identifies a process by pid, start time and boot, because pids are used again. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 export interface ProcessId {
   pid: number
-  /** When it started, in whatever unit the system has; the same for the same process. */
+  /** Its start time, in a unit of the system: the same for the same process. */
   started: string
 }
 
-/** The process that has this pid now. Undefined when there is none, or a zombie. */
+/** The process that has this pid now; undefined when there is none, or a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   if (process.platform !== 'linux') return identifyByPs(pid)
   let stat: string
@@ -17,7 +17,7 @@ export function identify(pid: number): ProcessId | undefined {
   } catch {
     return undefined
   }
-  // The name in field 2 may hold spaces and parentheses; what follows the last one is field 3.
+  // Field 2, the name, may hold spaces and parentheses. Field 3 follows the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   if (fields[0] === 'Z' || fields[0] === 'X') return undefined
   return { pid, started: `${fields[19]}@${bootId()}` }
@@ -25,7 +25,7 @@ export function identify(pid: number): ProcessId | undefined {
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started
 
-/** Does nothing when the process has ended, or its pid belongs to another one. */
+/** Kills the process; does nothing when it has ended, even if its pid is another's now. */
 export function kill(id: ProcessId): void {
   if (!isAlive(id)) return
   killPid(id.pid)

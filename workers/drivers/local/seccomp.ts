@@ -1,18 +1,18 @@
 /**
- * A filter of system calls, as the program that the kernel runs before each of them (classic BPF). It refuses
- * what container runtimes refuse by default and a sandbox has no use for: kernel code that strangers should not
- * reach. All else passes. Programs of another word size, such as 32-bit ones, do not run. Pure.
+ * A filter of system calls, as a program that the kernel runs before each of them (classic BPF). It refuses what
+ * container runtimes refuse by default and a sandbox does not need: kernel code that strangers should not reach. All
+ * else passes. Programs of another word size, such as 32-bit ones, do not run. Pure.
  */
 
-/** Numbers of a system call: on x86-64, on arm64. Both count alike from 424 on. */
+/** The numbers of a system call on x86-64 and arm64. From 424 on they are the same. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined]
 
-/** Answered as by a kernel that has them not: libraries then take the older way. */
+/** Answered with ENOSYS, as by a kernel without them: libraries then use the older call. */
 const missing: Record<string, Numbers> = {
   io_uring_setup: [425, 425],
   io_uring_enter: [426, 426],
   io_uring_register: [427, 427],
-  // Its flags lie in memory, where no filter can read them. `clone` has them in a register.
+  // Its flags are in memory, where no filter can read them. `clone` has them in a register.
   clone3: [435, 435],
 }
 
@@ -62,7 +62,7 @@ const refused: Record<string, Numbers> = {
   iopl: [172, undefined],
 }
 
-/** In these, the first argument decides. */
+/** For these, the first argument decides. */
 const unshare: Numbers = [272, 97]
 const clone: Numbers = [56, 220]
 const socket: Numbers = [41, 198]
@@ -70,19 +70,19 @@ const socket: Numbers = [41, 198]
 const NEW_USER = 0x10000000
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID and NEWNET. */
 const NEW_OTHERS = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
-/** No network namespace holds these sockets: they reach the machine that runs this one. */
+/** No network namespace confines these sockets: they reach the machine that runs this one. */
 const AF_VSOCK = 40
 
 const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
   x64: { audit: 0xc000003e, column: 0 },
   arm64: { audit: 0xc00000b7, column: 1 },
 }
-/** On x86-64, numbers from here on are those of another calling convention. */
+/** On x86-64, numbers from here on belong to another calling convention. */
 const X32 = 0x40000000
 
 const EPERM = 1
 const ENOSYS = 38
-/** Where a filter finds things in its `seccomp_data`. */
+/** Offsets in a filter's `seccomp_data`. */
 const AT = { number: 0, architecture: 4, firstArgument: 16 }
 const ALLOW = 0x7fff0000
 const ERRNO = 0x00050000
@@ -90,7 +90,7 @@ const ERRNO = 0x00050000
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
 const fail = (errno: number) => answer(ERRNO | errno)
-/** Goes on with the next instruction when it holds, else skips `skip`. */
+/** Continues with the next instruction when it is equal, otherwise skips `skip` of them. */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
 const reaches = (value: number, skip: number) => instruction(0x35, value, 0, skip)
@@ -98,7 +98,7 @@ const hasAnyOf = (bits: number, skip: number) => instruction(0x45, bits, 0, skip
 
 /**
  * @param arch Node's name of the processor
- * @param mayUnshareUser lets `unshare` make a user namespace, where something within the filter has to
+ * @param mayUnshareUser allows `unshare` to make a user namespace, where something inside the filter has to
  * @returns undefined for a processor whose numbers are not known
  */
 export function buildFilter(

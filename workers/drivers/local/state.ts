@@ -19,18 +19,18 @@ import { isAlive, type ProcessId } from './process-id.ts'
 export interface LocalPod {
   name: string
   uid: string
-  /** Absent for a warm one, until it is told. */
+  /** Absent for a warm pod, until it is told. */
   sandboxId?: string | undefined
   installationId: string
   /** Milliseconds since 1970, as the deadline is, by `readTime`. */
   born: number
   deadline: number
   isolation: Isolation
-  /** Who the sandbox is on the host. Absent when that is whoever runs the worker. */
+  /** The sandbox's uid on the host. Absent when that is the worker's own. */
   hostUid?: number
-  /** Folders of control groups made for it. */
+  /** Folders of its control groups. */
   cgroups: string[]
-  /** Where `workspace/` and `run/` lie: the pod's folder, unless the sandbox could not reach it. */
+  /** The folder with `workspace/` and `run/`: the pod's own, unless the sandbox could not reach it. */
   home: string
 }
 
@@ -44,11 +44,11 @@ export type Isolation = 'root' | 'root-no-userns' | 'user' | 'plain'
 
 export type Life =
   | { stage: 'living' }
-  /** Whoever made the folder died before the sandbox was started. Creating it again goes on. */
+  /** The worker that made the folder died before it started the sandbox. Creating it again continues. */
   | { stage: 'unborn' }
   | { stage: 'dead'; death: PodDeath }
 
-/** A file that is written to learn its time. */
+/** A file that is written to read the file system's clock. */
 const CLOCK = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
@@ -58,7 +58,7 @@ export async function readPod(directory: string, name: string): Promise<LocalPod
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
 }
 
-/** The pods of all installations, the dead and the unborn included. */
+/** The pods of all installations, including dead ones and those not started yet. */
 export async function readPods(directory: string): Promise<LocalPod[]> {
   const names = await readdir(directory).catch(ignoreMissing)
   const pods = await Promise.all(
@@ -69,7 +69,7 @@ export async function readPods(directory: string): Promise<LocalPod[]> {
 
 export async function readLife(directory: string, pod: LocalPod): Promise<Life> {
   const folder = podFolder(directory, pod.name)
-  // Before its supervisor, which is written earlier: one that starts just now must not look dead.
+  // Read before its supervisor, which is written earlier: a pod that starts just now must not look dead.
   const went = await modifiedAt(join(folder, 'went'))
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
@@ -93,8 +93,8 @@ export async function readLife(directory: string, pod: LocalPod): Promise<Life> 
 }
 
 /**
- * The time in milliseconds since 1970, by the clock that stamps files: what a supervisor leaves is compared with it,
- * and each worker reads the same one.
+ * Milliseconds since 1970, by the clock that stamps files. A supervisor's files are compared with it, and every worker
+ * reads the same clock.
  */
 export async function readTime(directory: string): Promise<number> {
   const path = join(directory, CLOCK)
@@ -102,7 +102,7 @@ export async function readTime(directory: string): Promise<number> {
   return (await stat(path)).mtimeMs
 }
 
-/** What happens to the pod from now on is no failed start. */
+/** Records that the pod is ready. From here on its end is not a failed start. */
 export async function noteReady(directory: string, pod: LocalPod): Promise<void> {
   await writeFile(join(podFolder(directory, pod.name), 'ready'), '').catch(ignoreMissing)
 }
@@ -110,7 +110,7 @@ export async function noteReady(directory: string, pod: LocalPod): Promise<void>
 export const readSupervisor = (directory: string, name: string): Promise<ProcessId | undefined> =>
   readJson<ProcessId>(join(podFolder(directory, name), 'supervisor.json'))
 
-/** Undefined when there is no such file, or it is not whole. */
+/** @returns undefined when there is no such file, or it is not complete */
 export async function readText(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch(ignoreMissing)
 }

@@ -1,6 +1,6 @@
 /**
- * A terminal for a process, made by `script` of util-linux: Node has no call for it. `script`
- * carries what is typed and printed; the size is set on the terminal itself, by `stty`.
+ * A terminal for a process, made by `script` of util-linux, because Node has no call for it. `script` carries input and
+ * output; `stty` sets the size on the terminal itself.
  */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
@@ -8,8 +8,8 @@ import { delimiter, join } from 'node:path'
 
 /**
  * @param request the argv, and the size that its terminal starts with
- * @returns the command line in place of the argv. Its file 3 must be a pipe: `follow` reads from it
- *   which terminal it is, and returns what changes its size
+ * @returns the command line to run in place of the argv. Its file 3 must be a pipe: `follow` reads from it which
+ *   terminal it is, and returns a function that changes the size
  */
 export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
@@ -17,7 +17,7 @@ export function onTerminal({ argv, tty }, env) {
     const what = missing ? `there is no program ${missing}` : '`script` of util-linux runs on Linux only'
     return { refusal: new Error(`no terminal: ${what} on this machine`) }
   }
-  // The shell leads the terminal's session, and becomes the process.
+  // The shell leads the terminal's session, then becomes the process.
   const inside = `tty >&3; exec 3>&-; stty echo ${sizeWords(tty)}; exec ${argv.map(quote).join(' ')}`
   return {
     argv: ['script', '-qfec', inside, '/dev/null'],
@@ -34,7 +34,7 @@ export function onTerminal({ argv, tty }, env) {
       })
       pipe.on('error', () => {})
     })
-    // One after the other: the last size is the one that stays.
+    // One after the other, so that the last size stays.
     let last = Promise.resolve()
     return (size) => {
       last = last.then(async () => setSize(await path, size, env))
@@ -52,7 +52,7 @@ const isOnPath = (name, path) =>
     }
   })
 
-/** The kernel tells the processes in the foreground of it (SIGWINCH). */
+/** The kernel signals the processes in its foreground (SIGWINCH). */
 function setSize(path, size, env) {
   return new Promise((resolve) => {
     const stty = spawn('stty', ['-F', path, ...sizeWords(size).split(' ')], { stdio: 'ignore', env })
