@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-/** `sandlot`, the terminal client. This file starts at once: all else loads when it is needed. */
+/** `sandlot`, the terminal client. This file loads nothing else before it is needed, so that the client starts quickly. */
 import { enableCompileCache } from 'node:module'
 
-// Compiled code is kept beside the code, so that it goes when that goes; where nobody may write, there is
+// Compiled code is kept beside the code, so that both are removed together; where nobody may write, there is
 // none. Node 22.0 knows no such thing.
 enableCompileCache?.(`${import.meta.dirname}/cache`)
 const args = process.argv.slice(2)

@@ -21,12 +21,12 @@ export const define: Define = (command) => {
     .option('--type <number>', 'COMP_TYPE', '')
     .action(async () => {
       const text = await answer(command)
-      // A request that nobody waits for any more must not hold the prompt back.
+      // A request that is too late must not keep the process, and so the prompt, waiting.
       process.stdout.write(text, () => process.exit())
     })
 }
 
-/** A candidate a line, the last line for the script; nothing when something went wrong. */
+/** One candidate a line, and a last line for the script; nothing after a failure. */
 async function answer(command: Command): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {
@@ -44,7 +44,7 @@ async function answer(command: Command): Promise<string> {
 
 async function completeWords(words: string[], current: string): Promise<Completion> {
   const completion = await complete(describeProgram(), words, current, openSources)
-  // A line each: what would be several lines, or steer the terminal, is left out.
+  // One line each: candidates with line breaks or control characters are left out.
   const isPlain = ({ value, description = '' }: Candidate) => !/\p{Cc}/u.test(value + description)
   return { ...completion, candidates: completion.candidates.filter(isPlain) }
 }

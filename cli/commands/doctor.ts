@@ -1,4 +1,4 @@
-/** `sandlot doctor`: settings, the way to the service, the key, the clocks, and a session's whole life. */
+/** `sandlot doctor`: checks settings, connection, key and clocks, then creates, uses and destroys a session. */
 import type { Reply } from '../core/api.ts'
 import { type Checks, sayChecks, startChecks } from '../core/checks.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
@@ -11,7 +11,7 @@ interface Options {
   create: boolean
 }
 
-/** What a clock may be off without anybody noticing; a Date header itself is cut to seconds. */
+/** A difference of clocks that nobody notices; a Date header is cut to seconds anyway. */
 const skewMs = 30_000
 
 export const define: Define = (command, exitWith) => {
@@ -40,7 +40,7 @@ reads a file, and destroys the session in any case. Exits with 0, or with the co
   )
 }
 
-/** @returns whether the service would do something for us */
+/** @returns whether the service accepts our requests */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {
   if (!(await checkSettings(invocation, checks))) return false
   const { settings, api } = invocation
@@ -76,7 +76,7 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
       return `${value}, from ${source}`
     }),
   ]
-  // A file that others may read is no reason to look no further.
+  // The checks go on although others may read the file.
   return results.slice(1).every((ok) => ok)
 }
 
@@ -99,7 +99,7 @@ async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promis
 }
 
 function describeSkew(date: string | undefined, now: number): string {
-  // The header's second may have been at its end.
+  // The header leaves out the fraction of the second: on average half a second.
   const ahead = now - (Date.parse(date ?? '') + 500)
   if (Number.isNaN(ahead)) return 'the service does not tell its time'
   if (Math.abs(ahead) <= skewMs) return "this machine's and the service's agree"

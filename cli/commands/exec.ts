@@ -35,7 +35,7 @@ interface Options {
   attach?: string
 }
 
-/** Input that is there at once travels with the command: one request instead of three. */
+/** Input that is available at once travels with the command: one request instead of three. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define: Define = (command, exitWith) => {
@@ -106,7 +106,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const wantsTerminal = options.tty === true || options.attach !== undefined
   if (wantsTerminal) mustBeTerminal(options)
   const request = options.attach === undefined ? readRequest(args, options) : undefined
-  // Settings that are wrong should be told before stdin is waited for.
+  // Wrong settings should be reported before we wait for stdin.
   await settings.baseUrl()
   await settings.apiKey()
   const remote = createRemote(api, await selectSession(settings, api))
@@ -159,7 +159,7 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
-/** @param request what to start; without one the command that is named already runs */
+/** @param request what to start; undefined for `--attach`, whose command already runs */
 async function useTerminal(
   { options, output }: Invocation<Options>,
   remote: Remote,
@@ -185,13 +185,13 @@ async function leaveRunning(
   return exitCodes.done
 }
 
-/** @returns undefined when it has to be sent as it comes */
+/** @returns undefined for input that has to be streamed */
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)
 }
 
-/** The result as one object, of a command that is fed. */
+/** Streams stdin to the command, and returns its result as one object. */
 async function collectResult(
   remote: Remote,
   request: ExecRequest,

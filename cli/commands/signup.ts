@@ -1,4 +1,4 @@
-/** `sandlot signup`: account, session token, API key, and both the address and the key saved (SPEC 1.1). */
+/** `sandlot signup`: creates account, session token and API key, and saves address and key. */
 import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
@@ -26,7 +26,7 @@ goes on where it stopped.`,
 
 async function signUp({ options, settings, api, output, ask }: Invocation<CredentialOptions>): Promise<void> {
   const base_url = await settings.baseUrl()
-  // A file that could not be saved to must be known before there is an account.
+  // A settings file that cannot be written must be reported before the account exists.
   const before = await settings.saved()
   const credentials = await readCredentials(options, { ask, output })
 

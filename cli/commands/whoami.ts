@@ -1,4 +1,4 @@
-/** `sandlot whoami`: the account, its usage this month and its sandboxes (SPEC 1.3). */
+/** `sandlot whoami`: the account, its usage this month and its sandboxes. */
 import type { SandboxUsage } from '../../shared/contract/account.ts'
 import type { Api } from '../core/api.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
@@ -51,7 +51,7 @@ export const define: Define = (command) => {
       account.id,
       `${usage.sandbox_hours.toFixed(2)}/${usage.limit} sandbox-hours this month`,
       `${concurrent.active}/${concurrent.limit} concurrent sandboxes`,
-      // What is so as a rule needs no line; a service of before does not tell.
+      // The usual scope needs no line, and an older service does not send it.
       ...(api_key?.scope === 'run' ? ['this key is for running alone (scope run)'] : []),
     ]
     output.result(account, `${lines.map(printable).join('\n')}\n`)

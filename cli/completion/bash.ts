@@ -1,4 +1,4 @@
-/** Bash hands its line over as text, and takes text back: how words are quoted in it. */
+/** Bash passes its line as text and takes text back: this file knows how words are quoted in it. */
 import type { Candidate } from './candidates.ts'
 
 export interface Cursor {
@@ -47,7 +47,7 @@ const isEscape = (quote: string, next: string | undefined): boolean =>
   quote === '' || (quote === '"' && next !== undefined && '"$`\\'.includes(next))
 
 /**
- * The words as they go into the line; where they are only listed, with their descriptions.
+ * The words as they are inserted; with descriptions where bash only lists them.
  * @param type COMP_TYPE: why bash asks
  */
 export function writeWords(candidates: Candidate[], { quote, kept }: Cursor, type: string): string[] {

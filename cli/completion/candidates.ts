@@ -1,4 +1,4 @@
-/** What could stand at the cursor of a command line, read off the commands as they are declared. */
+/** What may be completed at the cursor, made from the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
 import { topics } from '../core/topics.ts'
 
@@ -10,7 +10,7 @@ export interface Candidate {
 
 export interface Completion {
   candidates: Candidate[]
-  /** Whether files of this machine could stand there too, which the shell knows best. */
+  /** Whether local files may be completed too; the shell does that. */
   files: boolean
 }
 
@@ -54,7 +54,7 @@ interface TypedLine {
   seen: Set<Option>
   /** The option whose value comes next. */
   pending: Option | undefined
-  /** Whether what follows are operands, whatever it looks like. */
+  /** Whether all further words are operands, even those that begin with a dash. */
   ended: boolean
   /** After `help`, which takes the names of commands alone. */
   helping: boolean
@@ -144,7 +144,7 @@ const prefix = (text: string, { candidates, files }: Completion): Completion => 
   candidates: candidates.map(({ value, description }) => ({ value: text + value, description })),
 })
 
-/** Those of the command before those that all commands have; none that is there and cannot come again. */
+/** The command's own options first, then the global ones, without those already given that cannot be repeated. */
 function optionsOf({ command, seen }: TypedLine): Candidate[] {
   const options = command
     .createHelp()
@@ -156,7 +156,7 @@ function optionsOf({ command, seen }: TypedLine): Candidate[] {
   ].map(({ long, short, description }) => ({ value: long ?? short!, description }))
 }
 
-/** Values are collected, or parsed to be. Choices bring a parser of their own. */
+/** Whether an option may be given several times: it has a parser that is not that of its choices. */
 const canComeAgain = ({ variadic, parseArg, argChoices }: Option): boolean =>
   variadic || (parseArg !== undefined && argChoices === undefined)
 
@@ -189,7 +189,7 @@ async function values(
     case 'path':
       return known(await open().paths(current))
     case 'command':
-      // A program's name alone could be anything on the sandbox's PATH.
+      // The program itself may be anything on the sandbox's PATH.
       return known(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
   }
   return known([])

@@ -1,11 +1,11 @@
-/** What only the service, or the settings file, can tell. Never fails: then there is nothing. */
+/** Values that only the service or the settings file knows. Never fails: without an answer there are none. */
 import { posix } from 'node:path'
 import { createApi } from '../core/api.ts'
 import { selectSession } from '../core/session.ts'
 import { createSettings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
-/** Someone waits for it, with a finger on the key. */
+/** The user waits for it. */
 const patienceMs = 2_000
 
 /** @param options those that stand on the line, the client's settings among them */

@@ -1,6 +1,6 @@
 /**
- * Which base addresses are taken. An API key is a full-privilege, long-lived credential and must not
- * travel in cleartext: `https://` alone, or `http://` to this machine (SPEC 1.5, 5.4).
+ * Which base addresses are accepted. An API key is a full-privilege, long-lived credential and must not
+ * travel in cleartext: `https://` only, or `http://` to this machine.
  */
 import { CliError } from './errors.ts'
 
@@ -22,7 +22,7 @@ export function readAddress(text: string, source: string): string {
         hint: 'It must be https://…, or http:// with the host exactly localhost or 127.0.0.1.',
       },
     )
-  // URL parsing drops spaces and control characters and turns \ into /: what is meant must be typed.
+  // URL parsing drops spaces and control characters and turns \ into /, so the text must not hold any.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\s\u0000-\u0020\u007f-\u009f\\]/.test(text))
     throw refuse('it holds a space, a control character or a backslash')
@@ -38,6 +38,6 @@ export function readAddress(text: string, source: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-/** `0x7f.1` and `2130706433` parse to 127.0.0.1, so the host as typed has to be right too. */
+/** `0x7f.1` and `2130706433` parse to 127.0.0.1, so the host is checked as it was typed too. */
 const isLocal = (parsed: string, typed: string): boolean =>
   localHosts.includes(parsed) && typed.replace(/:\d*$/, '').toLowerCase() === parsed

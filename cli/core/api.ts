@@ -1,4 +1,4 @@
-/** The service as typed calls: a route's name and what the contract says goes in and comes out. */
+/** The service as typed calls: the name of a route, with inputs and outputs from the contract. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { endpoints } from '../../shared/contract/index.ts'
@@ -51,7 +51,7 @@ const answerMs = 60_000
 /** Pauses before each further try, when the connection failed and trying again is safe. */
 const retryMs = [100, 400]
 
-/** A request that was made, to be looked at: without query, credentials and bodies. */
+/** A request as --debug shows it: without query, credentials and bodies. */
 export interface RequestTrace {
   method: string
   path: string
@@ -87,7 +87,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
   },
 
   /**
-   * Calls a route whose answer comes as it is made. `timeoutMs` is until it begins.
+   * Calls a route that streams its answer. `timeoutMs` ends when the answer begins.
    * @throws {CliError} as {@link call}
    */
   async open<Name extends RouteName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
@@ -105,7 +105,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
     throw new CliError('unexpected_answer', `${outgoing.url.origin} answered ${status}.`)
   },
 
-  /** Where a route is, what it wants to hear, how to read a refusal and whom to tell, for a WebSocket. */
+  /** What a WebSocket to a route needs: its address and headers, how to read a refusal, and the trace. */
   async addressOf<Name extends RouteName>(name: Name, request: Request<Name>) {
     const route: Route = routes[name]
     const given: RequestInput = request
@@ -214,7 +214,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
-/** @param mayPass whether an answer is worth another try, as of a process that stops while another goes on */
+/** @param mayPass whether an answer is worth another try, such as that of a process that is stopping */
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
   outgoing: Exchange,

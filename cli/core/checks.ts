@@ -1,4 +1,4 @@
-/** What a doctor does: one check after the other, each told as soon as it is done. */
+/** Runs the checks of a doctor one after the other, and reports each as soon as it is done. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
 import { type Output, printable } from './output.ts'
 
@@ -17,7 +17,7 @@ export interface Checks {
   /** Of the first that failed; 0 when none did. */
   exitCode(): number
   /**
-   * Makes a check: `look` says what it found, and fails by throwing.
+   * Runs a check: `look` returns what it found, and throws when it fails.
    * @returns whether it went well
    */
   check(name: string, look: () => string | Promise<string>): Promise<boolean>

@@ -36,7 +36,7 @@ export interface CommonOptions {
   session?: string
 }
 
-/** `--json` and `--json=FIELDS`. Of an option whose value may be left out, commander would take the next word for it. */
+/** `--json` and `--json=FIELDS`. Commander would take the next word for an optional value. */
 class JsonOption extends Option {
   /** Commander asks with each word as it was typed. */
   is(word: string): boolean {
@@ -47,7 +47,7 @@ class JsonOption extends Option {
   }
 }
 
-/** Take effect before the command's name and after it. */
+/** Accepted before the command's name and after it. */
 export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(

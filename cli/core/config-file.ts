@@ -1,5 +1,5 @@
 /**
- * The settings file: TOML, 0600 in a 0700 folder, written whole or not at all. What we do not know
+ * The settings file: TOML, 0600 in a 0700 folder, written whole or not at all. Everything else
  * in it stays, comments included. A file that does not parse is left untouched.
  */
 // Synchronous: node:fs is there already, while node:fs/promises costs a starting client 8 ms.
@@ -67,7 +67,7 @@ function readText(file: string): string {
   }
 }
 
-/** Where a symbolic link leads, as people keep who have their settings under version control. */
+/** Follows a symbolic link: people who keep their settings under version control have one. */
 function targetOf(file: string): string {
   try {
     return realpathSync(file)
@@ -76,7 +76,7 @@ function targetOf(file: string): string {
   }
 }
 
-/** Changes single lines where that does it, so that comments stay; else writes all anew. */
+/** Changes single lines where that is enough, so that comments stay; otherwise writes the file anew. */
 function change({ text, values }: Config, changes: Record<string, string>, profile?: string): string {
   const wanted = profile === undefined ? { ...values, ...changes } : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(

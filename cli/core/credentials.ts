@@ -46,7 +46,7 @@ export async function readCredentials(
 }
 
 /**
- * With the password that is to be: asked for twice, or the second line of stdin.
+ * Credentials with the new password, which is asked for twice or is the second line of stdin.
  * @throws {CliError} `usage` when it is missing, or was typed differently
  */
 export async function readNewPassword(
@@ -79,7 +79,7 @@ async function readPassword(options: CredentialOptions, { ask, output }: Credent
   if (!options.passwordStdin) return ask.hidden('Password', both)
   if (process.stdin.isTTY)
     throw new CliError('usage', '--password-stdin reads from a pipe, and stdin is a terminal.')
-  // One line end is the pipe's, not the password's.
+  // The last newline comes from the pipe and is not part of the password.
   const password = decodeUtf8(await readInput(output.note))?.replace(/\r?\n$/, '')
   if (password === undefined || password === '') throw new CliError('usage', 'stdin holds no password.')
   return password

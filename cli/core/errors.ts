@@ -120,7 +120,7 @@ export function describeError(error: unknown): CliError {
   return new CliError('failed', `The client itself failed: ${error instanceof Error ? error.message : error}`)
 }
 
-/** A copy that says what had been done before. */
+/** A copy whose message first says what was done before. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
   new CliError(error.code, `${story} ${error.message}`, {
     hint: joinHints(hint, error.hint),

@@ -47,14 +47,14 @@ export async function exchange(exchange: Exchange): Promise<HttpAnswer> {
   }
 }
 
-/** A module of Node that only a command with an answer to read has to load. */
+/** Loaded only by commands that read an answer. */
 export const readText = async (response: IncomingMessage): Promise<string> =>
   (await import('node:stream/consumers')).text(response)
 
 /** An answer whose body is yet to come. */
 export interface OpenExchange {
   response: IncomingMessage
-  /** Words for what goes wrong with it from here on. */
+  /** Turns a later failure of this answer into an error with words. */
   fail: (error: unknown) => ConnectionError
 }
 
@@ -90,7 +90,7 @@ export async function openExchange({
 
 /** Loads node:http when it is needed: 30 ms that a command with nothing to send does not spend. */
 export async function open(url: URL, options: RequestOptions): Promise<ClientRequest> {
-  // As Node is told to, through a proxy too (NODE_USE_ENV_PROXY).
+  // Uses a proxy if Node is told to (NODE_USE_ENV_PROXY).
   if (url.protocol === 'https:') return (await import('node:https')).request(url, options)
   const { Agent, request } = await import('node:http')
   // To this machine never through a proxy: the key would leave it in cleartext.
@@ -105,7 +105,7 @@ export const receive = (request: ClientRequest, body: string | undefined): Promi
     request.end(body)
   })
 
-/** An answer may come before all of the body has left: then the rest stays here. */
+/** An answer may come before the whole body was sent: then the rest is not sent. */
 async function upload(request: ClientRequest, body: AsyncIterable<Uint8Array>): Promise<IncomingMessage> {
   const { pipeline } = await import('node:stream/promises')
   return new Promise((resolve, reject) => {

@@ -16,7 +16,7 @@ export function hasPipedInput(): boolean {
 
 /**
  * Reads stdin to its end.
- * @param say told once when it takes long, since a pipe that stays open looks like a hang
+ * @param say called once when it takes long: a pipe that stays open looks like a hang
  * @param advice what to do about it
  * @throws {CliError} `body_too_large` as soon as it is clear that no request can carry it
  */

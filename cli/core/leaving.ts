@@ -1,8 +1,8 @@
-/** The ends that nobody waits for: a signal, an output that fails. What must be done first is done first. */
+/** Sudden ends, such as a signal or an output that fails: registered duties are done before the process exits. */
 
 const duties = new Set<() => Promise<void>>()
 let begun = false
-/** A duty that hangs must not keep us for ever. */
+/** A duty that hangs must not keep the process for ever. */
 const mostMs = 15_000
 
 export const isLeaving = (): boolean => begun

@@ -56,7 +56,7 @@ function describe(command: Command, common: Option[]): string[] {
 export const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 
-/** Usage may have several lines, of which the first alone comes without the command's name. */
+/** Usage may have several lines. All but the first have the command's name already. */
 function synopsis(command: Command): string[] {
   const [first = '', ...more] = command.usage().split('\n')
   const lines = [`${pathOf(command)} ${first}`, ...more.map((line) => line.trim())]

@@ -14,7 +14,7 @@ export { table }
 export type Output = ReturnType<typeof createOutput>
 
 export interface OutputOptions {
-  /** One JSON object on stdout instead of text; these fields of it alone when there are any. */
+  /** One JSON object on stdout instead of text; only these fields of it, if any are named. */
   json?: boolean
   fields?: string[] | undefined
   /** What the command's result looks like, where it says. */
@@ -43,7 +43,7 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       const shown = json && fields !== undefined ? pick(value, fields, shape) : value
       process.stdout.write(json ? toJson(shown) : text)
     },
-    /** A page of rows: a table, or with --quiet the first column, which names each, alone. */
+    /** A page of rows: a table, or with --quiet only the first column, the ids. */
     list(value: unknown, head: string[], rows: string[][]): void {
       const text = quiet ? rows.map(([id]) => `${id}\n`).join('') : table(head, rows, this.head)
       this.result(value, text)

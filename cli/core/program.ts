@@ -41,11 +41,11 @@ export async function runProgram(args: string[]): Promise<number> {
     })
     return run.code
   } catch (error) {
-    // It has been said why, and what fails now does so because of that.
+    // The reason was printed already, and this failure follows from it.
     if (isLeaving()) return exitCodes.interrupted
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
-    // Commander has explained it on stderr; only a reader of JSON has heard nothing yet.
+    // Commander has explained it on stderr; the JSON object is still missing.
     const problem = new CliError('usage', messageOf(error))
     run.output.failSilently(problem, exitCodeOf(problem, run))
     return exitCodeOf(problem, run)
@@ -57,7 +57,7 @@ function opensPicker(program: Command, args: string[]): boolean {
   const { operands, unknown } = program.parseOptions(args)
   const { json, input } = program.opts<CommonOptions>()
   if (operands.length > 0 || unknown.length > 0 || json !== undefined || input === false) return false
-  // At last: only to look at stdin makes Node open it.
+  // Last, because merely looking at stdin makes Node open it.
   return canDraw()
 }
 
@@ -66,7 +66,7 @@ export function describeProgram() {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
     program: createProgram(run),
-    /** Gives a command its arguments and options, or what stands below it; once. */
+    /** Gives a command its arguments and options, or its subcommands. Call it once a command. */
     load: (command: Command) => load(command, run),
   }
 }
@@ -77,7 +77,7 @@ interface Run {
   code: number
   /** For failures. */
   output: Output
-  /** How the commands that are there go on. */
+  /** The table's entry of each command. */
   entries: Map<Command, Entry>
 }
 
@@ -118,7 +118,7 @@ async function readTopic(name: string): Promise<string | undefined> {
   })
 }
 
-/** Names and summaries are there at once; what else a command is comes when it is called. */
+/** Adds names and summaries at once; the rest of a command is loaded when it is called. */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
     const hidden = 'hidden' in entry && entry.hidden === true
@@ -144,7 +144,7 @@ async function load(command: Command, run: Run): Promise<void> {
   agreeToNegated(command)
 }
 
-/** What can only be switched off is on. Commander sees to that before it asks us what the options are. */
+/** An option that exists only as `--no-…` is on by default. Commander sets that before our options are loaded. */
 function agreeToNegated(command: Command): void {
   for (const option of command.options) {
     const [name, positive] = [option.attributeName(), option.long?.replace('--no-', '--')]
@@ -157,7 +157,7 @@ function agreeToNegated(command: Command): void {
 const messageOf = ({ code, message }: CommanderError): string =>
   code === 'commander.help' ? 'A command is missing.' : message.replace(/^error: /, '')
 
-/** `exec` and `session create --rm` keep every code but their own few for the command they run. */
+/** `exec` and `session create --rm` leave all codes but a few to the command they run. */
 function exitCodeOf(error: CliError, { command }: Run): number {
   const runsOne = command?.name() === 'exec' || command?.opts().rm === true
   return runsOne && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
@@ -171,7 +171,7 @@ function guessOutput(args: string[]): Output {
   return createOutput({ json: own.some((word) => /^--json(=|$)/.test(word)), color })
 }
 
-/** A reader that has seen enough (`| head`) is no failure; a full disk is. */
+/** A reader that closes early (`| head`) is not a failure; a full disk is. */
 function surviveClosedOutput(fail: (error: unknown) => number): void {
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {

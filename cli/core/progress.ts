@@ -1,17 +1,17 @@
-/** What is being done, on one line of stderr that is drawn over; gone when it is done. */
+/** One line of stderr that shows what is being done, and disappears when it is done. */
 import { cellsOf } from './table.ts'
 
 export interface Progress extends Disposable {
   /** Says it in other words. */
   say(text: string): void
-  /** Takes the line away, for something that stays; it comes back by itself. */
+  /** Removes the line so that something else can be printed; it comes back by itself. */
   clear(): void
 }
 
 /** For where nobody looks. */
 export const noProgress: Progress = { say() {}, clear() {}, [Symbol.dispose]() {} }
 
-/** What is done sooner needs no line. */
+/** Shorter work needs no line. */
 const quietMs = 300
 const frameMs = 100
 const frames = ['|', '/', '-', '\\']

@@ -1,4 +1,4 @@
-/** Questions at a terminal, asked on stderr. Off a terminal nothing waits: the answer must be an option. */
+/** Questions at a terminal, on stderr. Without a terminal nothing waits: the answer must be an option. */
 import { CliError } from './errors.ts'
 
 export type Ask = ReturnType<typeof createAsk>
@@ -6,7 +6,7 @@ export type Ask = ReturnType<typeof createAsk>
 export interface AskOptions {
   /** Whether a question may be asked at all. */
   input?: boolean | undefined
-  /** Whether all that is asked for a yes is agreed to. */
+  /** Whether every yes-or-no question is answered with yes. */
   yes?: boolean | undefined
 }
 

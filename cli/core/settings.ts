@@ -64,7 +64,7 @@ export function createSettings(
     return flags.profile === undefined ? await findInFile(key) : undefined
   }
 
-  /** A profile has its own alone: another's key must not go to its address. */
+  /** A profile uses only its own settings: no other key may go to its address. */
   async function findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
     if (key === undefined) return undefined
     const { readConfig, readProfile, profileNames } = await import('./config-file.ts')

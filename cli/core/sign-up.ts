@@ -1,4 +1,4 @@
-/** An account, a session token and an API key, and both address and key saved: the steps, and their stories. */
+/** The steps of a sign-up: account, session token, API key, saving both; each failure says how far it came. */
 import { hostname } from 'node:os'
 import type { Api, Reply } from './api.ts'
 import type { Credentials } from './credentials.ts'
@@ -7,13 +7,13 @@ import type { Settings } from './settings.ts'
 
 interface SignedUp {
   account: Reply<'logIn'>['account']
-  /** false: it had been there, and the password is its own */
+  /** false: the account existed, and the password was right */
   made: boolean
   key: Reply<'createApiKey'>
 }
 
 /**
- * Makes the account, or logs in to the one that is there; makes a key and saves it. Keeps no password.
+ * Creates the account, or logs in to the existing one; creates a key and saves it. Keeps no password.
  * @throws {CliError} that says how far it came; the same call goes on from there
  */
 export async function signUp(
@@ -28,7 +28,7 @@ export async function signUp(
   try {
     await settings.save({ base_url, api_key: key.key })
   } catch (error) {
-    // Nobody will ever see this key, so it should not live.
+    // Nobody will ever see this key, so it is revoked.
     await api.call('revokeApiKey', { params: { key_id: key.id }, token }).catch(() => {})
     throw addStory(
       describeError(error),

@@ -1,4 +1,4 @@
-/** "Did you mean": sessions like the one that is not there. */
+/** "Did you mean": sessions whose ids or names resemble one that does not exist. */
 import type { Api } from './api.ts'
 import { addHint, type CliError } from './errors.ts'
 
@@ -7,7 +7,7 @@ interface NamedSession {
   name: string | null
 }
 
-/** @returns the error, with what may have been meant; as it was when nothing is near, or cannot be asked */
+/** @returns the error with suggestions; unchanged when nothing is similar or the service cannot be asked */
 export async function suggestSessions(error: CliError, api: Api): Promise<CliError> {
   const typed = String(error.details.session)
   const near = await api
@@ -20,7 +20,7 @@ export async function suggestSessions(error: CliError, api: Api): Promise<CliErr
   return addHint(error, `Did you mean ${words.join(' or ')}?`, { did_you_mean })
 }
 
-/** A beginning, a few letters wrong, or its name. */
+/** Whether it is the beginning of the id, has a few letters wrong, or resembles the name. */
 function isNear(typed: string, { id, name }: NamedSession): boolean {
   const [wanted, bare] = [typed.toLowerCase(), id.replace(/^sbx_/, '')]
   const isBeginning = wanted.length >= 3 && [id, bare].some((text) => text.startsWith(wanted))

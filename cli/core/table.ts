@@ -1,4 +1,4 @@
-/** Rows as columns for a terminal, as wide as it is; for programs tabs between the fields and no head. */
+/** Rows as columns that fit the terminal; for programs, fields with tabs between them and no head. */
 import { printable } from './printable.ts'
 
 /** What a column keeps when the terminal is too narrow for all. */
@@ -25,7 +25,7 @@ export function table(
   return [paintHead(line(head)), ...clean.map(line)].map((text) => `${text}\n`).join('')
 }
 
-/** Takes from the widest column until all fit; from the first, which names the row, only at last. */
+/** Narrows the widest column until all fit; the first, which names the row, only at the end. */
 function fitWidths(widths: number[], most: number): number[] {
   const fitted = [...widths]
   const tooMuch = () => fitted.reduce((sum, width) => sum + width, gap.length * (fitted.length - 1)) - most

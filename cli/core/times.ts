@@ -6,7 +6,7 @@ const steps = [
   [120, 60, 'min'],
 ] as const
 
-/** `90 s`, `5 min`, `3 h`, `12 days`: rounded up, so that it is no promise too early. */
+/** `90 s`, `5 min`, `3 h`, `12 days`: rounded up, so that it never promises too much. */
 export function showSeconds(seconds: number): string {
   const [, unit, name] = steps.find(([least]) => seconds >= least) ?? [0, 1, 's']
   return `${Math.ceil(seconds / unit)} ${name}`

@@ -1,4 +1,4 @@
-/** What `sandlot help TOPIC` tells beside commands. */
+/** What `sandlot help TOPIC` prints for topics that are not commands. */
 import { variables } from './settings.ts'
 
 export const topics: Record<string, () => string> = {

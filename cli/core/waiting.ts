@@ -1,4 +1,4 @@
-/** Patience with a quota or a rate limit: the service says how long it may take, and the user is told. */
+/** Waits while a quota or a rate limit is in the way; the service says how long, and the user is told. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
@@ -11,12 +11,12 @@ interface Teller {
   say(text: string): void
 }
 
-/** Node fires a longer timer at once, and an operator may raise a limit meanwhile. */
+/** A longer timer would overflow in Node, and an operator may raise a limit meanwhile. */
 const longestSeconds = 3600
 /** How often we look whether a session has ended before its time. */
 const lookMs = 1_000
 
-/** Tries until nothing is in the way any more. @throws {CliError} every other failure */
+/** Tries until no limit is in the way. @throws {CliError} every other failure */
 export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Teller): Promise<T> {
   for (let before = ''; ; ) {
     try {
@@ -24,7 +24,7 @@ export async function waitOut<T>(api: Api, attempt: () => Promise<T>, teller: Te
     } catch (error) {
       if (!(error instanceof CliError) || !isWorthWaiting(error)) throw error
       const seconds = Math.max(1, Number(error.details.retry_after ?? 1))
-      // Whoever is overtaken waits on for the same.
+      // If another client took the room, we go on waiting without saying it again.
       if (before !== error.code)
         teller.note(`sandlot: ${error.message}\nWaiting, ${showSeconds(seconds)} at most.`)
       before = error.code
@@ -47,7 +47,7 @@ async function waitFor(api: Api, code: string, seconds: number, { say }: Teller)
   }
 }
 
-/** No, where it cannot be asked. */
+/** False when the service cannot be asked. */
 async function hasRoom(api: Api): Promise<boolean> {
   try {
     const { active, limit } = (await api.call('getAccount', {})).concurrent

@@ -1,4 +1,4 @@
-/** A session's whole life: made, used, destroyed. It never outlives the check. */
+/** Creates, uses and destroys a session. It never outlives the check. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Api, Reply } from '../core/api.ts'
@@ -7,7 +7,7 @@ import { addHint, CliError, describeError } from '../core/errors.ts'
 import { beforeLeaving } from '../core/leaving.ts'
 import { createRemote } from '../exec/remote.ts'
 
-/** Should all else fail, it ends by itself soon. */
+/** If everything else fails, the session ends by itself soon. */
 const ttlSeconds = 120
 
 export async function checkSession({ check }: Checks, api: Api): Promise<void> {
@@ -16,7 +16,7 @@ export async function checkSession({ check }: Checks, api: Api): Promise<void> {
     headers: { 'idempotency-key': randomUUID() },
     timeoutMs: limits.createWaitMs + 30_000,
   })
-  // An interrupt does not wait for what was begun, and what was made must still go.
+  // An interrupt may come before the create has answered, and the session must be destroyed all the same.
   const lift = beforeLeaving(async () => {
     const { id } = await creating
     await api.call('destroySandbox', { params: { id } })

@@ -1,4 +1,4 @@
-/** The way to the service, a step at a time: the name, the connection, the certificate. */
+/** Checks the way to the service step by step: name, connection, certificate. */
 import { lookup } from 'node:dns/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, type TLSSocket } from 'node:tls'
@@ -8,7 +8,7 @@ import { explain } from '../core/http.ts'
 const patienceMs = 10_000
 
 /**
- * @param proxy what https:// goes through, which then does all of this itself
+ * @param proxy if https:// goes through one, it does all of this itself
  * @returns whether one can go on from here
  */
 export async function checkWay({ check }: Checks, base: string, proxy: string | undefined): Promise<boolean> {

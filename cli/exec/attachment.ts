@@ -1,4 +1,4 @@
-/** One connection of this terminal to a command's, over a WebSocket, until the command ends or it breaks. */
+/** One WebSocket between this terminal and a command's, until the command ends or the connection breaks. */
 import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { RawData, WebSocket } from 'ws'
@@ -8,9 +8,9 @@ import { CliError } from '../core/errors.ts'
 import type { Remote } from './remote.ts'
 import type { ShownOutput } from './shown.ts'
 
-/** Proxies end connections that are idle, and a dead one is told by its silence. */
+/** Pings keep proxies from closing the connection, and show when it is dead. */
 const pingMs = 15_000
-/** Typed or pasted and not yet sent. */
+/** How much typed or pasted text may wait to be sent. */
 const unsentBytes = 1024 * 1024
 
 /** @returns rows and columns of the terminal that we are on */
@@ -30,7 +30,7 @@ export async function useTerminal(socket: WebSocket, shown: ShownOutput): Promis
   }
 }
 
-/** @throws {CliError} `network`, or what the service refuses with */
+/** @throws {CliError} `network`, or the service's refusal */
 export async function connect(remote: Remote, execId: string): Promise<WebSocket> {
   const { url, headers, refuse, traced } = await remote.attach(execId)
   const { WebSocket } = await import('ws')
@@ -48,7 +48,7 @@ export async function connect(remote: Remote, execId: string): Promise<WebSocket
   throw new CliError('unexpected_answer', `The service answered ${status}.`)
 }
 
-/** The head of the answer to the handshake: 101, and the socket is open; or a refusal. */
+/** Waits for the answer to the handshake: 101 and an open socket, or a refusal. */
 const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     let taken: IncomingMessage
@@ -64,7 +64,7 @@ const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
     socket.on('error', (error) => reject(new CliError('network', `Attaching failed: ${error.message}.`)))
   })
 
-/** @returns what gives the terminal back as it was; called on every way out */
+/** @returns a function that restores the terminal; it is called on every way out */
 function takeTerminal(socket: WebSocket): () => void {
   const { stdin, stdout } = process
   const say = (message: object) => socket.send(JSON.stringify(message))

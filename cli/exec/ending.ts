@@ -21,7 +21,7 @@ export function describeEnd({ status, exit_code, signal, reason }: ExecEnd): str
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 
-/** Whether the sandbox went while we looked away: the command's result is still told. */
+/** Whether the sandbox is gone. The command's result can still be read then. */
 export const isGone = (error: unknown): boolean =>
   error instanceof CliError && error.code === 'sandbox_destroyed'
 

@@ -1,18 +1,18 @@
 /**
- * Stdin on its way to a command, as it comes. It goes in requests of some megabytes that say where
- * their bytes belong; each is kept until it was taken, so that a broken one is sent again.
+ * Streams stdin to a command. It goes in requests of some megabytes that say where
+ * their bytes belong. Each is kept until it was accepted, so that a broken one can be sent again.
  */
 import type { Input } from './input.ts'
 import { patiently } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
-/** A request is ended when nothing has come for so long: proxies end those that are idle. */
+/** A request ends after so long without input, because proxies close idle ones. */
 const idleMs = 5_000
 
 export interface Stdin {
   /** Sends bytes that begin at `offset`; may be called again for the same. */
   send(offset: number, bytes: AsyncIterable<Uint8Array>): Promise<unknown>
-  /** There is no more; all was taken up to `offset`. */
+  /** stdin has ended; everything up to `offset` was accepted. */
   end(offset: number): Promise<unknown>
 }
 
@@ -41,7 +41,7 @@ async function fill(segment: Segment, input: Input): Promise<void> {
   segment.close()
 }
 
-/** Bytes that are still coming, to be read from the first one any number of times. */
+/** Bytes that still arrive, and can be read from the start any number of times. */
 class Segment implements AsyncIterable<Buffer> {
   size = 0
   private readonly chunks: Buffer[] = []

@@ -1,4 +1,4 @@
-/** A command's events, from a connection that may break to the terminal: nothing twice, nothing missing. */
+/** Reads a command's events over connections that may break: nothing comes twice, nothing is missing. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
@@ -7,15 +7,15 @@ import type { ByteCounts } from './print.ts'
 import { pauseAfter } from './retry.ts'
 
 export interface Follower {
-  /** Told once, of its id. */
+  /** Called once, with the command's id. */
   onStart(id: string): void
   /** Resolves when more can be taken. */
   write(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
-  /** Output that the service did not keep for us. */
+  /** Called for output that the service no longer has. */
   onGap(missing: ByteCounts): void
 }
 
-/** Opens the stream of events again, from behind one. */
+/** Opens the stream of events again, after a given one. */
 export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /** @throws {CliError} as {@link readAll} */
@@ -28,7 +28,7 @@ export async function follow(first: OpenExchange, reopen: Reopen, follower: Foll
 }
 
 /**
- * Every event to the exit, whatever happens to the connection.
+ * Yields every event up to the exit, over as many connections as it takes.
  * @param first the stream that is open already
  * @throws {CliError} when it breaks again and again
  */
@@ -53,7 +53,7 @@ export async function* readAll(first: OpenExchange, reopen: Reopen): AsyncGenera
   }
 }
 
-/** @throws {CliError} `network` at its end: a stream that is whole ends with `exit` */
+/** @throws {CliError} `network` when the stream ends without `exit` */
 async function* untilBroken({ response, fail }: OpenExchange): AsyncGenerator<ExecEvent> {
   try {
     yield* readExecEvents(response)

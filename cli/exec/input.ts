@@ -1,4 +1,4 @@
-/** Stdin, piece by piece, with a limit to how long one waits for the next. */
+/** Reads stdin piece by piece, and waits for each piece only so long. */
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -15,13 +15,13 @@ export class Input {
     this.chunks = source[Symbol.asyncIterator]()
   }
 
-  /** @returns what came within the time; what comes later is pulled the next time */
+  /** @returns what came within the time; later bytes are for the next call */
   async pull(mostMs?: number): Promise<Buffer | 'late' | 'end'> {
     const before = this.early.shift()
     return before ?? (await this.next(mostMs))
   }
 
-  /** All of it, when it ends within the time and the size; else nothing is lost. */
+  /** All of stdin, if it ends within the time and the size; otherwise undefined, and nothing is lost. */
   async whole(mostBytes: number, mostMs: number): Promise<Buffer | undefined> {
     const end = performance.now() + mostMs
     for (let size = 0; size <= mostBytes; ) {
@@ -41,7 +41,7 @@ export class Input {
   }
 
   private async next(mostMs: number | undefined): Promise<Buffer | 'late' | 'end'> {
-    // One that was closed under us has ended.
+    // A stdin that was closed has ended.
     this.asked ??= this.chunks.next().catch(() => ({ done: true, value: undefined }))
     const timer = new AbortController()
     const late =

@@ -3,7 +3,7 @@
 /** Resolves when more can be taken: a reader that is slow slows the command. */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
   new Promise((resolve) => {
-    // Told of a write that fails as well: one that nobody reads must not be waited for.
+    // Called after a failed write too: we must not wait for a reader that is gone.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
 
@@ -13,7 +13,7 @@ export interface ByteCounts {
   stderr_bytes: number
 }
 
-/** Tells of output that the service no longer had, where it would have stood. */
+/** Reports output that the service no longer had, at its place in the output. */
 export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (text: string) => void): void {
   const parts = [
     ...(stdout_bytes > 0 ? [`${stdout_bytes} bytes of stdout`] : []),

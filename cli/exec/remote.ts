@@ -1,4 +1,4 @@
-/** The commands of one session, as the ways of `sandlot exec` call them. */
+/** The calls for the commands of one session, as `sandlot exec` needs them. */
 import { randomUUID } from 'node:crypto'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
@@ -39,9 +39,9 @@ export function createRemote(api: Api, id: string) {
       }),
     /** Starts one that goes on by itself. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
-    /** Starts one that is to be followed, and is ended when nobody does for as long as its grace. */
+    /** Starts a command that the service ends when nobody has followed it for its grace. */
     launchFollowed: (body: ExecRequest) => launch({ grace_ms: graceMs, ...body }),
-    /** @returns what starts one and follows it; called again, it follows the same one from its start */
+    /** @returns starts a command and follows it; called again, it follows the same one from its start */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
       const request = { params: { id }, headers, body: { grace_ms: graceMs, ...body }, timeoutMs: startMs }
@@ -74,7 +74,7 @@ export function createRemote(api: Api, id: string) {
   }
 }
 
-/** Where a stream ends, from where its last byte stands. */
+/** The length of a stream, from the offset of its last byte. */
 async function lengthOf(
   api: Api,
   params: { id: string; exec_id: string },
@@ -86,7 +86,7 @@ async function lengthOf(
     response.destroy()
     return Number(/-(\d+)\//.exec(response.headers['content-range'] ?? '')?.[1]) + 1
   } catch (error) {
-    // None of it is kept: the refusal says where it would go on.
+    // The service keeps none of it; the refusal names the length.
     if (error instanceof CliError && error.code === 'range_not_satisfiable') return Number(error.details.end)
     throw error
   }

@@ -1,4 +1,4 @@
-/** Patience with a connection that breaks, or a service that asks to wait. */
+/** Retries after a broken connection, or when the service asks to wait. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError } from '../core/errors.ts'
 

@@ -1,4 +1,4 @@
-/** What a terminal has shown of a command: each connection tells all that is kept, from the start. */
+/** Tracks what a terminal has shown of a command, because each connection sends all kept output from the start. */
 import { eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { ByteCounts } from './print.ts'
 

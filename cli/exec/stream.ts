@@ -1,4 +1,4 @@
-/** `sandlot exec` as it is by default: output as it is printed, stdin as it comes, Ctrl-C for the command. */
+/** The usual `sandlot exec`: streams output and stdin, and passes Ctrl-C to the command. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -20,7 +20,7 @@ export interface StreamOptions {
   note(text: string): void
 }
 
-/** A reader of our output that has left ends us as a pipe would. */
+/** When the reader of our output is gone, we end as in a pipe. */
 const closedPipe = 128 + 13
 
 /** @throws {CliError} */
@@ -61,7 +61,7 @@ export async function runStreaming({ remote, request, input, write, note }: Stre
   }
 }
 
-/** What is sent to a command that takes no more is nobody's loss. */
+/** Input for a command that takes no more may be dropped. */
 export async function sendInput(remote: Remote, id: string, input: Input, note: (text: string) => void) {
   try {
     await feed(input, {
@@ -75,7 +75,7 @@ export async function sendInput(remote: Remote, id: string, input: Input, note: 
   }
 }
 
-/** From its start on, signals are the command's. */
+/** From the command's start on, signals go to it. */
 function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text: string) => void) {
   let interrupts = 0
   const pass = async (signal: 'INT' | 'TERM' | 'HUP') => {

@@ -43,7 +43,7 @@ export async function runSubcommand(exec: Command, exitWith: (code: number) => v
   if (!(takesId && words.some(looksLikeId)) && !isTaken(define, words)) return false
 
   const command = exec.command(name).description(summary)
-  // What it cannot take is explained by its action, with the exit code of a wrong usage.
+  // The action itself explains what it cannot take, with the exit code of wrong usage.
   command.allowUnknownOption().allowExcessArguments()
   addCommonOptions(command)
   define(command, exitWith)

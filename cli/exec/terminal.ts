@@ -1,4 +1,4 @@
-/** `sandlot exec -it`: this terminal on a command's until it ends, over as many connections as it takes. */
+/** `sandlot exec -it`: connects this terminal to a command's until that ends, over broken connections too. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
@@ -11,8 +11,8 @@ import { pauseAfter, pausesMs } from './retry.ts'
 import { ShownOutput } from './shown.ts'
 
 /**
- * A connection that breaks is made again, and shows nothing twice; of a command that has ended
- * meanwhile the rest is shown. Between two connections the terminal is the user's own.
+ * Reconnects when the connection breaks, and shows nothing twice. If the command has ended
+ * meanwhile, it shows the rest. Between two connections the terminal is the user's own.
  * @throws {CliError} when it cannot be attached to, again and again
  */
 export async function attachTerminal(
@@ -49,7 +49,7 @@ const wayBack = (execId: string) =>
 
 function pauseFor(error: unknown, tries: number): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
-  // How it ended is asked for at once; one that still runs after that is on its way to be lost.
+  // The result may follow the output by a moment; a command that still runs after that is about to be `lost`.
   if (isOver) return tries === 0 ? 0 : pausesMs[tries]
   return pauseAfter(error, tries)
 }

@@ -1,6 +1,6 @@
 /**
- * `sandlot mcp serve`: what an agent says on stdin goes to the service, what the service answers goes to
- * stdout. The service is the MCP server; here is no second one that could differ from it.
+ * `sandlot mcp serve`: passes what an agent says on stdin to the service, and the answers to
+ * stdout. The service is the MCP server, so there is no second one that could differ.
  */
 import type { Readable } from 'node:stream'
 import { CliError } from '../core/errors.ts'
@@ -31,7 +31,7 @@ export async function bridge(
       }
       if (!stop.signal.aborted) sayAll(owed, endedEarly())
     } catch (error) {
-      // A request that was cancelled is owed nothing.
+      // A cancelled request gets no answer.
       if (!stop.signal.aborted) sayAll(owed, error)
     } finally {
       for (const id of requestsIn(message)) running.delete(id)

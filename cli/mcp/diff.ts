@@ -1,4 +1,4 @@
-/** What changes between two texts as one hunk: an edit of ours is in one place. */
+/** The difference of two texts as one hunk, since our edits are in one place. */
 
 const around = 3
 

@@ -25,7 +25,7 @@ export async function startPeer(command: string, args: string[], env: NodeJS.Pro
       reject(new CliError('failed', `${command} does not start: ${error.message}`)),
     )
   })
-  // What it did not read is told by the answer that does not come.
+  // Input that it did not read shows as a missing answer.
   child.stdin.on('error', () => {})
   const ended = new Promise((resolve) => child.once('exit', resolve))
   return {

@@ -1,6 +1,6 @@
 /**
  * Puts one server into a JSON file, or takes it out, and leaves every other byte as it is: comments,
- * order, indentation, trailing commas. jsonc-parser reads; its own editing reformats what stands nearby.
+ * order, indentation, trailing commas. jsonc-parser only reads: its editing reformats lines nearby.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { createScanner, getNodeValue, type Node, type ParseError, parseTree } from 'jsonc-parser'
@@ -18,7 +18,7 @@ export class Unreadable extends Error {
 
 /**
  * @param entry undefined takes it out
- * @param own members of the entry that are ours; others that stand there are kept
+ * @param own members of the entry that are ours; other members are kept
  * @throws {Unreadable} when it does not parse, or does not have the shape it should
  */
 export function editJson(
@@ -47,7 +47,7 @@ export function editJson(
     return updateMembers(text, found, entry)
   }
 
-  /** One member after the other: each changes the offsets of what follows. */
+  /** Changes one member after the other, because each moves the offsets of what follows. */
   function updateMembers(text: string, found: Node, entry: ServerEntry): string {
     const stale = own.filter((key) => !(key in entry) && keysOf(found).includes(key))
     const cleared = stale.reduce((so, key) => remove(so, again(so), key), text)
@@ -136,7 +136,7 @@ function remove(text: string, object: Node, key: string): string {
   const start = lineStart < 0 ? member.offset : text[lineStart - 1] === '\r' ? lineStart - 1 : lineStart
   const before = members[index - 1]
   if (comma !== undefined || !before) return text.slice(0, start) + text.slice(end)
-  // It was the last, without a comma behind it: then the one before it must have none either.
+  // It was the last member, without a trailing comma: then the one before must have none either.
   const dangling = behind(text, before.offset + before.length, member.offset).comma!
   return text.slice(0, dangling) + text.slice(dangling + 1, start) + text.slice(end)
 }

@@ -1,6 +1,6 @@
 /**
  * Puts one server into a TOML file, or takes it out. A new one is a table at the end of the file, so
- * that nothing before it changes; one that is there is changed where it stands, and its comments stay.
+ * that nothing before it changes. An existing one is changed in its place, and keeps its comments.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
@@ -61,7 +61,7 @@ function append(before: string, { section, name }: EntryPath, entry: ServerEntry
   return `${before}${gap}${table}${eol}`
 }
 
-/** Without the server's tables. Comments and blank lines above the next table are that one's. */
+/** Removes the server's tables. Comments and blank lines above the next table belong to that one. */
 function cut(before: string, { section, name }: EntryPath): string {
   const isOurs = (line: string) => {
     const keys = /^\s*\[([^\]]+)\]/
@@ -83,7 +83,7 @@ function cut(before: string, { section, name }: EntryPath): string {
     else pending = /^\s*(#.*)?$/.test(line) ? [...pending, line] : []
   }
   if (pending === undefined) return kept.join('\n')
-  // The gap that a server at the end of the file was set apart with goes too.
+  // Removes the blank line before a server at the end of the file too.
   const text = [kept.join('\n').trimEnd(), pending.join('\n').trimEnd()]
     .filter((part) => part !== '')
     .join('\n')
@@ -98,7 +98,7 @@ function says(text: string, wanted: TomlTable): boolean {
   }
 }
 
-/** Dates by their text: two that are equal are not the same object. An empty table may be left or not. */
+/** Compares dates by their text, because equal dates are different objects. Ignores empty tables. */
 const plain = (values: TomlTable): unknown =>
   JSON.parse(
     JSON.stringify(Object.fromEntries(Object.entries(values).filter(([, value]) => !isEmpty(value)))),

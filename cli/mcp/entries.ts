@@ -44,7 +44,7 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/** Every target that has left a trace on this machine or in this folder. */
+/** Every client whose files are on this machine or in this folder. */
 export function findSpots(folders: ConfigFolders, name: string): Spot[] {
   return Object.entries(targets).flatMap(([key, target]) =>
     (['project', 'user'] as const)
@@ -58,7 +58,7 @@ export function findSpots(folders: ConfigFolders, name: string): Spot[] {
 const hasFolder = (file: string, { home, folder }: ConfigFolders): boolean =>
   ![home, folder].includes(dirname(file)) && existsSync(dirname(file))
 
-/** This client, as another program starts it; with the settings of a profile, if there is one. */
+/** The command that starts this client's server; with the settings of a profile, if there is one. */
 export function thisServer(portable: boolean, profile: string | undefined): Server {
   const serve = ['mcp', 'serve', ...(profile === undefined ? [] : ['--profile', profile])]
   if (portable) return { command: 'sandlot', args: serve }
@@ -94,7 +94,7 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
   })
 }
 
-/** What stands there, undefined for nothing. @throws {CliError} `settings_broken` */
+/** The entry that is there, or undefined. @throws {CliError} `settings_broken` */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
   const { format, section } = targets[target]!
   const text = readSettings(file)
@@ -105,7 +105,7 @@ export async function read({ target, file, name }: Spot): Promise<unknown> {
   })
 }
 
-/** Whether our part of what stands there is as it should be. */
+/** Whether our members of the entry are as they should be. */
 export function isCurrent({ own }: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
   const ours = Object.entries(found).filter(([key]) => own.includes(key))

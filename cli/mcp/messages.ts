@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import { CliError } from '../core/errors.ts'
 
-/** What is looked at of a message; the rest passes through. */
+/** The members of a message that we read; the rest passes through. */
 export interface Message {
   jsonrpc?: unknown
   id?: string | number | null
@@ -24,7 +24,7 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest !== '') yield rest
 }
 
-/** Requests among what was sent, which are owed an answer each. */
+/** The requests among the messages: each must get an answer. */
 export const requestsIn = (sent: Message | Message[]): (string | number)[] =>
   [sent]
     .flat()

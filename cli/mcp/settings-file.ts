@@ -26,7 +26,7 @@ export function readSettings(file: string): string | undefined {
   }
 }
 
-/** What a user keeps in a home is theirs; what a project keeps is for all who work on it. */
+/** A file of a user is private; a file of a project is for all who work on it. */
 const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 
 /**
@@ -55,7 +55,7 @@ function followLink(file: string): string {
   try {
     return realpathSync(file)
   } catch {
-    // It leads to a file that is still to come, or is none.
+    // A symbolic link to a file that does not exist yet, or no link.
     const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(file) : file
     return resolve(dirname(file), target)
   }

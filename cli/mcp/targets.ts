@@ -19,7 +19,7 @@ export interface Target {
   /** Where it may be: the first that exists, else the first. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** @returns undefined when it knows no servers over HTTP, or only with the key written out */
+  /** @returns undefined when the client cannot use HTTP, or only with the key written into the file */
   entry(server: Server): ServerEntry | undefined
   /** Members of an entry that are ours to change; all else in it is the user's. */
   own: string[]

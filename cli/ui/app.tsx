@@ -9,7 +9,7 @@ import { useNow } from './use-now.ts'
 export const App = () => {
   const ui = useUi()
   const { columns, rows } = useWindowSize()
-  // At once, not after the store: a frame taller than the screen would scroll it.
+  // Measured at once, not through the store: a frame taller than the screen would scroll it.
   const state = { ...useUiState(), size: { columns, rows } }
   const now = useNow(useIsScreenReaderEnabled()) + state.clockAhead
   const { suspendTerminal } = useApp()

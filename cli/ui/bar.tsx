@@ -7,7 +7,7 @@ interface Props {
   color: string
 }
 
-/** A bar. What it says must also stand beside it in words: readers of screens skip it. */
+/** A bar. Its meaning must also stand beside it in words, because screen readers skip it. */
 export const Bar = ({ fraction, width, color }: Props) => {
   const full = Math.round(Math.max(0, Math.min(1, fraction)) * width)
   return (

@@ -34,7 +34,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
   )
 }
 
-/** As many keys as fit, help and the way back always. */
+/** As many keys as fit; always help and the way back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'

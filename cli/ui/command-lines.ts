@@ -1,4 +1,4 @@
-/** The arguments of `sandlot` that do the same as keys do; undefined where there is nothing to do it with. */
+/** The arguments of `sandlot` that do the same as a key; undefined where nothing is selected. */
 import { selectedRow } from './files.ts'
 import { selectedCommand } from './outputs.ts'
 import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'

@@ -26,7 +26,7 @@ export function changeForm({ store }: Ui, form: Form): void {
   if (dialog?.kind === 'form') store.set({ dialog: { ...dialog, form } })
 }
 
-/** Does what an open form asked for; it stays, with the error, when that fails. */
+/** Does what an open form asks for. If that fails, the form stays and shows the error. */
 export async function whileBusy(ui: Ui, what: string, action: () => Promise<void>): Promise<void> {
   const asked = formOf(ui.store.get())
   if (!asked) return
@@ -34,7 +34,7 @@ export async function whileBusy(ui: Ui, what: string, action: () => Promise<void
   changeForm(ui, busy)
   try {
     await action()
-    // Not one that was opened by what was done.
+    // Another form may have been opened meanwhile; that one stays.
     if (formOf(ui.store.get()) === busy) closeDialog(ui)
   } catch (error) {
     if (formOf(ui.store.get()) === busy) changeForm(ui, { ...asked, error: errorText(error) })

@@ -44,7 +44,7 @@ export function editLine({ text, at }: Line, key: string): Line | undefined {
   return undefined
 }
 
-/** Puts in what was typed or pasted: one line, so line ends in it are spaces. */
+/** Inserts typed or pasted text as one line: newlines become spaces. */
 export function insert({ text, at }: Line, added: string): Line {
   const clean = [...added.replace(/[\r\n\t]+/g, ' ').replace(controls, '')]
   return { text: [...text].toSpliced(at, 0, ...clean).join(''), at: at + clean.length }

@@ -58,7 +58,7 @@ export function enter(ui: Ui) {
   tell(ui, `${oneLine(row.location.path)} is a ${row.entry.type}, which cannot be shown.`)
 }
 
-/** Closes a folder; goes to the folder around it; from the outermost shows what is around that. */
+/** Closes a folder, or goes to its parent; at the outermost folder, shows that one's parent. */
 export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   if (!page) return
@@ -103,7 +103,7 @@ function showFile(ui: Ui, id: string, location: SandboxPath): void {
   attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, id, location, error)))
 }
 
-/** That a link leads to a folder is known only now. */
+/** Only now is it known that a link leads to a folder. */
 function enterInstead(ui: Ui, id: string, location: SandboxPath, error: unknown): void {
   if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
   const page = pageOf(ui.store.get())

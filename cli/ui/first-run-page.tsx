@@ -4,7 +4,7 @@ import { FormView } from './form-view.tsx'
 import type { FirstRunPage as Page, State } from './state.ts'
 import { oneLine } from './text.ts'
 
-/** The way in: where the service is, and with what. */
+/** The first-run page: the address of the service, and the credentials. */
 export const FirstRunPage = ({ state, page }: { state: State; page: Page }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden" gap={state.size.rows < 16 ? 0 : 1}>
     <Text wrap="truncate" bold>

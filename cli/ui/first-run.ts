@@ -1,4 +1,4 @@
-/** The way in, without settings or with a key that is refused: address, then sign up or paste a key. */
+/** The first run, without settings or with a refused key: address, then sign up or paste a key. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
 import { createSettings, readKey } from '../core/settings.ts'
@@ -36,7 +36,7 @@ export function takeWay(ui: Ui): void {
   else askKey(ui)
 }
 
-/** A step back; from the first one out. */
+/** Goes a step back; from the first step, quits. */
 export function stepBack(ui: Ui) {
   const page = findPage(ui.store.get(), 'first-run')
   if (!page || page.step === 'address') return ui.quit()
@@ -99,7 +99,7 @@ const ask = (ui: Ui, form: ReturnType<typeof newForm>) =>
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 
-/** With what was typed, so that no variable and no flag wins over it. */
+/** Uses what was typed, so that no variable and no flag wins over it. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
   ui.connect(createSettings({ ...profileOf(ui), url, apiKey }))

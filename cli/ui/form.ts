@@ -17,7 +17,7 @@ export interface Form {
   /** The field that is typed into. */
   at: number
   error: string | undefined
-  /** What is being done with the answers; keys wait. */
+  /** What is being done with the answers; until then keys are ignored. */
   busy: string | undefined
   /** Told of each change. */
   onChange?: (values: Record<string, string>) => void

@@ -16,7 +16,7 @@ import { pageOf, type State } from './state.ts'
 import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
-/** Where one is; a session's page is two folders. */
+/** Where the user is; a session's page counts as two. */
 export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output' | 'file'
 
 export interface Key {
@@ -231,7 +231,7 @@ export const keys: Key[] = [
   { keys: ['ctrl+c'], shown: 'Ctrl-C', label: 'quit', where: everywhere, run: (ui) => ui.quit(130) },
 ]
 
-/** Esc lets a filter go first. */
+/** Esc clears a filter first. */
 function backOrOut(ui: Ui) {
   const state = ui.store.get()
   if (pageOf(state).at === 'list' && state.filter !== '') return ui.store.set({ filter: '' })
@@ -260,7 +260,7 @@ export function commandLines(state: State): { key: Key; text: string }[] {
   })
 }
 
-/** Stands on the line for what is shown: `c` twice copies that. */
+/** Selects the command line for what is shown, so that `c` twice copies it. */
 function askWhichLine({ store }: Ui): void {
   const at = commandLines(store.get()).findIndex(({ key }) => key.keys.includes('c'))
   store.set({ dialog: { kind: 'copy', at: Math.max(0, at) }, notice: undefined })

@@ -1,4 +1,4 @@
-/** What is known of the sessions, and asking the service for it. */
+/** The known sessions, and how the service is asked for them. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { type CliError, describeError, exitCodes } from '../core/errors.ts'
@@ -12,7 +12,7 @@ import { whyEnded } from './words.ts'
 export const answerMs = 20_000
 /** What two readings of the same clock may differ by. */
 const jitterMs = 500
-/** So many that ended at once are looked at in one refresh. */
+/** How many sessions that ended at once are looked up in one refresh. */
 const mostEnded = 5
 
 /** The service is not there, or not itself. */
@@ -31,18 +31,18 @@ export async function listActive({ api, store }: Ui): Promise<Sandbox[]> {
     cursor = page.next_cursor
   }
 
-  /** What is billed tells what time it is at the service: a clock that is wrong here must not end anything. */
+  /** The billed time tells the service's time: a wrong clock here must not end anything. */
   function setClock(data: Sandbox[], at: number) {
     const running = data.find(({ ready_at, billed_seconds }) => ready_at !== null && billed_seconds > 0)
     if (!running) return
     const there = Date.parse(running.ready_at!) + running.billed_seconds * 1000
     if (there >= Date.parse(running.expires_at)) return
-    // Not for each answer that was a little slower: the seconds would jump.
+    // Small differences are ignored, or the seconds would jump.
     if (Math.abs(there - at - store.get().clockAhead) > jitterMs) store.set({ clockAhead: there - at })
   }
 }
 
-/** Those that are no longer among the active have ended: looks why. */
+/** Sessions that are no longer active have ended: looks up why. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const { store } = ui
   const before = store.get().sessions
@@ -57,7 +57,7 @@ export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   }
 }
 
-/** Into what is known. One that has ended stays so: an answer may be older than what was done meanwhile. */
+/** Merges an answer into the known sessions. An ended one stays ended: the answer may be older than that. */
 export function putSessions({ store }: Ui, fresh: Sandbox[]): void {
   const sessions = new Map(store.get().sessions)
   for (const session of fresh) {
@@ -106,7 +106,7 @@ export async function refreshPage(ui: Ui): Promise<void> {
   ui.store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(page.id, data[0] ?? null) }))
 }
 
-/** @returns undefined when it is refused: for what is asked too often, the next time will do */
+/** @returns undefined when a rate limit refuses it: the next refresh will do */
 async function listCommands({ api }: Ui, id: string): Promise<ExecSummary[] | undefined> {
   try {
     const query = { limit: 100 }

@@ -1,16 +1,16 @@
-/** The newest command of each session that is on the screen: asked for one at a time, when it is looked at. */
+/** The newest command of each session on the screen, asked for one at a time. */
 import { describeError } from '../core/errors.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
-/** After the list came to rest. */
+/** How long the list must be still first. */
 const restMs = 150
-/** The one that the list stands on is asked for again, those around it are not. */
+/** The selected session is asked for again, the others are not. */
 const againMs = 6_000
 
 export interface LastCommands {
-  /** Told what is on the screen, the one stood on first. */
+  /** Called with the sessions on the screen, the selected one first. */
   look(ids: string[]): void
   stop(): void
 }
@@ -35,7 +35,7 @@ export function watchLastCommands(ui: Ui): LastCommands {
     wait(pauseMs)
   }
 
-  /** A quarter of what the account may do in a minute: the rest is for its commands. */
+  /** Uses at most a quarter of the account's rate limit: the rest is for its commands. */
   function mayAsk(): boolean {
     recent = recent.filter((at) => Date.now() - at < 60_000)
     const { account } = ui.store.get()
@@ -72,7 +72,7 @@ async function ask({ api, store }: Ui, id: string): Promise<number> {
     store.set(({ lastCommands }) => ({ lastCommands: new Map(lastCommands).set(id, data[0] ?? null) }))
     return 0
   } catch (error) {
-    // The list does without: it says itself when the service is away.
+    // The list works without it, and says itself when the service is away.
     const seconds = Number(describeError(error).details.retry_after)
     return Number.isFinite(seconds) ? seconds * 1000 : restMs * 10
   }

@@ -1,8 +1,8 @@
-/** How the rows of the screen are shared out. Never more than there are: what is taller wipes the scrollback. */
+/** How the rows of the screen are shared out. Never more than there are: a taller frame would erase the scrollback. */
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
-/** Below it, lines that are side by side go below each other, and what can wait is left out. */
+/** On narrower screens, parts side by side are stacked, and the least important are left out. */
 export const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
@@ -43,12 +43,12 @@ export function factRows(state: State): number {
   return (state.size.rows < 16 ? 1 : 3) + ended
 }
 
-/** The part of a list that is on the screen: as little moved as it takes to show the one that is stood on. */
+/** The part of a list that is on the screen: it moves only as far as needed to show the selected row. */
 export function windowOf(count: number, at: number, rows: number, before: number): number {
   const top = Math.min(Math.max(before, at - rows + 1), at)
   return Math.max(0, Math.min(top, count - rows))
 }
 
-/** The rows of the list itself: without its head, and on a narrow screen without what it has no columns for. */
+/** The rows of the list itself, without its head and the line of details on a narrow screen. */
 export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
 export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

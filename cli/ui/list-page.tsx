@@ -10,7 +10,7 @@ interface Props {
   state: State
   /** The service's time. */
   now: number
-  /** Told which are on the screen, the one stood on first. */
+  /** Called with the sessions on the screen, the selected one first. */
   onVisible?: ((ids: string[]) => void) | undefined
 }
 
@@ -76,7 +76,7 @@ function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   ].join(' ')
 }
 
-/** Where in the list one is; a plus where there are more than were asked for. */
+/** The position in the list, with a plus if the service has more. */
 function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: number): string {
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }

@@ -59,7 +59,7 @@ function scroll(ui: Ui, state: State, page: OutputPage | FilePage, step: Step): 
   const last = lastTop(state, page, height)
   const before = page.top === 'end' ? last : Math.min(page.top, last)
   const top = Math.max(0, Math.min(last, before + offset(step, height, last + height)))
-  // At the end it stays there, whatever comes.
+  // At the end, it follows what comes.
   changePage(ui, page, { top: top === last && page.at === 'output' ? 'end' : top })
 }
 

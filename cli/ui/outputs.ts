@@ -15,9 +15,9 @@ import { attempt, tell, tellError } from './tell.ts'
 import type { Ui } from './ui.ts'
 import { standingLine } from './words.ts'
 
-/** So often is shown what has come. */
+/** How often new output is shown. */
 const showMs = 40
-/** Between tries to take up a connection that broke for long. */
+/** Pause between tries to reconnect after a long break. */
 const retryMs = 1_000
 
 export function askCommand(ui: Ui): void {
@@ -42,7 +42,7 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
     if (!isOpen(ui, page.output)) return
     changeOpen(ui, 'output', () => ({ execId: started.id, status: standingLine(started) }))
-    // Nobody types into it.
+    // It gets no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
     await followOutput(ui, page.output)
   } catch (error) {
@@ -75,13 +75,13 @@ export function interrupt(ui: Ui): void {
   })
 }
 
-/** Before the service is asked for them again; does nothing while they are loading. */
+/** Changes the list of commands without asking the service again; does nothing while it is loading. */
 const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => ExecSummary[]): void =>
   changeOpen(ui, 'session', (page) =>
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
-/** It has ended: on its page and in the list. */
+/** Shows the end, on its page and in the list. */
 function showEnd(ui: Ui, id: string, ended: ExecEnd): void {
   changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
@@ -98,20 +98,20 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     isRunning: true,
     top: 'end',
   }
-  // One at a time: the one before is not followed any more.
+  // Follows one command at a time.
   if (isOn(ui.store.get(), 'output')) replacePage(ui, page)
   else openPage(ui, page)
   return page
 }
 
-/** The output of the page tells it from another one of the same command. */
+/** The page is recognised by its output object: another page may show the same command. */
 const isOpen = (ui: Ui, output: Scrollback): boolean => pageWith(ui.store.get(), output) !== undefined
 const pageWith = (state: State, output: Scrollback): OutputPage | undefined => {
   const page = findPage(state, 'output')
   return page?.output === output ? page : undefined
 }
 
-/** Until the command ends or the page is left; over connections that break, however long that takes. */
+/** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
 async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
   for (let output = first; isOpen(ui, output); ) {
     try {
@@ -123,7 +123,7 @@ async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
       changeOpen(ui, 'output', () => ({ status: '… the connection broke; trying again' }))
       await sleep(retryMs)
       if (!isOpen(ui, output)) return
-      // The service tells it all again.
+      // The service sends everything again.
       output = new Scrollback()
       const fresh = output
       changeOpen(ui, 'output', () => ({ output: fresh }))
@@ -164,7 +164,7 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
   }
 }
 
-/** What is left of a command whose session has ended: how it ended. */
+/** The session has ended, and with it the output: shows how the command ended. */
 async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<void> {
   const { id, execId } = pageWith(ui.store.get(), output)!
   const ended = await createRemote(ui.api, id)
@@ -177,7 +177,7 @@ async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<vo
     tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
-/** Shows what has come now and then: a command prints more often than a screen changes. */
+/** Shows new output at intervals, because a command may print more often than a screen can change. */
 function showSoon(ui: Ui, output: Scrollback) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {

@@ -5,11 +5,11 @@ import type { Ui } from './ui.ts'
 export const openPage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: [...pages, page], notice: undefined }))
 
-/** In place of the one that is shown. */
+/** Replaces the page that is shown. */
 export const replacePage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: pages.with(-1, page), notice: undefined }))
 
-/** Back to the page before; from the first one out. */
+/** Goes back to the page before; from the first page, quits. */
 export function goBack(ui: Ui) {
   const { pages } = ui.store.get()
   if (pages.length === 1) return ui.quit()

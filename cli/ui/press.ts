@@ -31,7 +31,7 @@ const named = {
   delete: 'delete',
 } as const
 
-/** What Ink heard as one may be several keys, typed quickly. */
+/** One input of Ink may be several keys that were typed quickly. */
 export function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   for (const [name, is] of Object.entries(named)) {
@@ -70,7 +70,7 @@ export function press(ui: Ui, { key, text }: Press) {
   }
 }
 
-/** Pasted text is typed as it is: a line end in it takes nothing. */
+/** Pasted text is inserted as it is: a newline in it does not submit. */
 export function paste(ui: Ui, text: string): void {
   const { dialog } = ui.store.get()
   if (dialog?.kind === 'form') pressOnForm(ui, dialog.form, '', text)
@@ -87,7 +87,7 @@ function pressOnForm(ui: Ui, form: Form, key: string, text: string) {
   if (pressed.fields !== form.fields) pressed.onChange?.(valuesOf(pressed))
 }
 
-/** Only a yes is a yes. */
+/** Any key but y means no. */
 function answer(ui: Ui, { onYes }: Dialog & { kind: 'confirm' }, key: string): void {
   closeDialog(ui)
   if (key === 'y' || key === 'Y') onYes()
@@ -109,7 +109,7 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 
-/** By going there and Enter, or by the key whose command line is wanted. */
+/** A line is chosen with the arrows and Enter, or with the key that it belongs to. */
 function chooseLine(ui: Ui, dialog: Dialog & { kind: 'copy' }, key: string) {
   const lines = commandLines(ui.store.get())
   const by = { up: -1, k: -1, down: 1, j: 1 }[key]

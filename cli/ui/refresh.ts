@@ -1,4 +1,4 @@
-/** Keeps what is shown as it is at the service: asks every few seconds, and says when there is no answer. */
+/** Keeps the picker up to date: asks the service every few seconds, and says when it does not answer. */
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import { openFirstRun } from './first-run.ts'
@@ -9,12 +9,12 @@ import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 const everyMs = 3_000
-/** A refresh that takes long, of a thousand sessions, comes less often: a quarter of the time at most. */
+/** Slow refreshes, such as of a thousand sessions, come less often: they take a quarter of the time at most. */
 const restFactor = 3
 const mostMs = 15_000
-/** An end that is due is looked for sooner. */
+/** A session that is due to end is looked up sooner. */
 const soonMs = 500
-/** An answer that takes so long is told of. */
+/** After so long without an answer, the user is told. */
 const slowMs = 5_000
 
 export interface Refresher {
@@ -82,7 +82,7 @@ async function refresh(ui: Ui): Promise<void> {
       api.call('getAccount', { timeoutMs: answerMs }),
       listActive(ui),
     ])
-    // Of settings that were changed meanwhile.
+    // The answer belongs to settings that have changed meanwhile.
     if (ui.api !== api) return
     mustBeAccount(account)
     clearTimeout(slow)
@@ -97,7 +97,7 @@ async function refresh(ui: Ui): Promise<void> {
   }
 }
 
-/** Whatever else answers there must not break the view. */
+/** Another program at this address must not break the view. */
 function mustBeAccount({ concurrent, usage }: Partial<Reply<'getAccount'>>): void {
   if (concurrent && usage) return
   throw new CliError('unexpected_answer', 'What answers at this address does not answer as Sandlot does.')
@@ -110,7 +110,7 @@ function handleTrouble(ui: Ui, thrown: unknown) {
   setTrouble(ui, { since: Date.now(), isAway: isAway(error), message: error.message })
 }
 
-/** It began when the first of it began. */
+/** Trouble that goes on keeps its beginning. */
 function setTrouble({ store }: Ui, fresh: Trouble): void {
   store.set(({ trouble }) => ({ trouble: { ...fresh, since: trouble?.since ?? fresh.since } }))
 }

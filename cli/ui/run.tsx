@@ -9,7 +9,7 @@ import { UiContext } from './ui.ts'
 
 /**
  * @returns the exit code
- * @throws {Error} what it broke at, once the terminal is restored
+ * @throws {Error} that broke the picker, once the terminal is restored
  */
 export async function runPicker(settings: Settings): Promise<number> {
   const { promise: left, resolve: leave } = Promise.withResolvers<number>()
@@ -25,9 +25,9 @@ export async function runPicker(settings: Settings): Promise<number> {
     </UiContext>,
     {
       stdin: stdin as unknown as NodeJS.ReadStream,
-      // Also where CI is set: somebody is at a terminal.
+      // Even when CI is set: there is a person at the terminal.
       interactive: true,
-      // Ears want one text after the other, not a screen.
+      // A screen reader wants one text after the other, not a screen.
       alternateScreen: !isReadAloud(),
       incrementalRendering: true,
       exitOnCtrlC: false,

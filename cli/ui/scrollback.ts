@@ -1,7 +1,7 @@
 /** Text to scroll through, that may still grow: what a command prints, or a file. */
 import { printedLine, wrap } from './text.ts'
 
-/** Older lines go; the service has kept them. */
+/** Older lines are dropped; the service keeps them. */
 const mostLines = 20_000
 /** A line that does not end is broken here. */
 const longestLine = 64 * 1024

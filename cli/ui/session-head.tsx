@@ -7,7 +7,7 @@ import { showAge, showClock, showDuration } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
 import { whyEnded } from './words.ts'
 
-/** Who a session is, what is left of it, and when it has ended: why. */
+/** A session's name, facts and time left, or why it ended. */
 export const SessionHead = ({ state, now }: { state: State; now: number }) => {
   const session = sessionInFront(state)
   if (!session) return <Text>This session is not known any more.</Text>

@@ -17,7 +17,7 @@ export interface Widths {
   command: number
 }
 
-/** A wide screen has room for all; a narrow one for what one chooses by. */
+/** A wide screen has room for all columns, a narrow one for those by which people choose. */
 export function widthsFor(columns: number): Widths {
   const marker = 2
   if (columns < 72) {
@@ -39,7 +39,7 @@ export function widthsFor(columns: number): Widths {
 
 interface Props {
   session: Sandbox
-  /** null for none, undefined when nobody has looked yet. */
+  /** null for none, undefined when it is not known yet. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
   now: number

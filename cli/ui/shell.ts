@@ -6,9 +6,9 @@ import { attempt, tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 import { standing } from './words.ts'
 
-/** The more comfortable one, where there is one. */
+/** bash where it exists, otherwise sh. */
 const shell = ['/bin/sh', '-c', 'if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi']
-/** For an account that lets few commands run. */
+/** For accounts whose allowlist refuses the other one. */
 const plainShell = ['sh']
 
 export function openShell(ui: Ui): void {

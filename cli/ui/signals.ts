@@ -9,7 +9,7 @@ export interface Signals {
   end(): void
 }
 
-/** @param restore gives the terminal back; the process ends behind it */
+/** @param restore restores the terminal, before the process ends */
 export function takeSignals(restore: () => void): Signals {
   const before = process.listeners('SIGINT')
   for (const listener of before) process.off('SIGINT', listener)

@@ -18,7 +18,7 @@ export interface State {
   account: Account | undefined
   /** By id, also those that have ended while we looked; undefined until the first answer. */
   sessions: ReadonlyMap<string, Sandbox> | undefined
-  /** Those that were destroyed come page by page: where the next begins, null when there is none. */
+  /** Destroyed sessions come page by page: the cursor of the next page, null after the last. */
   destroyedFrom: string | null | undefined
   isLoadingMore: boolean
   /** The newest command of each session that was looked at; null where there is none. */
@@ -29,7 +29,7 @@ export interface State {
 
   showsDestroyed: boolean
   filter: string
-  /** The session that the list stands on. */
+  /** The selected session. */
   selected: string | undefined
 }
 
@@ -117,7 +117,7 @@ export const firstState: State = {
 export const pageOf = (state: State): Page => state.pages.at(-1)!
 
 type Sessions = NonNullable<State['sessions']>
-/** What was listed of them before: the same is asked for many times a frame. */
+/** A cache: the same list is asked for many times a frame. */
 const listed = new WeakMap<Sessions, { key: string; sessions: Sandbox[] }>()
 
 /** Newest first, those that the filter lets through. */
@@ -144,7 +144,7 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The one that keys are about: of the page, or the one that the list stands on. */
+/** The session that keys act on: that of the page, or the selected one. */
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
   if (page.at === 'first-run') return undefined

@@ -1,4 +1,4 @@
-/** The one store: a value, whoever wants to know of each new one, and nothing that knows of views. */
+/** The one store: a value and its listeners. It knows nothing of views. */
 export interface Store<State> {
   get(): State
   /** Changes what is named. */

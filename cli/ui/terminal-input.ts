@@ -29,7 +29,7 @@ export class TerminalInput extends Readable {
     return this
   }
 
-  /** Ink calls it when it hands the terminal over, and at its end. */
+  /** Ink calls it when it hands the terminal over, and when it ends. */
   unref(): this {
     this.terminal.off('data', this.receive).pause()
     return this

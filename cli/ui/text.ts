@@ -13,7 +13,7 @@ export const oneLine = (text: string): string =>
     .replace(/[\t\r\n]+/g, ' ')
     .replace(steering, '\ufffd')
 
-/** A line of what a program printed: its escape sequences go, what it wrote over is gone, tabs are spaces. */
+/** A line that a program printed, without escape sequences and overwritten text; tabs become spaces. */
 export function printedLine(line: string): string {
   const plain = stripVTControlCharacters(line).replace(/\r+$/, '')
   const visible = plain.slice(plain.lastIndexOf('\r') + 1)
@@ -35,7 +35,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 /** Breaks a line where the screen ends. @returns at least one row */
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
-  // Most lines are plain, and of many thousands each counts.
+  // A short cut: most lines are plain ASCII, and there may be many thousands.
   if (/^[\x20-\x7e]*$/.test(line)) {
     if (line.length <= width) return [line]
     return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
@@ -52,7 +52,7 @@ export function wrap(line: string, width: number): string[] {
       row = ''
       filled = 0
     }
-    // A wide character on a screen of one column has no place at all.
+    // A wide character does not fit on a screen of one column.
     row += cells > width ? '\ufffd' : segment
     filled += Math.min(cells, width)
   }

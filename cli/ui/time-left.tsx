@@ -11,7 +11,7 @@ interface Props {
   width: number
 }
 
-/** What is left of a session, as a bar that runs down and in figures; of one that ended, since when. */
+/** The time left of a session, as a bar and in figures; for an ended one, since when. */
 export const TimeLeft = ({ session, now, width }: Props) => {
   const { state, created_at, expires_at, destroyed_at, destroy_reason } = session
   if (state === 'destroyed') {

@@ -20,7 +20,7 @@ export function showLeft(ms: number): string {
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${tail}` : `${minutes}:${tail}`
 }
 
-/** The same for ears: `4 minutes 5 seconds left` would change each second, so minutes alone. */
+/** The same for screen readers: minutes only, because seconds would change all the time. */
 export function sayLeft(ms: number): string {
   if (ms <= 0) return 'no time left'
   if (ms < minute) return 'less than a minute left'

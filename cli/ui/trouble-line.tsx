@@ -7,7 +7,7 @@ import { showAge, showClock } from './time.ts'
 export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   const { trouble } = state
   if (!trouble) return null
-  // Since when, our clock has measured; now is the service's time.
+  // `since` is by our clock, `now` is the service's time.
   const here = now - state.clockAhead
   return (
     <Text wrap="truncate" color="yellow">

@@ -7,20 +7,20 @@ import type { Store } from './store.ts'
 
 export interface Ui {
   store: Store<State>
-  /** Another one once the first-run page is through. */
+  /** Changes when the first-run page is done. */
   api: Api
   settings: Settings
-  /** Reads it all anew, now. */
+  /** Refreshes everything now. */
   refresh(): void
-  /** Takes settings for those of this run. */
+  /** Replaces the settings of this run. */
   connect(settings: Settings): void
-  /** The list tells which sessions are on the screen, the one stood on first. */
+  /** The list calls it with the sessions on the screen, the selected one first. */
   onVisible(ids: string[]): void
-  /** The view tells how it hands the terminal over. */
+  /** The view sets how the terminal is handed over. */
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
   /** Hands the terminal over while `use` runs. */
   handOver(use: () => Promise<void>): Promise<void>
-  /** Writes what moves no cursor and shows nothing. */
+  /** Writes control sequences that neither move the cursor nor show anything. */
   signal(sequence: string): void
   /** @param code of the exit, 0 unless told */
   quit(code?: number): void

@@ -20,7 +20,7 @@ export function whyEnded({ destroy_reason, destroy_detail }: Sandbox): string {
 
 type ExecOutcome = Pick<ExecSummary, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-/** A sign and a word for how a command stands: none of both is a colour. */
+/** A sign and a word for the state of a command, so that neither depends on colour. */
 export function standing({ status, exit_code, signal, reason }: ExecOutcome): {
   sign: string
   words: string

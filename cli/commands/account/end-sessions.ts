@@ -1,4 +1,4 @@
-/** `sandlot account end-sessions`: every session token of the account is good no more. Logs in for this one run. */
+/** `sandlot account end-sessions`: makes every session token of the account invalid. Logs in for this run alone. */
 import { addExamples, type Define, handleWith } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 

@@ -1,4 +1,4 @@
-/** `sandlot account password`: another password, which ends all sessions. Logs in for this one run. */
+/** `sandlot account password`: sets a new password, which ends all sessions. Logs in for this run alone. */
 import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../core/credentials.ts'
 

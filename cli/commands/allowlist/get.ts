@@ -1,4 +1,4 @@
-/** `sandlot allowlist get`: the entries, one a line; without an allowlist nothing. */
+/** `sandlot allowlist get`: prints the entries, one a line; nothing without an allowlist. */
 import { addExamples, type Define, handleWith } from '../../core/command.ts'
 import { allowlistFields } from '../../core/shapes.ts'
 import { showAllowlist } from './show.ts'

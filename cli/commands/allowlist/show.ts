@@ -1,7 +1,7 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
 import { type Output, printable } from '../../core/output.ts'
 
-/** Entries on stdout, so that they can be saved and set again; what there is to know of them on stderr. */
+/** Entries go to stdout, so that they can be saved and set again; warnings and counts go to stderr. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
   output.result(allowlist, (commands ?? []).map((entry) => `${printable(entry)}\n`).join(''))

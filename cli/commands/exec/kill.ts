@@ -14,9 +14,9 @@ interface Options {
   signal: string
 }
 
-/** How long its end is waited for: the service lets KILL follow TERM. Others may be meant to end nothing. */
+/** How long to wait for the end. KILL follows TERM by itself; other signals may not be meant to end the command. */
 const patienceMs = { ending: 10_000, other: 1_000 }
-/** Between two looks at it; twice as long each time. */
+/** Pause between two looks at the command; it doubles each time. */
 const pauseMs = 25
 
 export const define: Define = (command) => {
@@ -45,7 +45,7 @@ running. Exits with 3 when there is no such command, and with 5 when it has ende
   )
 }
 
-/** Which of them there are, the service knows. */
+/** The service knows which signals exist. */
 function readSignal(text: string): Signal {
   const byNumber = Object.entries(constants.signals).find(([, number]) => String(number) === text)?.[0]
   return (byNumber ?? text.toUpperCase()).replace(/^SIG/, '') as Signal

@@ -56,7 +56,7 @@ async function printOutput(
   remote: Remote,
   { id, status }: Pick<ExecEnd, 'id' | 'status'>,
 ): Promise<ExecEnd | undefined> {
-  // A reader that has seen enough (`| head`) ends us, which is no failure.
+  // A reader that closes early (`| head`) ends us, and that is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
   })

@@ -18,7 +18,7 @@ import { type Output, printable } from '../../core/output.ts'
 import { noProgress, showTransfer } from '../../core/progress.ts'
 import { selectSession } from '../../core/session.ts'
 
-/** How often a transfer that broke off begins again. */
+/** How often a broken transfer starts again. */
 const tries = 3
 
 export const define: Define = (command) => {
@@ -53,7 +53,7 @@ interface Source {
 
 const toStdout = () => process.stdout
 
-/** A reader that has seen enough (`| head`) is no failure. */
+/** A reader that closes early (`| head`) is not a failure. */
 async function show(source: Source): Promise<void> {
   try {
     await receive(source, toStdout)
@@ -82,7 +82,7 @@ async function save(source: Source, local: string) {
   }
 }
 
-/** @throws {ConnectionError} when it did not come whole */
+/** @throws {ConnectionError} when the transfer is incomplete */
 async function receive({ api, id, path, output }: Source, open: () => Writable) {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
   const hash = createHash('sha256')

@@ -1,4 +1,4 @@
-/** Names of files on stdout: their bytes for programs; on a terminal, nothing that steers it. */
+/** Names of files on stdout: the exact bytes for programs; on a terminal, without control characters. */
 import { printable } from '../../core/output.ts'
 
 /** @param base64 given when the name is not UTF-8 */

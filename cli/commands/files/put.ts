@@ -62,13 +62,13 @@ export const define: Define = (command) => {
   handleWith<Options>(command, handle, { json: { fields: createdFileFields } })
 }
 
-/** Undefined for what is no file, whose end is not known before. */
+/** Undefined for a pipe or a device, whose size is not known in advance. */
 function sizeOf(local: string): number | undefined {
   const stat = local === '-' ? undefined : statSync(local, { throwIfNoEntry: false })
   return stat?.isFile() ? stat.size : undefined
 }
 
-/** The bytes, and how far they have got. */
+/** Passes the bytes on, and reports progress. */
 const counting = (
   bytes: AsyncIterable<Uint8Array>,
   path: string,
@@ -106,7 +106,7 @@ function fileBytes(path: string): AsyncIterable<Uint8Array> {
   }
 }
 
-/** What was read of it is gone: a second try would send the rest as if it were all. */
+/** stdin cannot be read twice: a second try would send only the rest. */
 function onlyOnce(input: NodeJS.ReadStream): AsyncIterable<Uint8Array> {
   let begun = false
   return {

@@ -1,4 +1,4 @@
-/** `sandlot keys create`: another API key. Logs in for this one run: no key can make a key (SPEC 1.4). */
+/** `sandlot keys create`: creates another API key. Logs in for this run alone, since no key can create a key. */
 import { Option } from 'commander'
 import type { Scope } from '../../../shared/contract/routes.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
@@ -39,7 +39,7 @@ async function create({ options, settings, api, output, ask }: Invocation<Option
   const { name, ttl, scope, save } = options
   const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
   await settings.baseUrl()
-  // A file that could not be saved to must be known before there is a key.
+  // A settings file that cannot be written must be reported before the key exists.
   if (save) await settings.saved()
   const token = await logIn(options, { api, ask, output })
   const body = {

@@ -1,4 +1,4 @@
-/** `sandlot keys ls`: the account's API keys. Logs in for this one run (SPEC 1.4). */
+/** `sandlot keys ls`: lists the account's API keys. Logs in for this run alone. */
 import { addExamples, type Define, handleWith } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readCount } from '../../core/parse.ts'
@@ -29,7 +29,7 @@ export const define: Define = (command) => {
       const rows = page.data.map((key) => [
         key.id,
         key.name ?? '',
-        // A service of before does not tell.
+        // An older service does not send it.
         key.scope ?? 'full',
         `…${key.last_four}`,
         showTime(key.created_at),

@@ -1,4 +1,4 @@
-/** `sandlot keys rm KEY_ID`: revokes an API key. Logs in for this one run (SPEC 1.4). */
+/** `sandlot keys rm KEY_ID`: revokes an API key. Logs in for this run alone. */
 import { addExamples, type Define, handleWith } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 

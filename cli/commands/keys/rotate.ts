@@ -1,4 +1,4 @@
-/** `sandlot keys rotate KEY_ID`: a new API key in place of one, which goes on for a while. Logs in for this one run. */
+/** `sandlot keys rotate KEY_ID`: replaces an API key; the old one goes on for a while. Logs in for this run alone. */
 import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readWait } from '../../core/parse.ts'
@@ -31,7 +31,7 @@ async function rotate({ args, options, settings, api, output, ask }: Invocation<
   const key_id = args[0]!
   const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
   await settings.baseUrl()
-  // A file that could not be saved to must be known before there is a key.
+  // A settings file that cannot be written must be reported before the key exists.
   if (options.save) await settings.saved()
   const token = await logIn(options, { api, ask, output })
   const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })

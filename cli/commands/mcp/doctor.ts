@@ -1,4 +1,4 @@
-/** `sandlot mcp doctor [TARGET]`: whether what an MCP client's settings name does its work. */
+/** `sandlot mcp doctor [TARGET]`: tries the server that an MCP client's settings name. */
 import { Argument, Option } from 'commander'
 import { startChecks } from '../../core/checks.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
@@ -75,7 +75,7 @@ async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: un
   return { ...spot, problem: problem ?? null, checks: checks.done }
 }
 
-/** Whichever way the client's shape names it. */
+/** Clients name command and address in different ways. */
 async function open({ settings, trace }: Invocation<Options>, entry: unknown): Promise<Peer> {
   const { command, args = [], url, httpUrl, serverUrl, env, environment } = entry as Record<string, unknown>
   const address = url ?? httpUrl ?? serverUrl

@@ -1,4 +1,4 @@
-/** `sandlot mcp init [TARGET]`: our server in the settings of an MCP client, and nothing else there touched. */
+/** `sandlot mcp init [TARGET]`: writes our server into the settings of an MCP client, and touches nothing else there. */
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'

@@ -12,7 +12,7 @@ An MCP client starts it; \`sandlot mcp init\` tells it to.`,
   )
   addExamples(command, 'sandlot mcp serve')
   handleWith(command, async ({ settings, trace }) => {
-    // A client that is gone reads nothing any more: what still runs for it ends with us.
+    // The client is gone: what still runs for it ends with us.
     process.stdout.once('error', () => process.exit())
     await bridge(connect(settings, trace), process.stdin, (line) => process.stdout.write(line))
   })

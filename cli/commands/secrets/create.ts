@@ -20,7 +20,7 @@ export const define: Define = (command) => {
     .argument('<name>', 'the name of the environment variable')
     .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
     .addHelpText('after', notes)
-  // What is too much may be the value, which commander would print.
+  // A further word may be the value, and commander would print it.
   command.allowExcessArguments().allowUnknownOption()
   addExamples(
     command,
@@ -45,7 +45,7 @@ export const define: Define = (command) => {
   handleWith<Options>(command, handle, { json: { fields: secretFields } })
 }
 
-/** @throws {CliError} `usage`, without showing what is too much */
+/** @throws {CliError} `usage`, without showing the further words */
 function mustBeNameAlone(args: string[]): void {
   if (args.length === 1) return
   throw new CliError('usage', 'There is more on the line than a name and the options of this command.', {

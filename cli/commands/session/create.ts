@@ -1,4 +1,4 @@
-/** `sandlot session create`: a new session; its id on stdout. With --rm one for a single command. */
+/** `sandlot session create`: creates a session and prints its id. With --rm the session is for one command. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
 import type { Reply, Request } from '../../core/api.ts'
@@ -70,17 +70,17 @@ async function create(invocation: Invocation<Options>): Promise<void> {
 }
 
 export interface Creation {
-  /** Waits for it where that was asked for. @throws {CliError} */
+  /** Creates the session; with --wait, once there is room. @throws {CliError} */
   make(): Promise<Reply<'createSandbox'>>
-  /** The one that was made; where the answer never came, asked for again: the same key makes no second. */
+  /** The session that was created. If the answer was lost it asks again: the same key creates no second one. */
   made(): Promise<Reply<'createSandbox'>>
-  /** Whether there may be one: not when the service has refused. */
+  /** Whether the session may exist: not after a refusal. */
   mayHaveMade(): boolean
 }
 
 function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
   const body = readBody(options)
-  // A create whose answer is lost may be sent again, and makes one sandbox.
+  // With a key, a create whose answer was lost can be repeated and makes one sandbox.
   const key = options.idempotencyKey ?? randomUUID()
   let mayHaveMade = false
   let made: Reply<'createSandbox'> | undefined
@@ -111,7 +111,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   }
 }
 
-/** A refusal, one that did not start, a service that was not reached. */
+/** Whether the error says that no session exists: refused, not started, or service not reached. */
 function madeNone(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false

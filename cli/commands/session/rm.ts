@@ -57,7 +57,7 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
     if (options.all) output.note(ids.length === 0 ? 'No session is active.' : sum)
     return
   }
-  // What was done is told even so; with --json in the one object that tells of the failure.
+  // What was destroyed is reported even so; with --json, in the error object.
   if (!output.json) output.result(undefined, text)
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
@@ -76,7 +76,7 @@ async function chooseIds({ args, options, settings, api }: Invocation<Options>):
   }
 }
 
-/** One after the other, whatever becomes of each; a rate limit is waited out. */
+/** Destroys one after the other, and goes on after a failure; waits out a rate limit. */
 async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): Promise<Outcome> {
   const outcome: Outcome = { destroyed: [], failures: [] }
   using progress = output.progress('destroying')
@@ -92,7 +92,7 @@ async function destroyAll({ api, output }: Invocation<Options>, ids: string[]): 
   return outcome
 }
 
-/** One error for all that failed, of the first one's kind. */
+/** One error for all failures, with the code of the first. */
 function combine(failures: Outcome['failures'], destroyed: unknown[], sum: string): CliError {
   const { error } = failures[0]!
   const lines = failures.map(({ id, error: { message } }) =>

@@ -44,7 +44,7 @@ export async function runOnce(
   }
 }
 
-/** Asks whether it has started, ever more seldom. */
+/** Polls until the session has started, with growing pauses. */
 async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   using _ = output.progress('the session is starting')
   for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 1.5, 1_000)) {
@@ -60,7 +60,7 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   }
 }
 
-/** What goes wrong here is told, and changes no exit code: the command has run as it has. */
+/** A failure here is reported, but does not change the command's exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
   if (!creation.mayHaveMade()) return
   let id: string | undefined
