@@ -2,7 +2,7 @@ import { Migration } from '@mikro-orm/migrations'
 
 export class Exec extends Migration {
   override up(): void {
-    // What a command was and how it ended. Its output lives in the worker that runs it.
+    // What each command was and how it ended. Its output is in the memory of its worker.
     this.addSql(`
       create table exec (
         id text primary key,

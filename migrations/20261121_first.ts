@@ -21,7 +21,7 @@ export class First extends Migration {
         end
       $$`)
 
-    // One row for ever: pods carry this id, so that two installations can share a namespace.
+    // One row for ever. Pods carry this id, so that two installations can share a namespace.
     this.addSql(`
       create table installation (
         id text primary key,
@@ -84,7 +84,7 @@ export class First extends Migration {
       )`)
     this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
     this.addSql(`create index sandbox_active on sandbox (account_id) where destroyed_at is null`)
-    // What the sweep looks at: as many entries as there are pods, however old the table is.
+    // The sweep reads this index: it has as many entries as there are pods, however old the table is.
     this.addSql(`create index sandbox_unreaped on sandbox (expires_at) where reaped_at is null`)
     // Both bounds are fixed at admission, so a month's sandboxes are one range of this index.
     this.addSql(

@@ -1,9 +1,8 @@
 import { Migration } from '@mikro-orm/migrations'
 
 /**
- * Warm pods, and sandboxes whose pod is not named after them. Code of before makes no warm pods and
- * claims none; but its workers would end a sandbox that has one, so WARM_POOL_SIZE and WARM_POOLS are
- * set only when the last of them is gone.
+ * Warm pods, and sandboxes whose pod is not named after them. Older code makes no warm pods and claims none, but its
+ * workers would end a sandbox that has one. So set WARM_POOL_SIZE and WARM_POOLS only when the last old worker is gone.
  */
 export class Pool extends Migration {
   override up(): void {
@@ -15,16 +14,16 @@ export class Pool extends Migration {
         add column pod_since timestamptz(3),
         -- Null for a pod that was made for it. A warm pod that dies unused is replaced by such a one.
         add column claim text check (claim in ('unused', 'used', 'replaced'))`)
-    // No two sandboxes have one pod; and whose a pod is, for whoever finds one that he does not know.
+    // No two sandboxes have one pod. The index also finds whose an unknown pod is.
     this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
 
-    // The refill waits for those that somebody waits for.
+    // The refill waits for sandboxes that are starting.
     this.addSql(
       `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
     )
 
-    // A pod that nobody owns. Its row goes in the transaction that gives it to a sandbox, or before the
-    // pod is deleted: what has a row was never anybody's.
+    // A pod that nobody owns. Its row is deleted in the transaction that gives it to a sandbox, or before the pod is
+    // deleted. So what has a row was never anybody's.
     this.addSql(`
       create table warm_pod (
         name text primary key,

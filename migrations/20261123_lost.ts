@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** Commands that clients were told are lost, while they may still run: the sweep finds them by this and ends them. */
+/** Marks commands that clients were told are lost while they may still run. The sweep finds and ends them. */
 export class Lost extends Migration {
   override up(): void {
     this.addSql(`alter table exec add column is_left boolean not null default false`)

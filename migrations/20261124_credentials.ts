@@ -1,6 +1,6 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What an API key may do; that a session can be ended; from where an account was logged in to. */
+/** The scope of API keys, the generation of sessions, and the addresses that an account logged in from. */
 export class Credentials extends Migration {
   override up(): void {
     this.addSql(`

@@ -1,9 +1,10 @@
 import { Migration } from '@mikro-orm/migrations'
 
-/** What an account stores is gone when it is of use no more: see workers/sweep/forget.ts for the rest. */
+/** Deletes what an account stores once it is of no more use; workers/sweep/forget.ts does the rest. */
 export class Past extends Migration {
   override up(): void {
-    // No command runs in a sandbox that has ended: its environment, up to 2 MB, goes in the transaction that ends it.
+    // No command runs in a sandbox that has ended, so its environment (up to 2 MB) is deleted in the transaction that
+    // ends it.
     this.addSql(`
       create function forget_env_of_sandbox() returns trigger language plpgsql
       as $$ begin new.sealed_env := null; return new; end $$`)
@@ -14,7 +15,7 @@ export class Past extends Migration {
     this.addSql(
       `update sandbox set sealed_env = null where destroyed_at is not null and sealed_env is not null`,
     )
-    // Those whose metadata is yet to be forgotten.
+    // Sandboxes whose metadata has yet to be deleted.
     this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
   }
 }

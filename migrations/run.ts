@@ -22,7 +22,7 @@ const migrationsList = [
   { name: '20261125_past', class: Past },
 ]
 
-/** A system's error of the network, or PostgreSQL's: no such user, password or database, or it is starting. */
+/** Errors of the network, or PostgreSQL's: no such user, password or database, or it is starting. */
 const noWayIn = /^(E[A-Z_]+|08...|28...|3D000|57P03)$/
 
 /** @returns the names of the migrations that it applied */

@@ -1,14 +1,14 @@
 /**
- * The command allowlist: one pure function that decides, for commands of every kind. An entry is
- * words with single spaces between them: a command's name, and the arguments that it must begin with.
- * docs/allowlist.md tells the rules, and what a policy over names cannot keep out.
+ * The command allowlist: one pure function that decides about commands of every kind. An entry is words with single
+ * spaces between them: a command's name, and the arguments that the command must begin with. docs/allowlist.md tells
+ * the rules, and what a policy over names cannot keep out.
  */
 import { steers } from './steering.ts'
 
 export type Decision =
-  /** `entry` is the one that lets it run; absent when there is no allowlist. */
+  /** `entry` is the one that allows it; absent when there is no allowlist. */
   | { allowed: true; entry?: string }
-  /** `needs` is the shortest entry that would let it run, where one could; `variable` is what must not be set. */
+  /** `needs` is the shortest entry that would allow it, if one could. `variable` is the one that must not be set. */
   | { allowed: false; reason: string; needs?: string; variable?: string }
 
 /** Where a variable comes from, and what its owner can do about it. */
@@ -25,10 +25,10 @@ const sources = {
 const anyArgument = '*'
 
 /**
- * Whether a command may run, and which entry says so.
- * @param allowlist undefined (or null) for none: everything may run
+ * Whether a command may run, and which entry allows it.
+ * @param allowlist undefined or null for none: every command may run
  * @param command an argv, or a string for /bin/sh
- * @param env what the request sets besides; only its names count
+ * @param env the variables of the request; only their names count
  */
 export function decide(
   allowlist: readonly string[] | null | undefined,
@@ -41,9 +41,9 @@ export function decide(
 }
 
 /**
- * While there is an allowlist, no environment may name what makes another program of an allowed command.
- * @param source whose environment it is, for the words of the refusal
- * @returns undefined when none of the names does
+ * With an allowlist, no environment may set a variable that makes an allowed command run another program.
+ * @param source whose environment it is, for the refusal
+ * @returns undefined when no variable does
  */
 export function refuseVariables(
   source: keyof typeof sources,
@@ -68,7 +68,7 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 
-/** A string may do whatever a shell may, so some entry must let a shell run any script. */
+/** A string may do whatever a shell may, so some entry must allow a shell to run any script. */
 function decideShellString(allowlist: readonly string[]): Decision {
   const entry = allowlist.find((entry) => {
     const [name = '', ...rest] = wordsOf(entry)
@@ -88,7 +88,7 @@ function decideShellString(allowlist: readonly string[]): Decision {
   }
 }
 
-/** Each word equals the argument in its place, character for character; arguments behind the words are free. */
+/** Each word equals the argument at its position, character for character; more arguments may follow. */
 function matches(entry: string, argv: readonly string[]): boolean {
   const words = wordsOf(entry)
   if (words.length > argv.length) return false
@@ -118,7 +118,7 @@ const runners = namesOf(
     'sudo doas su runuser setpriv chroot unshare nsenter flock strace ltrace gdb parallel entr ssh rsync ' +
     'make gmake cmake ninja just npx pnpx bunx systemd-run start-stop-daemon run-parts ld.so',
 )
-/** By options, which may follow any entry. */
+/** Commands that run others by options, which may follow any entry. */
 const runnersByOptions = namesOf(
   'tar zip sed vi vim nvim ex ed emacs nano less more man gcc cc c++ sqlite3 psql mysql openssl tcpdump sort split',
 )
@@ -129,12 +129,12 @@ const gitByOptions = namesOf(
 const runnersWhenBare = namesOf('git npm pnpm yarn pip pipx uv cargo go docker podman kubectl crontab at')
 
 /**
- * What an operator of a list should know of an entry: through some commands any other can run.
+ * Warns of an entry through which any other command can run.
  * @returns a sentence, or undefined for an entry that nothing is known against
  */
 export function warningOf(entry: string): string | undefined {
   const [path = '', ...rest] = wordsOf(entry)
-  // python3.11 and lua5.4 are python and lua.
+  // Version numbers are dropped: python3.11 and lua5.4 are python and lua.
   const name = baseName(path)
   const plain = name.replace(/-?\d+(\.\d+)*$/, '')
   const isOf = (names: Set<string>) => names.has(name) || names.has(plain)

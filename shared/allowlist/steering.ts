@@ -1,9 +1,9 @@
 /**
- * Environment variables that decide which program a command becomes: what its name means, what is loaded into
- * it, which code it reads first, which programs it starts. The names are those of the tools' manuals.
+ * Environment variables that steer which program a command becomes: what its name means, what is loaded into it, which
+ * code it reads first, which programs it starts. The names are from the tools' manuals.
  */
 
-/** Every variable that begins so, but for the {@link harmless}. */
+/** Prefixes: every variable that begins so steers, except the {@link harmless}. */
 const families = words(`
   LD_ DYLD_ MALLOC_ LIBC_ GLIBC_ TERMINFO
   BASH_ ZSH_ KSH_ FISH_
@@ -36,13 +36,13 @@ const names = new Set(
   RCLONE_CONFIG AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE BOTO_CONFIG CLOUDSDK_PYTHON MYSQL_HOME SCREENRC`),
 )
 
-/** Of a family, and yet only told to somebody: who one is, how output looks, what a password is. */
+/** Variables of these families that only say something: a name, a password, how output looks. */
 const harmless = new RegExp(
   '^(NODE_ENV|GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|CARGO_TERM_COLOR|RUSTUP_TERM_COLOR|' +
     'PYTHON(UNBUFFERED|HASHSEED|DONTWRITEBYTECODE|UTF8|IOENCODING))$|_(TOKEN|PASSWORD|PASSPHRASE|SECRET|KEY)$',
 )
 
-/** Whether a variable of this name steers the programs that get it. Case counts, but to npm. */
+/** Whether a variable of this name steers the programs that get it. Only npm ignores case. */
 export function steers(name: string): boolean {
   if (/^npm_(config|package)_/i.test(name) || names.has(name)) return true
   return families.some((family) => name.startsWith(family)) && !harmless.test(name)

@@ -4,7 +4,7 @@ import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
-/** Words with single spaces between them; the first is a command, `*` stands for any one argument. */
+/** Words with single spaces between them. The first is a command; `*` stands for any one argument. */
 const Entry = Text.max(limits.allowlist.sentCharacters)
   .trim()
   .transform((text) => text.replace(/[ \t]+/g, ' '))

@@ -3,7 +3,7 @@ import { endpoint, Id, listOf, Moment, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
-/** Every raw key starts so. */
+/** Every key begins with it. */
 export const apiKeyPrefix = 'sandlot_live_'
 
 /** Of routes.ts, for what is sent and answered. */

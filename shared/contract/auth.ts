@@ -6,7 +6,7 @@ import { Text } from './sandboxes.ts'
 /** Two spellings of one address are one account. The time that this takes grows with the square of the length. */
 export const normaliseEmail = (text: string) => text.normalize('NFKC').trim().toLowerCase()
 
-/** So much of an address, and of a password in any script, fits in. */
+/** Bytes. An address, and a password in any script, fit in. */
 const bodyBytes = 4 * 1024
 
 const mostCharacters = limits.emailCharacters
@@ -46,7 +46,7 @@ export const signUp = endpoint('signUp', {
 export const logIn = endpoint('logIn', {
   summary: 'Exchange email and password for a session token',
   bodyBytes,
-  // Any text is looked up, so that a badly formed address is refused like an unknown one.
+  // Any text is looked up, so that a malformed address is refused like an unknown one.
   body: z.strictObject({
     email: Text.max(1024).transform(normaliseEmail),
     password: z.string().max(limits.passwordCharacters.most),

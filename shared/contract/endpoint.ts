@@ -1,4 +1,7 @@
-/** What an endpoint is: a route of routes.ts with the schemas of what goes in and comes out. */
+/**
+ * What an endpoint is: a route of routes.ts, with the schemas of its request and reply. In a schema, a bound on length
+ * comes before any check that takes more than linear time; a test sends the worst to each field of each route.
+ */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
 import { type Route, type RouteName, routes } from './routes.ts'
@@ -9,18 +12,18 @@ export interface Schemas {
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
-  /** The largest JSON body, unpacked; `limits.usualBodyBytes` unless told. */
+  /** Bytes of the largest JSON body, uncompressed; by default `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** Request headers that the route reads, lower case. */
+  /** Request headers that the route reads, in lower case. */
   headers?: z.ZodObject
   reply?: z.ZodType
-  /** The body is bytes as they come, of any length, instead of JSON. */
+  /** The body is streamed bytes of any length, instead of JSON. */
   rawBody?: true
-  /** The media type of a reply that is no JSON: bytes or events, streamed. */
+  /** The media type of a reply that is not JSON: streamed bytes or events. */
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
   /** A second success, such as 202 for a create that goes on in the background. */
   alsoStatus?: 202
-  /** The codes that are this route's own; those that any route may answer are added elsewhere. */
+  /** The error codes of this route alone. Those that any route may answer are added elsewhere. */
   errors: readonly ErrorCode[]
 }
 
@@ -36,16 +39,16 @@ export const endpoint = <N extends RouteName, const S extends Schemas>(
 })
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
-/** What a client has to send: optional where the schema has a default. */
+/** What a client sends: fields with a default are optional. */
 export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 
 /** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })
 
-/** The years that RFC 3339 and PostgreSQL both can write, in whatever zone. */
+/** The years that both RFC 3339 and PostgreSQL can write, in any time zone. */
 const sensible = { from: Date.UTC(2000, 0), until: Date.UTC(9999, 0) }
 
-/** A moment that a client names. */
+/** A point in time that a client sends. */
 export const Moment = z.iso
   .datetime({ offset: true })
   .refine(
@@ -53,7 +56,7 @@ export const Moment = z.iso
     'must be in the years 2000 to 9998',
   )
 
-/** Of an account, a key, a sandbox: a prefix and a ULID. */
+/** The id of an account, a key, a sandbox: a prefix and a ULID. */
 export const Id = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/)
 
 export const Cursor = z.string().max(200)

@@ -84,7 +84,7 @@ export type ExecResult = z.infer<typeof ExecResult>
 /** The result without its output, as events and rows carry it. */
 export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr'>
 
-/** What any route that works inside a sandbox may answer. */
+/** Error codes of every route that works inside a sandbox. */
 export const insideErrors = [
   'not_found',
   'sandbox_starting',
@@ -117,7 +117,7 @@ export const execCommand = endpoint('execCommand', {
   errors: [...insideErrors, 'command_not_allowed', 'idempotency_conflict'],
 })
 
-/** A command in a list: its result without the output, and what it was. */
+/** A command in a list: its result without the output, and its command line. */
 export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true })
   .extend({
     command: z.string().meta({ description: 'As one line, cut to some hundred characters' }),

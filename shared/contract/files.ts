@@ -6,12 +6,12 @@ import { Content, Text } from './sandboxes.ts'
 
 const ById = z.object({ id: Id })
 
-/** Bytes; Linux knows no longer ones. */
+/** Bytes. Linux takes no longer paths. */
 const longestPath = 4096
 const Path = Text.min(1)
   .refine((path) => Buffer.byteLength(path) <= longestPath, `must have at most ${longestPath} bytes`)
   .meta({ description: 'Relative to /workspace, or absolute' })
-/** JSON cannot carry a name that is not UTF-8; then this goes in and out beside `path`. */
+/** JSON cannot carry a name that is not UTF-8. This goes in and out beside `path` then. */
 const PathBase64 = z
   .base64()
   .refine((text) => {
@@ -219,6 +219,6 @@ export const writeRawFile = endpoint('writeRawFile', {
   errors: [...writeErrors, 'file_changed'],
 })
 
-/** Without a repeated group: over megabytes such a one takes more stack than there is. */
+/** Checked without a repeated group, which over megabytes would overflow the stack. */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))

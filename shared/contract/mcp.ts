@@ -1,6 +1,6 @@
 /**
- * What agents get over the Model Context Protocol: the endpoint, and its tools. A tool is a route under
- * another name: its schemas are made of the route's own, so neither can drift from the other.
+ * What agents get over the Model Context Protocol: the endpoint and its tools. A tool is a route under another name;
+ * its schemas are made of the route's, so the two cannot differ.
  */
 import * as z from 'zod'
 import { getAccount } from './account.ts'
@@ -10,7 +10,7 @@ import { createFile, editFile, globFiles, grepFiles, listFiles, viewFile } from 
 import { limits } from './limits.ts'
 import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts'
 
-/** What one answer of a tool holds at most; a model pays for every character of it. */
+/** The most that one answer of a tool holds: a model pays for every character. */
 export const toolLimits = {
   /** Characters of each stream of a command: half of it head, half tail. */
   outputCharacters: 30_000,
@@ -45,26 +45,26 @@ export const callMcp = endpoint('callMcp', {
 
 export interface Tool {
   title: string
-  /** For the model that decides whether to call it. */
+  /** For the model, which decides whether to call it. */
   description: string
   endpoint: Endpoint
   readOnly: boolean
-  /** May undo or overwrite what was there. */
+  /** Whether it may undo or overwrite what was there. */
   destructive: boolean
-  /** The same call again changes nothing more. */
+  /** Whether the same call again changes nothing more. */
   idempotent: boolean
-  /** Reaches what is outside the service, such as the internet. */
+  /** Whether it reaches things outside the service, such as the internet. */
   openWorld: boolean
   /** Inputs of the route that make no sense for an agent. */
   without?: readonly string[]
-  /** Inputs that the tool always needs, since their alternative is left out. */
+  /** Inputs that the tool always requires, because their alternative is left out. */
   required?: readonly string[]
   /** Sent along with every call. */
   always?: Record<string, unknown>
 }
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
-/** A name that is not UTF-8 is beyond an agent; what redaction hides is none of its business. */
+/** An agent cannot use names that are not UTF-8, and must not see redacted values. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
 export const tools = {
@@ -110,7 +110,7 @@ export const tools = {
     idempotent: false,
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
-    // Whoever cancels a tool has left: nobody comes back for the command.
+    // A client that cancels a tool does not come back for its command.
     always: { grace_ms: 0 },
   },
   file_view: {

@@ -1,13 +1,13 @@
 /**
- * Every route of the API as plain data: what the client needs to call one, and nothing to load.
- * The schemas of each stand in the file of its family beside this one.
+ * Every route of the API as plain data: all that the client needs to call it, without loading a schema. The schemas are
+ * in the file of the route's family beside this one.
  */
 
 export type Credential = 'none' | 'token' | 'key'
 /**
- * What a request is counted as: per account, or per address where there is none. Those of `reads` and
- * `changes` are counted by each API process for itself, so that they need no Redis. A login counts for
- * its email address (`login_account`) as well.
+ * The bucket that a request counts against: per account, or per address where there is no account. Each API process
+ * counts `reads` and `changes` by itself, so that they do not need Redis. A login also counts against its e-mail
+ * address (`login_account`).
  */
 export type Bucket =
   | 'sandbox_ops'
@@ -27,14 +27,14 @@ export interface Route {
   /** `:name` marks a parameter. */
   path: `/${string}`
   credential: Credential
-  /** Of routes that take a key: the least that it must be for. */
+  /** The least scope of key that the route takes. */
   scope?: Scope
   bucket: Bucket
   /** The status of success. */
   status: 101 | 200 | 201 | 204
 }
 
-/** Each route that takes a key says of which scope: none is open to `run` keys by an oversight. */
+/** Each route that takes a key must name a scope, so none is open to `run` keys by oversight. */
 type DeclaredRoute = Route &
   ({ credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> })
 

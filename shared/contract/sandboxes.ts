@@ -5,13 +5,13 @@ import { limits } from './limits.ts'
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
-/** Half a surrogate pair is no text: in UTF-8 it would become another character. */
+/** Half a surrogate pair is not text: in UTF-8 it would become another character. */
 export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
 
 /** A NUL cannot stand in an argv, an environment or a database. */
 export const Text = Content.refine((text) => !text.includes('\0'), 'must not contain NUL')
 
-/** What texts take in an argv or an environment, each with the NUL behind it. */
+/** Bytes that texts take in an argv or an environment, each with the NUL after it. */
 export const bytesOf = (texts: readonly string[]): number =>
   texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
 
@@ -20,7 +20,7 @@ export const Environment = z
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _'),
     Text,
   )
-  // No command could be started with more.
+  // No command could be started with a larger one.
   .refine(
     (environment) => Object.entries(environment).every((pair) => bytesOf(pair) - 1 <= limits.argumentBytes),
     `a variable must have at most ${limits.argumentBytes} bytes together with its name`,
@@ -64,7 +64,7 @@ export const createSandbox = endpoint('createSandbox', {
       .meta({ description: 'The same key and body give the same sandbox' }),
     prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
   }),
-  // An environment, with the escapes of JSON.
+  // Room for an environment, with JSON's escapes.
   bodyBytes: 2 * limits.argumentsBytes,
   body: z
     .strictObject({

@@ -20,7 +20,7 @@ export type Secret = z.infer<typeof Secret>
 
 export const createSecret = endpoint('createSecret', {
   summary: 'Set a secret: an environment variable of every command that starts from now on',
-  // A value of which every byte is escaped as six.
+  // Room for a value whose every byte is escaped as six.
   bodyBytes: 256 * 1024,
   body: z.strictObject({
     name: SecretName,

@@ -1,4 +1,4 @@
-/** Server-sent events as this service writes them, and as its client reads them: one line of data in each. */
+/** Server-sent events, as this service writes them and its client reads them: one line of data in each. */
 
 /** What JSON leaves as it is and some readers take for the end of a line: NEL, LS and PS. */
 const lineEnds = /[\u0085\u2028\u2029]/g

@@ -1,6 +1,6 @@
 /**
- * The database of a process: one pool, plain SQL. The ORM makes the pool, quotes parameters and
- * types the rows; requests go past its entity manager, which costs more than the query itself.
+ * The database of a process: one pool, plain SQL. The ORM makes the pool, quotes parameters and types the rows.
+ * Requests bypass its entity manager, which costs more than the query itself.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -15,7 +15,7 @@ export interface Statement {
 }
 
 export interface Queries {
-  /** Runs one statement with `?` for each parameter, each written into it as a literal. */
+  /** Runs one statement, with `?` for each parameter, which is written into it as a literal. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
   /** Runs a statement of a hot path. */
   run<T extends Row = Row>(statement: Statement, parameters: unknown[]): Promise<T[]>
@@ -30,9 +30,9 @@ export interface Database extends Queries {
 const entities = [Account, ApiKey, Sandbox]
 
 /**
- * Planning costs more than running where an index leads to the row. It must name its columns: a plan
- * for `*` is refused once a migration has added one.
- * @param name its own, among all statements of the process
+ * Makes a statement that each connection plans once: planning costs more than running where an index leads to the row.
+ * It must name its columns, because a plan for `*` fails once a migration has added one.
+ * @param name unique among all statements of the process
  * @param sql with `?` for each parameter
  */
 export function prepare(name: string, sql: string): Statement {
@@ -49,7 +49,7 @@ export function openDatabase(url: string, { connections = 10 } = {}): Database {
     ...queriesOf(orm, async (query) => (await pool()).query(query)),
     async transaction(work) {
       const client = await (await pool()).connect()
-      // One that breaks while nothing is asked of it says so to nobody else, and would end the process.
+      // A connection that breaks while it is idle would otherwise end the process.
       client.on('error', ignore)
       let broken: unknown
       try {
@@ -88,7 +88,7 @@ function queriesOf(orm: MikroORM, send: Send): Queries {
   }
 }
 
-/** What is used of `pg`, which the ORM brings along. */
+/** What we use of `pg`, which the ORM brings along. */
 interface Pool {
   query: Send
   connect(): Promise<PoolClient>
@@ -115,12 +115,12 @@ export function makeOrm(url: string, options: object = {}): MikroORM {
     ...(password ? { password } : {}),
     driverOptions: {
       ...(ssl === undefined ? {} : { ssl }),
-      // Also the wait for one of the pool, when all are in use.
+      // Also bounds the wait for a connection of the pool, when all are in use.
       connectionTimeoutMillis: 5_000,
       query_timeout: 10_000,
       keepAlive: true,
       application_name: 'sandlot',
-      // Who freezes in a transaction gives its locks back: a sweep, or an account, waits for nobody.
+      // A process that freezes in a transaction loses its locks, so that a sweep or an account does not wait for it.
       options: '-c timezone=UTC -c idle_in_transaction_session_timeout=10000',
     },
     ...options,

@@ -67,9 +67,9 @@ export type SandboxRow = InferEntity<typeof Sandbox>
 
 const sandboxProperties = Object.entries(Sandbox.meta.properties) as unknown as [string, { type: unknown }][]
 
-/** As statements that are prepared must name them. */
+/** The columns, as prepared statements must name them. */
 export const sandboxColumns = sandboxProperties.map(([name]) => name).join(', ')
-/** Those that come as text and are meant as a Date. */
+/** Columns that come as text and are a Date. */
 export const sandboxDates = sandboxProperties
   .filter(([, { type }]) => type === DateTimeType)
   .map(([name]) => name)

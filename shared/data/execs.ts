@@ -1,13 +1,13 @@
-/** What both sides must agree on about a command's row. */
+/** What the API and the workers must agree on about a command's row. */
 import { shellWord } from '../contract/shell-words.ts'
 
 /** What a command's line is sealed for. */
 export const commandSealContext = (execId: string) => `exec-command ${execId}`
 
-/** Why a command is lost whose worker is gone, or silent. */
+/** The reason of a lost command whose worker is gone or silent. */
 export const workerLost = 'the worker that ran it was lost'
 
-/** In place of a worker's id, of a command that none has begun. */
+/** Stands in place of a worker's id for a command that no worker has started. */
 export const noWorker = ''
 
 /** In SQL: how long a command has run until now, or until its sandbox ended, in milliseconds. */

@@ -1,4 +1,4 @@
-/** Ids sort by the time they were made, and say what they are of. */
+/** Ids sort by the time they were made, and their prefix says what they are of. */
 import { randomUUID } from 'node:crypto'
 import { ulid as freshUlid, monotonicFactory } from 'ulid'
 
@@ -18,14 +18,14 @@ export const newWorkerId = () => idOf('wrk')
 
 /** The name of a pod that is made for a sandbox: derived from its id, so that 409 and 404 mean "done". */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
-/** The other way round. */
+/** The id of the sandbox that a pod was made for. */
 export const sandboxIdOfPod = (podName: string): string => podName.replace('-', '_')
 
-/** Hashed to find the worker that owns the slots of a sandbox or a warm pod (shared/rpc/directory.ts). */
+/** The part of an id that is hashed to find its slot owner (shared/rpc/directory.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)
 const hashKeyLength = 4
 
-/** A new id with the hash key of a warm pod: the worker that keeps slots for it gets the sandbox. */
+/** A new sandbox id with the hash key of a warm pod: the slot owner of the pod gets the sandbox. */
 export const newSandboxIdLike = (podName: string) =>
-  // Not of the monotonic kind, whose ids of one millisecond differ at their ends alone.
+  // Not a monotonic ULID: those of one millisecond differ only at their ends.
   `sbx_${freshUlid().toLowerCase().slice(0, -hashKeyLength)}${hashKeyOf(podName)}`

@@ -6,7 +6,7 @@ import { podName } from './ids.ts'
 
 export type { SandboxRow }
 
-/** Makes a typed row of what a statement returned. */
+/** Turns a row of a statement into a typed one. */
 export function toSandbox(row: Row): SandboxRow {
   const sandbox = { ...row }
   for (const name of sandboxDates) {
@@ -27,8 +27,8 @@ export async function findSandbox(db: Queries, id: string): Promise<SandboxRow |
 const endedNow = 'destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at))'
 
 /**
- * Ends a sandbox: its slot in the quota is free from here on, its pod follows.
- * A pod that failed before it was ready has failed to start; a start that has succeeded meanwhile has not failed.
+ * Ends a sandbox: it no longer counts against the quota, and its pod is to be deleted. A pod that fails before the
+ * sandbox was ready has failed to start; if the sandbox has become ready meanwhile, it has not.
  * @returns the row if this call ended it, undefined if it was ended before or never was
  */
 export async function endSandbox(
@@ -61,13 +61,13 @@ export async function endExpired(db: Queries, accountId: string): Promise<string
   return rows.map(({ id }) => id)
 }
 
-/** Which pod is a sandbox's own, as its row says. */
+/** The pod of a sandbox, as its row says. */
 export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
   name: sandbox.pod_name ?? podName(sandbox.id),
   uid: sandbox.pod_uid ?? undefined,
 })
 
-/** No warm pod is claimed that is older: images and nodes change. */
+/** Milliseconds. No older warm pod is claimed: images and nodes change. */
 export const warmPodMs = 60 * 60_000
 
 /** Where a sandbox's environment is sealed for. */

@@ -1,4 +1,4 @@
-/** What a process carries: opened once in its entry, handed to everything else as one argument. */
+/** The context of a process: opened once in its entry, and passed to everything else as one argument. */
 import type { Redis } from 'ioredis'
 import { type Database, openDatabase } from '../data/database.ts'
 import { type JobQueue, openQueue } from './jobs.ts'
@@ -18,14 +18,14 @@ export interface Context {
   redis: Redis
   jobs: JobQueue
   changes: Changes
-  /** For what workers alone open. */
+  /** Seals what only workers can open. */
   sealer: Sealer
-  /** For the lines of commands. */
+  /** Seals and opens the lines of commands. */
   lines: Sealer & Opener
   close(): Promise<void>
 }
 
-/** Connects lazily: Postgres and Redis may be away now and come later. */
+/** Connects lazily: PostgreSQL and Redis may be away now and come later. */
 export function openContext(role: 'api' | 'worker', settings: Settings): Context {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'impatient', log)
@@ -52,7 +52,7 @@ export function openContext(role: 'api' | 'worker', settings: Settings): Context
   }
 }
 
-/** A Redis that may drop jobs is refused, whenever it is first reached. */
+/** Ends the process when Redis may evict jobs, whenever it is first reached. */
 function watchEvictionPolicy(redis: Redis, log: Logger) {
   redis.on('ready', async () => {
     const wrong = await wrongEvictionPolicy(redis)

@@ -1,7 +1,7 @@
 /**
- * Every durable job: its name and its arguments, once, for the API that adds it and the workers
- * that do it. Jobs only make things fast: the row in Postgres is the truth, so any of them may run twice, late
- * or never, and ids are left to BullMQ so that no retained job swallows a new one.
+ * Every job: its name and arguments, for the API that adds it and the workers that do it. The row in PostgreSQL is the
+ * truth, and jobs only make things fast. So any of them may run twice, late or never. BullMQ makes the ids, so that no
+ * kept job swallows a new one.
  */
 import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -10,7 +10,7 @@ import { unavailable } from './problem.ts'
 export interface Jobs {
   /** Gives an admitted sandbox its pod. */
   createPod: { sandboxId: string; requestId: string }
-  /** Tells the warm pod that a sandbox claimed whose it is. */
+  /** Tells a claimed warm pod whose it is. */
   assignPod: { sandboxId: string; requestId: string }
   /** Deletes the pod of a destroyed sandbox. */
   deletePod: { sandboxId: string; requestId: string }
@@ -40,8 +40,8 @@ export interface JobQueue {
 /** @param redis fails at once when Redis is away, and so does every method here */
 export function openQueue(redis: Redis): JobQueue {
   let opening: Promise<Queue> | undefined
-  // Opened at first use, and again after a failure: BullMQ asks for Redis's version once, and a
-  // queue for which that failed stays broken for good.
+  // Opened at the first use, and again after a failure: BullMQ asks for Redis' version once, and a queue for which that
+  // failed stays broken for good.
   const open = async () => {
     if (redis.status !== 'ready') throw unavailable('Redis is away. Try again.')
     opening ??= openReady(redis).catch((error) => {
@@ -67,7 +67,7 @@ async function openReady(redis: Redis): Promise<Queue> {
     prefix: queuePrefix,
     defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 1_000, age: 86_400 } },
   })
-  // The connection reports its own outages; without a listener one would end the process.
+  // The connection logs its own outages. Without a listener an error would end the process.
   queue.on('error', () => {})
   await queue.waitUntilReady()
   return queue

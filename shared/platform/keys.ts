@@ -1,4 +1,4 @@
-/** Which keys a kind of process is given, and no more: who gets into one of them has what it needs, and not all. */
+/** Which keys each kind of process gets: those that it needs, so that whoever gets into one has not all of them. */
 import { callsKeyOf, publicKeyOf } from './seal.ts'
 
 /** As in the environment: SECRETS_KEY and CALLS_KEY may be comma-separated lists, newest first. */
@@ -20,7 +20,7 @@ export function keysOfApi({ SECRETS_KEY, CALLS_KEY }: Pick<Keys, 'SECRETS_KEY' |
   }
 }
 
-/** By the names of the settings; undefined for what it must not have. */
+/** By the names of the settings; undefined for a key that the process must not have. */
 export function keysFor(kind: 'api' | 'worker', keys: Keys): Record<string, string | undefined> {
   const { CALLS_KEY, SECRETS_PUBLIC_KEY } = keysOfApi(keys)
   return kind === 'api'

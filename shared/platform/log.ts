@@ -1,6 +1,6 @@
 /**
- * Structured logs. Nothing of a command, an environment or a credential is ever passed to one:
- * callers name ids and figures, and the route's pattern instead of a URL.
+ * Structured logs. Nothing of a command, an environment or a credential is ever logged: callers pass ids and figures,
+ * and the route's pattern instead of a URL.
  */
 import { type Logger as PinoLogger, pino } from 'pino'
 
@@ -29,7 +29,7 @@ export function openLog(role: string, level: string): Logger {
   })
 }
 
-/** Drivers hang their parameters on errors; only what says what happened goes to a log. */
+/** Database drivers attach parameters to errors, so only what says what happened is logged. */
 function describeError(error: unknown) {
   if (!(error instanceof Error)) return { message: String(error) }
   const { code, sqlState } = error as { code?: unknown; sqlState?: unknown }

@@ -1,4 +1,4 @@
-/** What Prometheus can ask of a process. Names and buckets once, for the API and the workers. */
+/** The metrics for Prometheus: names and buckets once, for the API and the workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 export type Metrics = ReturnType<typeof openMetrics>

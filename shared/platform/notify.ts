@@ -1,6 +1,6 @@
 /**
- * "Something about this sandbox changed": a word over Redis pub/sub that wakes whoever waits for
- * its row. Waiters also look by themselves, so a lost one costs time alone.
+ * Notifications: a message over Redis pub/sub that something about a sandbox changed. It wakes whoever waits for its
+ * row. Waiters also look by themselves, so a lost one costs only time.
  */
 import type { Redis } from 'ioredis'
 
@@ -17,7 +17,7 @@ export interface Changes {
   onAny(handle: (sandboxId: string) => void): void
 }
 
-/** @param subscriber a connection of its own: one that listens can do nothing else */
+/** @param subscriber a connection of its own: one that subscribes can do nothing else */
 export function listenForChanges(subscriber: Redis): Changes {
   const waiting = new Map<string, Set<() => void>>()
   const handlers: ((sandboxId: string) => void)[] = []

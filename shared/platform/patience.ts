@@ -1,4 +1,4 @@
-/** Waiting for work no longer than it is worth. What cannot be called off goes on by itself. */
+/** Waits for work for a bounded time. Work that cannot be cancelled goes on by itself. */
 import { addAbortListener } from 'node:events'
 
 /**
@@ -15,7 +15,7 @@ export async function within<T, L = undefined>(ms: number, work: Promise<T>, lat
   }
 }
 
-/** @throws the signal's reason once it aborts; what the work comes to later is of no interest then */
+/** @throws the signal's reason once it aborts; the work's later result is ignored */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   using _abort = addAbortListener(signal, () => reject(signal.reason))

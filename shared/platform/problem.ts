@@ -1,4 +1,4 @@
-/** An error that a client is meant to see: a code of the table, and words that say what to do next. */
+/** An error that a client is to see: a code of the table, and words that say what to do next. */
 import { type ErrorCode, errors } from '../contract/errors.ts'
 
 export interface ProblemExtras {
@@ -27,15 +27,15 @@ export class Problem extends Error {
   }
 }
 
-/** How long a client waits before it asks again a service that has lost one of its parts. */
+/** Seconds that a client should wait while a part of the service is away. */
 const retrySeconds = 2
 
 export const unavailable = (detail: string, cause?: unknown) =>
   new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause })
 
 /**
- * Whether an error of a database or queue client means that the other side is away, rather than
- * that it refused what was asked. Neither client has one class for it.
+ * Whether an error of a database or queue client means that the other side is away, rather than that it refused the
+ * request. Neither client has one class for it.
  */
 export function meansAway(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {
@@ -47,10 +47,10 @@ export function meansAway(error: unknown): boolean {
   return false
 }
 
-// Sockets; PostgreSQL's classes 08 (connection, but for a protocol violation: that is our fault), 53
+// Codes of sockets; PostgreSQL's classes 08 (connection, except a protocol violation, which is our fault), 53
 // (resources) and 57 (operator), a lock that did not come, a transaction that lost to another.
 const awayCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|53|57|55P03|40P01|40001)/
-// pg, pg-pool and ioredis have words alone; Redis's are of one that is loading, read-only or full.
+// pg, pg-pool and ioredis have only messages. Redis' are of one that is loading, read-only or full.
 const awayWords =
   /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|OOM)\b/

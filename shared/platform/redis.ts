@@ -1,11 +1,8 @@
-/** Connections to Redis, and the one setting of its that the service cannot do without. */
+/** Connections to Redis, and the one setting of Redis that the service depends on. */
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/**
- * `impatient` fails at once when Redis is away, for requests somebody waits for; `patient` waits
- * for it to come back, for the queue's own loops.
- */
+/** `impatient` fails at once while Redis is away, for requests; `patient` waits for it, for the queue's loops. */
 export function connectRedis(url: string, patience: 'impatient' | 'patient', log: Logger): Redis {
   const options = {
     ...addressOf(url),
@@ -15,7 +12,7 @@ export function connectRedis(url: string, patience: 'impatient' | 'patient', log
       ? { maxRetriesPerRequest: null }
       : { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: 2_000 }),
   }
-  // As RESP2 replies: scripts' answers stay arrays and strings.
+  // Replies as in RESP2, so that scripts' answers stay arrays and strings.
   const redis = new Redis({ ...options, replyMapping: 'legacy' })
   reportOutage(redis, log)
   return redis
@@ -36,7 +33,7 @@ function addressOf(text: string): RedisOptions {
   }
 }
 
-/** One line when it goes and one when it is back, however often the client retries. */
+/** Logs one line when Redis goes away and one when it is back, however often the client retries. */
 function reportOutage(redis: Redis, log: Logger) {
   let away = false
   redis.on('error', (error: Error) => {
@@ -51,7 +48,7 @@ function reportOutage(redis: Redis, log: Logger) {
 
 /**
  * A Redis that evicts keys would lose jobs in silence.
- * @returns what is wrong, or undefined; a Redis that hides its settings is believed
+ * @returns what is wrong, or undefined; a Redis that hides its settings is trusted
  */
 export async function wrongEvictionPolicy(redis: Redis): Promise<string | undefined> {
   const answer = await redis.config('GET', 'maxmemory-policy').catch(() => [])

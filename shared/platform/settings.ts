@@ -1,6 +1,6 @@
 /**
- * The settings of a process: read from the environment once, checked once, typed. Nothing
- * else in the project reads `process.env`, but for the client and the scripts that start things.
+ * The settings of a process: read from the environment once, checked once, typed. Nothing else in the services reads
+ * `process.env`; the client and the scripts that start things have settings of their own.
  */
 import { resolve } from 'node:path'
 import type * as z from 'zod'
@@ -35,7 +35,10 @@ export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
 
-/** The API seals what a worker opens, and only the API signs sessions in. @returns the keys that are not set */
+/**
+ * Which keys a process lacks: the API seals and signs, and a worker opens.
+ * @returns the names of the keys that are not set
+ */
 function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValues)[] {
   const needed: (keyof EnvironmentValues)[] =
     role === 'worker'
@@ -55,7 +58,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
   const missing = missingKeys(role, env)
   if (missing.length > 0) throw new SettingsError(describeProblems(missing.map(describeMissing)))
   const secretsKeys = env.SECRETS_KEY ?? []
-  /** What a client may ask for; the default image is always among them. */
+  /** The images that a client may ask for, the default one always included. */
   const images = [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])]
   const wrong = poolsProblem(env, { image: env.SANDBOX_IMAGE, images })
   if (wrong) throw new SettingsError(describeProblems([`  ${wrong}`]))
@@ -63,26 +66,26 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     production: env.NODE_ENV === 'production',
     logLevel: env.LOG_LEVEL,
     http: { host: env.HOST, port: env.PORT },
-    /** Names that the API answers to, beside its own address and this machine's. */
+    /** Names that the API answers to, besides its own address and this machine's. */
     allowedHosts: env.ALLOWED_HOSTS,
-    /** Health and metrics; in a worker also the calls of the API. */
+    /** The address of health and metrics, and in a worker of the API's calls. */
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
     /** Newest first: the first signs, all verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
-    /** Newest first. They open what is sealed: an API needs none. */
+    /** Newest first. They open what is sealed; an API needs none. */
     secretsKeys,
-    /** What is sealed is sealed to it. */
+    /** Secrets and environments are sealed to it. */
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
-    /** Newest first: what API and workers know each other by. */
+    /** Newest first. API and workers prove themselves to each other by them. */
     callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
     kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
     local: {
       directory: resolve(env.SANDBOX_LOCAL_DIR),
       bwrap: env.SANDBOX_LOCAL_BWRAP,
-      /** Sandboxes may run without walls, where there are none to be had. */
+      /** Whether sandboxes may run without isolation where none is to be had. */
       isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
     },
     sandbox: {
@@ -96,14 +99,14 @@ export function readSettings(environment: Record<string, string | undefined>, ro
         disk: env.SANDBOX_DISK_REQUEST,
       },
       pids: env.SANDBOX_PIDS,
-      /** Files and folders. On Kubernetes the nodes' own settings bound them. */
+      /** How many files and folders. On Kubernetes the nodes' own settings bound them. */
       inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
       maxSeconds: env.SANDBOX_MAX_SECONDS,
       startSeconds: env.SANDBOX_START_SECONDS,
       egress: env.SANDBOX_EGRESS,
     },
-    /** Warm pods that are kept ready, by image. */
+    /** How many warm pods are kept ready, by image. */
     pools: readPools(env, env.SANDBOX_IMAGE),
     quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
     /** Tokens per minute, by bucket. */
@@ -121,7 +124,7 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
     sweepSeconds: env.SWEEP_SECONDS,
-    /** A process whose event loop stands still for so long ends itself; 0: never. */
+    /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
   }
 }

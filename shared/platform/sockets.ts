@@ -1,29 +1,29 @@
-/** How connections end whose other side may be anybody: after their answer, and soon, whatever still comes. */
+/** Ends connections with clients: after their answer, and soon, whatever they still send. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 
-/** How long an answer may take to reach who was refused, on a connection that carries nothing else. */
+/** Milliseconds for the answer of a refusal to arrive, on a connection that carries nothing else. */
 const lingerMs = 2_000
 /**
- * What comes of a body behind its answer is read away: many clients look for the answer only when all is
- * sent, and closing on unread bytes takes it from them. But only so much, and not for ever.
+ * How much of a body is read and dropped after its answer. Many clients look for the answer only when they have sent
+ * all, and closing on unread bytes would take it from them. But this must not go on for ever.
  */
 const rest = { ms: 15_000, bytes: 64 * 1024 * 1024, lookEveryMs: 500 }
 
-/** Ends a socket that has left the server behind what was written to it; its other side need do nothing for it. */
+/** Ends a socket that has left Node's server, after what was written to it. The other side need do nothing. */
 export function endSoon(socket: Duplex): void {
   if (socket.destroyed) return
   socket.on('error', () => socket.destroy())
   const timer = setTimeout(() => socket.destroy(), lingerMs)
   socket.once('close', () => clearTimeout(timer))
-  // With bytes that nobody has read it would never close, and the answer might be lost with them.
+  // With unread bytes it would never close, and the answer might be lost with them.
   socket.resume()
   socket.end()
 }
 
-/** From the answer on, a request whose body is not wholly there has the time and bytes of {@link rest}. */
+/** Once it is answered, a request whose body is not complete has the time and bytes of {@link rest}. */
 export function boundRest(request: IncomingMessage, response: ServerResponse): void {
-  // Before Node's own listener, which closes at once where no other request is to come.
+  // Before Node's own listener, which closes at once where no other request is expected.
   response.prependOnceListener('finish', () => {
     const { socket } = request
     if (request.complete || socket.destroyed) return

@@ -1,4 +1,4 @@
-/** The thread of stall.ts: it counts its own ticks, which stop when the whole process is frozen or the machine asleep. */
+/** The thread of stall.ts. It counts its own ticks, which also stop when the whole process is frozen or the machine sleeps. */
 import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 
@@ -14,7 +14,7 @@ const timer = setInterval(() => {
   clearInterval(timer)
   const words = `The event loop stood still for ${(ticks * tickMs) / 1000} s: process ${process.pid} ends itself.\n`
   write(2, words, end)
-  // Perhaps nobody reads what it says, and that is why it stands still.
+  // Perhaps nobody reads its output, and that is why it stands still.
   setTimeout(end, 1_000)
 }, tickMs)
 

@@ -1,14 +1,14 @@
 /**
- * Whether this process stood still: it was frozen, or its machine was, or one piece of work held it up. What it
- * then finds late says nothing of anybody else, and others may have taken it for lost meanwhile.
+ * Whether this process stood still: it was frozen, its machine was, or one piece of work held it up. What it then finds
+ * late says nothing about others, and others may have taken it for lost meanwhile.
  */
 
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250
-/** Shorter ones are usual on a busy machine, and no patience of ours is that short. */
+/** Milliseconds. Shorter ones are usual on a busy machine, and no time-out of ours is that short. */
 const leastMs = 1_000
-/** How long after one what came meanwhile may take to be read. */
+/** Milliseconds after a standstill in which what came meanwhile may still be unread. */
 const readMs = 3_000
 /** No call looks further back. */
 const rememberMs = 60_000
@@ -26,7 +26,7 @@ function look(): void {
 }
 
 /**
- * Whether it stood still for so long at a time, or nearly, since then.
+ * Whether the process stood still for so many milliseconds, or nearly, since then.
  * @param since of performance.now(), at most a minute ago
  */
 export function stoodStill(since: number, ms: number = leastMs): boolean {
@@ -34,15 +34,18 @@ export function stoodStill(since: number, ms: number = leastMs): boolean {
   return stops.some((stop) => stop.endedAt > since && stop.ms >= ms)
 }
 
-/** A chunk, the end behind it and what follows from that take a turn of the event loop each. */
+/** A chunk, the end after it and what follows from that take a turn of the event loop each. */
 const turns = 3
 
-/** Resolves when what lies at this process's connections has been read, their ends too. */
+/** Resolves when what has arrived on this process's connections has been read, including their ends. */
 export async function readWhatCame(): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await setImmediate()
 }
 
-/** As setTimeout, for patience with others: what came while this process stood still has time to be read. @returns what ends it */
+/**
+ * Like setTimeout, for time-outs on others: what came while this process stood still has time to be read.
+ * @returns what stops it
+ */
 export function whenSilentFor(ms: number, act: () => void): () => void {
   const fire = () => {
     if (stoodStill(performance.now() - readMs)) timer = setTimeout(fire, readMs)

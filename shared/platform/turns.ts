@@ -1,4 +1,4 @@
-/** Those who wait for the same thing: groups take turns, and within a group whoever came first is first. */
+/** Waiters for the same thing: groups take turns, and within a group the first comes first. */
 export type Turns<T> = Map<string, T[]>
 
 export function append<T>(turns: Turns<T>, group: string, one: T): void {
@@ -7,7 +7,7 @@ export function append<T>(turns: Turns<T>, group: string, one: T): void {
   else turns.set(group, [one])
 }
 
-/** @returns whose turn it is, and undefined when nobody waits; the group goes to the end of the line */
+/** @returns the next waiter, undefined when there is none; its group goes to the end of the line */
 export function takeFirst<T>(turns: Turns<T>): T | undefined {
   const [first] = turns
   if (!first) return undefined

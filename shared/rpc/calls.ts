@@ -1,10 +1,10 @@
 /**
- * What the API asks of the worker that holds a sandbox, and waits for: commands and files. These
- * are no durable work and may be large, so they travel over HTTP between the two, and Redis only
- * says who is there. ARCHITECTURE.md tells what was measured and why.
- *
- * A call is handed over in two steps: the worker first says that it is there (100 Continue), only
- * then is the body sent. A worker that froze meanwhile never gets a command that its API has given up.
+ * The calls of the API to a worker: commands and files. They are not durable work, and may be large, so they go over
+ * HTTP. A job of the queue is as quick for a small command, but would put command, stdin and output through Redis,
+ * sealed, and has no backpressure; Redis streams would cost the same. Over HTTP a slow reader slows the command, a
+ * hang-up shows at once, and Redis only says which workers are there. `bench/transport.ts` compares them. A call is
+ * handed over in two steps: the worker says that it is there (100 Continue), and only then is the body sent. So a
+ * worker that froze meanwhile never gets a command that the API has given up.
  */
 import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
@@ -12,9 +12,9 @@ import type { CreatedFile, editFile, FileView, globFiles, grepFiles, listFiles }
 
 /** JSON in, JSON out. */
 export interface Calls {
-  /** Starts a command, and answers when it has ended; at once for one in the background. */
+  /** Starts a command. Answers when it has ended; at once for one in the background. */
   exec: { args: StartExec; result: ExecResult }
-  /** A command that was started before: its result so far, or at its end. */
+  /** The result so far, or at its end, of a command that was started before. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
   viewFile: {
@@ -51,20 +51,19 @@ export interface Calls {
 export type CallName = keyof Calls
 
 /**
- * Bytes as they come, in one direction or both. The arguments travel in a header where the body
- * is the client's own, so they must be small there; status, headers and body of the answer are
- * the worker's, passed on as they are.
+ * Calls that stream bytes, in one direction or both. Where the body is the client's own, the arguments travel in a
+ * header, so they must be small. Status, headers and body of the answer are the worker's, passed on as they are.
  */
 export interface Streams {
-  /** Starts a command and follows it: its events, as the client gets them. */
+  /** Starts a command and streams its events, as the client gets them. */
   execEvents: { args: StartExec; upload: false }
-  /** Follows a command from behind an event, or from its start. */
+  /** Follows a command from after an event, or from its start. */
   followExec: { args: OneExec & { lastEventId?: string | undefined }; upload: false }
   writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean }; upload: true }
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined }; upload: false }
   /** The bytes of a file, or one range of them. */
   readRaw: { args: InSandbox & FileName & { range?: string | undefined }; upload: false }
-  /** A file's new bytes; answers a CreatedFile. */
+  /** Writes a file's new bytes. Answers a CreatedFile. */
   writeRaw: {
     args: InSandbox &
       FileName & { mode?: string | undefined; overwrite: boolean; ifMatch?: string | undefined }
@@ -87,10 +86,10 @@ export interface FileName {
 
 export interface StartExec extends InSandbox {
   execId: string
-  /** How its client follows it, which decides the default of its time: an answer at the end, events, or neither. */
+  /** How its client follows it: an answer at the end, events, or neither. This decides the default time-out. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** Whether the account has an allowlist, so that no variable may steer what the command becomes. */
+  /** Whether the account has an allowlist. Then no variable may steer what the command becomes. */
   isListed?: boolean
   idempotencyKey?: string | undefined
 }
@@ -101,15 +100,15 @@ export interface OneExec extends InSandbox {
 
 export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
-/** A WebSocket: the API hands the client's connection on as it is. */
+/** The path of WebSockets. The API passes the client's connection on as it is. */
 export const attachPath = '/attach'
 
-/** Base64url of the JSON of a stream's arguments, when its body is the client's. */
+/** The header with a stream's arguments, as JSON in base64url, when its body is the client's. */
 export const argsHeader = 'x-sandlot-args'
-/** Present on an answer of a stream whose body is a {@link CallProblem}. */
+/** Present on a stream's answer whose body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 
-/** How a worker tells of a failure that is a client's to see. */
+/** A failure that the client is to see, as the worker sends it. */
 export interface CallProblem {
   code: string
   detail: string
@@ -118,7 +117,7 @@ export interface CallProblem {
 }
 
 /**
- * The code of a {@link CallProblem} that no client sees: this Idempotency-Key's command runs in
- * another worker, or ran. Its members are `exec_id` and `worker_id`.
+ * The code of a {@link CallProblem} that no client sees: the command of this Idempotency-Key runs, or ran, in another
+ * worker. Its members are `exec_id` and `worker_id`.
  */
 export const execElsewhere = 'exec_elsewhere'

@@ -1,7 +1,7 @@
 /**
- * Which workers are there, where, and whether they reach the cluster: a hash in Redis in which
- * each worker renews its entry every second, on Redis's own clock. Redis is not believed: an entry counts when it is
- * signed under a key that Redis never sees, and of now.
+ * The list of live workers: their addresses, and whether they reach the cluster. It is a hash in Redis in which each
+ * worker renews its entry every second, on Redis' clock. Redis is not trusted: an entry counts only when it is signed
+ * under CALLS_KEY, and recent.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -12,28 +12,28 @@ import { deriveKey } from '../platform/seal.ts'
 
 export interface WorkerEntry {
   id: string
-  /** Base address of its internal server. */
+  /** The base address of its internal server. */
   url: string
-  /** Why it cannot reach what runs the pods; null when it can. */
+  /** Why it cannot reach the cluster; null when it can. */
   driverProblem: string | null
-  /** It is ending: it takes nothing new, and is there for what it has until that is done. */
+  /** It is stopping: it takes nothing new, but still serves its commands. */
   isDraining?: boolean | undefined
 }
 
-/** One whose entry is its own. */
+/** A worker whose entry is signed. */
 export interface ListedWorker extends WorkerEntry {
-  /** The one of our CALLS_KEY that it signed with: it takes calls under that. */
+  /** The one of our keys that it signed with. It takes calls under that one. */
   secret: string
 }
 
 export const announceEveryMs = 1_000
 /**
- * An entry older than this is of a worker that died. One that died a moment ago refuses connections,
- * so waiting longer costs nothing, and a busy machine may delay a living one.
+ * Milliseconds. An older entry belongs to a worker that died. One that died a moment ago refuses connections, so
+ * waiting longer costs nothing, and a busy machine may delay a living worker.
  */
 const staleMs = 6_000
 /**
- * How long whoever owns Redis can show an entry again, and so how far the clocks of two machines may be apart. What
+ * Milliseconds that whoever owns Redis can show an old entry again, and that the clocks of two machines may differ. All
  * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
  */
 const replayMs = 60_000
@@ -57,7 +57,7 @@ const listScript = `
   end
   return live`
 
-/** @param secrets all of CALLS_KEY: whoever has one of them knows the entry for what it is */
+/** @param secrets all of CALLS_KEY: a reader needs only one of them */
 export async function announceWorker(
   redis: Redis,
   secrets: readonly string[],
@@ -72,7 +72,7 @@ export const withdrawWorker = async (redis: Redis, id: string): Promise<void> =>
   await redis.hdel(key, id)
 }
 
-/** Those that are there. Entries that nobody with our key wrote, or not now, are passed over with a line in the log. */
+/** The live workers. Entries that are not signed under one of our keys, or are too old, are skipped and logged. */
 export async function listWorkers({
   redis,
   settings,
@@ -92,7 +92,7 @@ export async function listWorkers({
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/** @returns undefined for one that is not a worker's own, or not of now */
+/** @returns undefined for an entry that is not signed, or too old */
 function readEntry(entry: string, secrets: readonly string[], now: number): ListedWorker | undefined {
   const space = entry.indexOf(' ')
   const text = entry.slice(space + 1)
@@ -123,9 +123,9 @@ function warnOfForgery(log: Logger) {
 export const takesCalls = ({ isDraining }: WorkerEntry): boolean => !isDraining
 
 /**
- * Rendezvous hashing: everybody puts the workers of one sandbox in the same order without asking.
- * The first one holds it: it gets its commands, and opens slots for it ahead of time. What counts is the
- * end of an id alone, which a sandbox has in common with the warm pod it claimed.
+ * Rendezvous hashing: all processes put the workers of one sandbox in the same order without asking each other. The
+ * first is its slot owner: it gets the sandbox's calls, and opens slots for it. A worker that comes or goes moves only
+ * its own share. Only the end of the id counts, which a sandbox has in common with the warm pod that it claimed.
  * @param id a sandbox's, or the name of a warm pod
  */
 export function inOrderFor<W extends WorkerEntry>(id: string, workers: W[]): W[] {

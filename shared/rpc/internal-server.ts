@@ -1,6 +1,6 @@
 /**
- * The server on the internal port of every process: is it alive, is it ready, what does it
- * measure. A worker also takes the API's calls there.
+ * The server on the internal port of every process: liveness, readiness and metrics. A worker also takes the API's
+ * calls there.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Context } from '../platform/context.ts'
@@ -8,14 +8,14 @@ import { within } from '../platform/patience.ts'
 import { boundRest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
-/** Resolves when the part is there; rejects with, or returns, words on what is missing. */
+/** Resolves when the part is there. Otherwise rejects with, or returns, words on what is missing. */
 type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
-/** For the head of a request; its body may be a client's upload or stdin, which takes as long as it takes. */
+/** Milliseconds for the head of a request. Its body may be a client's, which may take as long as its sandbox lives. */
 const headMs = 20_000
 
-/** The parts that every process needs, by the name under which /readyz tells of them. */
+/** The parts that every process needs, by their names in /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => db.query('select 1'),
   redis: () => redis.ping(),
@@ -60,7 +60,7 @@ async function stateOf(check: HealthCheck): Promise<string> {
   }
 }
 
-/** Figures that cost a query are fetched when somebody asks, and left out when they cannot be had. */
+/** Answers the metrics. Those that cost a query are fetched when asked for, and left out when that fails. */
 async function tellMetrics(context: Context, response: ServerResponse) {
   const { metrics, db, jobs } = context
   await Promise.allSettled([
@@ -100,7 +100,11 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
   },
 })
 
-/** Listens, or says which address was taken. @returns the port, also where 0 was asked for */
+/**
+ * Listens.
+ * @returns the port, the actual one where 0 was asked for
+ * @throws in words, with the address, when it is taken
+ */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
