@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { type Branch, commands } from '../cli/commands/index.ts'
 import { makePages, readPage } from '../scripts/docs.ts'
 import { root } from '../scripts/root.mjs'
 
@@ -56,4 +57,17 @@ test('every npm script that a page names is there', () => {
   )
   expect(named.length).toBeGreaterThan(5)
   expect(named.filter((name) => !(name! in scripts))).toEqual([])
+})
+
+test.each(pages)('%s names only commands of the client that are there', (path) => {
+  const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) => code)
+  const named = inCode.flatMap((code) => [...code.matchAll(/\bsandlot ([a-z-]+)(?: ([a-z-]+))?/g)])
+  const below = (entry: Branch[string] | undefined) =>
+    entry && 'commands' in entry ? Object.keys(entry.commands) : undefined
+  const missing = named.filter(([, name = '', sub]) => {
+    if (name === 'help' || name.startsWith('-')) return false
+    if (!(name in commands)) return true
+    return sub !== undefined && below(commands[name])?.includes(sub) === false
+  })
+  expect(missing.map(([words]) => words)).toEqual([])
 })
