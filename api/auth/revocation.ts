@@ -20,7 +20,7 @@ export function endOnRevocation(app: App, account: Caller, response: ServerRespo
 }
 
 async function watch(
-  { context: { changes, log } }: App,
+  { context: { notifications, log } }: App,
   account: Caller,
   response: ServerResponse,
 ): Promise<void> {
@@ -28,7 +28,7 @@ async function watch(
   response.once('close', () => over.abort())
   while (!over.signal.aborted) {
     // Listens before it looks, and looks only when what was remembered of the key is from after that.
-    const change = changes.next(account.credentialId, lookAgainMs)
+    const change = notifications.next('key', account.credentialId, lookAgainMs)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
     if (await isRefused(account)) {

@@ -6,7 +6,7 @@
 
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
-import { tellChange } from '../../shared/platform/notify.ts'
+import { notify } from '../../shared/platform/notify.ts'
 import { untilAborted } from '../../shared/platform/patience.ts'
 
 /** The client whose request is meant. Each client counts its request ids for itself. */
@@ -24,7 +24,7 @@ const lookAgainMs = 1_000
 export async function cancel(context: Context, client: McpClient, requestId: RequestId): Promise<void> {
   const name = nameOf(client, requestId)
   await context.redis.set(name, '1', 'EX', lastsSeconds)
-  await tellChange(context.redis, name)
+  await notify(context.redis, 'cancellation', name)
 }
 
 /** Resolves with true when the request is cancelled, with false when `ended` aborts before. */
@@ -39,7 +39,9 @@ export async function whenCancelled(
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
     // Listens before it looks, so that no notification falls between the two.
-    const change = untilAborted(ended, context.changes.next(name, lookAgainMs)).catch(() => {})
+    const change = untilAborted(ended, context.notifications.next('cancellation', name, lookAgainMs)).catch(
+      () => {},
+    )
     // Redis is away: the next look may find it.
     const mark = await context.redis.get(name).catch(() => null)
     if (mark !== null) return !ended.aborted

@@ -5,7 +5,7 @@ import type { Scope } from '../../shared/contract/routes.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newApiKeyId } from '../../shared/data/ids.ts'
 import { lockAccount } from '../../shared/data/locks.ts'
-import { tellChange } from '../../shared/platform/notify.ts'
+import { notify } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
 import { pageOf, readCursor } from '../http/page.ts'
@@ -56,7 +56,7 @@ export const rotateApiKey = route(
       )
       return (await insert(db, account.id, { ...old, expires }))!
     })
-    void tellChange(redis, key_id).catch(() => {})
+    void notify(redis, 'key', key_id).catch(() => {})
     return made
   },
 )
@@ -85,7 +85,7 @@ export const revokeApiKey = route(
     )
     if (revoked.length === 0) throw unknownKey()
     // Wakes whoever serves something long under it; without that they look a little later.
-    void tellChange(redis, key_id).catch(() => {})
+    void notify(redis, 'key', key_id).catch(() => {})
     return undefined
   },
 )

@@ -5,7 +5,7 @@
 
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import { tellChange } from '../../shared/platform/notify.ts'
+import { notify } from '../../shared/platform/notify.ts'
 import type { Admission } from './admit.ts'
 
 interface Of {
@@ -35,7 +35,7 @@ export async function enqueueDestroy(context: Context, ids: string[], of: Of): P
     of,
     ids.flatMap((sandboxId) => [
       context.jobs.add('deletePod', { sandboxId, requestId: of.requestId }),
-      tellChange(context.redis, sandboxId),
+      notify(context.redis, 'sandbox', sandboxId),
     ]),
   )
 }

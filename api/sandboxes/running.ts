@@ -22,7 +22,11 @@ export async function settled({ context }: App, wait: WaitOptions): Promise<OwnS
   for (;;) {
     const leftMs = end - performance.now()
     // Listens before it looks, so that no change falls between the two.
-    const change = context.changes.next(wait.sandboxId, Math.min(lookAgainMs, Math.max(0, leftMs)))
+    const change = context.notifications.next(
+      'sandbox',
+      wait.sandboxId,
+      Math.min(lookAgainMs, Math.max(0, leftMs)),
+    )
     const found = await findOwn(context.db, wait.accountId, wait.sandboxId)
     const isSettled = found.row.ready_at ?? found.row.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found

@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../data/database.ts'
 import { type JobQueue, openQueue } from './jobs.ts'
 import { type Logger, openLog } from './log.ts'
 import { type Metrics, openMetrics } from './metrics.ts'
-import { type Changes, listenForChanges } from './notify.ts'
+import { listenForNotifications, type Notifications } from './notify.ts'
 import { connectRedis, wrongEvictionPolicy } from './redis.ts'
 import { makeBox, makeSealer, type Opener, type Sealer } from './seal.ts'
 import type { Settings } from './settings.ts'
@@ -17,7 +17,7 @@ export interface Context {
   /** Fails at once when Redis is away. */
   redis: Redis
   jobs: JobQueue
-  changes: Changes
+  notifications: Notifications
   /** Seals what only workers can open. */
   sealer: Sealer
   /** Seals and opens the lines of commands. */
@@ -40,7 +40,7 @@ export function openContext(role: 'api' | 'worker', settings: Settings): Context
     db,
     redis,
     jobs,
-    changes: listenForChanges(subscriber),
+    notifications: listenForNotifications(subscriber),
     sealer: makeSealer(settings.secretsPublicKey),
     lines: makeBox(settings.callsKeys),
     async close() {

@@ -16,7 +16,7 @@ export async function describeEnd(worker: WorkerContext, command: Command, end: 
   const look = () => findSandbox(worker.db, sandboxId).catch(() => undefined)
   let sandbox = end.kind === 'lost' || end.code > 128 ? await look() : undefined
   if (end.kind === 'exited' && end.withShell && !command.isBeingEnded && !sandbox?.destroyed_at) {
-    await worker.changes.next(sandboxId, deathMs)
+    await worker.notifications.next('sandbox', sandboxId, deathMs)
     sandbox = await look()
   }
   if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)

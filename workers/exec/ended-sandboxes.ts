@@ -7,7 +7,7 @@ import { unknownEnd } from './command.ts'
 const lookEveryMs = 30_000
 
 export function endCommandsWithSandboxes(worker: WorkerContext, signal: AbortSignal): void {
-  const { commands, changes, db, log } = worker
+  const { commands, notifications, db, log } = worker
 
   const look = async (sandboxId: string) => {
     if (commands.of(sandboxId).length === 0) return
@@ -19,7 +19,7 @@ export function endCommandsWithSandboxes(worker: WorkerContext, signal: AbortSig
       log.debug({ err: error, sandbox_id: sandboxId }, 'whether a sandbox has ended is looked up again later')
     }
   }
-  changes.onAny((sandboxId) => void look(sandboxId))
+  notifications.onSandbox((sandboxId) => void look(sandboxId))
   const timer = setInterval(() => {
     for (const sandboxId of commands.sandboxIds()) void look(sandboxId)
   }, lookEveryMs)

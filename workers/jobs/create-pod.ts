@@ -1,5 +1,5 @@
 import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
-import { tellChange } from '../../shared/platform/notify.ts'
+import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
 import { type Pod, PodRefused } from '../drivers/driver.ts'
 import { awaitFirstSlot } from '../pods/first-slot.ts'
@@ -48,7 +48,7 @@ async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: 
   if (!ready) return await removePod(worker, pod)
   worker.reach('create: the row says ready, nobody was told')
   worker.metrics.creates.observe({ outcome: 'ready' }, secondsBetween(startOf(ready), ready.ready_at!))
-  await tellChange(worker.redis, sandboxId)
+  await notify(worker.redis, 'sandbox', sandboxId)
 }
 
 /**
@@ -66,7 +66,7 @@ async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string)
       { sandbox_id: sandbox.id, account_id: sandbox.account_id, reason: words },
       'a sandbox did not start',
     )
-    await tellChange(worker.redis, sandbox.id)
+    await notify(worker.redis, 'sandbox', sandbox.id)
   }
   await removePod(worker, { name: podOf(sandbox).name })
 }

@@ -1,6 +1,6 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { tellChange } from '../../shared/platform/notify.ts'
+import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
 import { deletePod } from './delete-pod.ts'
 
@@ -23,7 +23,7 @@ export async function endAndDelete(
       { sandbox_id: sandboxId, account_id: ended.account_id, reason: ended.destroy_reason, detail },
       'a sandbox ended',
     )
-    await tellChange(worker.redis, sandboxId).catch(() => {})
+    await notify(worker.redis, 'sandbox', sandboxId).catch(() => {})
   }
   await deletePod({ sandboxId, requestId: '' }, worker)
 }

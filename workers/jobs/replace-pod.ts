@@ -6,7 +6,7 @@
 
 import { limits } from '../../shared/contract/limits.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
-import { tellChange } from '../../shared/platform/notify.ts'
+import { notify } from '../../shared/platform/notify.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
@@ -48,7 +48,7 @@ export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Pr
   if (!(await dropWarmPod(db, sandbox.id, dead.uid))) return false
   reach('replace: the row wants another pod, nobody makes it')
   log.info({ sandbox_id: sandbox.id, account_id: sandbox.account_id }, 'a warm pod was dead and is replaced')
-  await tellChange(redis, sandbox.id).catch(() => {})
+  await notify(redis, 'sandbox', sandbox.id).catch(() => {})
   // Nothing refers to it any more. If this fails, the sweep deletes it.
   void removePod(worker, dead).catch(() => {})
   await createPod({ sandboxId: sandbox.id, requestId: '' }, worker)

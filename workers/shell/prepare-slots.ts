@@ -3,7 +3,7 @@ import type { WorkerContext } from '../context.ts'
 
 /** Opens the first slot of a sandbox when a notification says that it is ready, and drops those of a sandbox that ended. */
 export function prepareSlots(worker: WorkerContext): void {
-  const { changes, db, driver, slotOwner, slots, log } = worker
+  const { notifications, db, driver, slotOwner, slots, log } = worker
   if (!driver.startsSlowly) return
   const look = async (sandboxId: string) => {
     if (!slots.has(sandboxId) && !slotOwner.owns(sandboxId)) return
@@ -17,5 +17,5 @@ export function prepareSlots(worker: WorkerContext): void {
       log.debug({ err: error, sandbox_id: sandboxId }, 'no slot is opened ahead of time')
     }
   }
-  changes.onAny((sandboxId) => void look(sandboxId))
+  notifications.onSandbox((sandboxId) => void look(sandboxId))
 }
