@@ -32,7 +32,7 @@ const usage = `Usage: npm run admin -- COMMAND
   delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
   public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database`
 
-/** Words for the terminal, and the exit code 1; or 2 for a command line that is wrong. */
+/** A message for the terminal, with exit code 1, or 2 for wrong usage. */
 class Refusal extends Error {
   readonly code: number
   constructor(message: string, code = 1) {

@@ -1,6 +1,6 @@
 /**
- * Bundles the client into cli/dist, which is all that its package holds. Split, each command behind `import()`:
- * one that needs no picker starts in a third of the time that one big bundle takes. Takes half a second.
+ * Bundles the client into cli/dist, which is all that its package holds. Each command is a file of its own:
+ * a command without the picker starts in a third of the time of one big bundle. The build takes half a second.
  */
 import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
@@ -35,7 +35,7 @@ async function bundle(outdir) {
     format: 'esm',
     platform: 'node',
     target: 'node22',
-    // jsonc-parser's other form finds its own parts in a way that no bundler follows.
+    // jsonc-parser's CommonJS form loads its parts in a way that no bundler can follow.
     mainFields: ['module', 'main'],
     minifyWhitespace: true,
     minifySyntax: true,
@@ -68,7 +68,7 @@ async function bundle(outdir) {
   return files
 }
 
-/** What is asked for and never used: React's debugger, and processes for commands that are programs of their own. */
+/** Imported and never used: React's debugger, and commander's subprocesses. */
 const withoutUnused = {
   name: 'without-unused',
   setup({ onLoad, onResolve }) {
@@ -81,8 +81,8 @@ const withoutUnused = {
 }
 
 /**
- * Splitting makes a file of all that the same parts need, and so a dozen of what nearly all of them need; finding
- * each costs a starting client 0.5 ms. So every part brings all of program.ts along, which is loaded by then: one file.
+ * Splitting would make a dozen shared files that nearly every command needs, and finding
+ * each costs a starting client 0.5 ms. So every part imports program.ts, which is loaded by then, and they become one file.
  */
 const withProgram = {
   name: 'with-program',
@@ -97,7 +97,7 @@ const withProgram = {
   },
 }
 
-/** What is left of each file after all that nobody uses is dropped. */
+/** The files that are in the bundle after unused code was dropped. */
 const inputsOf = ({ outputs }) =>
   Object.values(outputs).flatMap(({ inputs }) =>
     Object.keys(inputs).filter((path) => inputs[path].bytesInOutput > 0),
@@ -105,7 +105,7 @@ const inputsOf = ({ outputs }) =>
 
 /** The manual is made from the commands, by the client itself. */
 async function printManual(main) {
-  // Its compiled code would be kept for a folder that is about to be renamed.
+  // The folder is about to be renamed, so its compiled code must not be cached.
   const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' }
   const { stdout } = await promisify(execFile)(projectNode(), [main, 'man'], { env })
   return stdout

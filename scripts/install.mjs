@@ -27,7 +27,7 @@ async function installOnce(say) {
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const lock = await waitForLock(join(data, 'install.lock'), say)
   try {
-    // Whoever had the lock has most likely installed everything.
+    // The former holder of the lock has most likely installed everything.
     if (isInstalled()) return
     const stack = lockHolder(join(data, 'stack.lock'))
     if (stack !== undefined && existsSync(join(root, 'node_modules'))) {
@@ -78,7 +78,7 @@ function runNpm(args) {
   const isNpm = cli !== undefined && ['npm-cli.js', 'npx-cli.js'].includes(basename(cli)) && existsSync(cli)
   const [command, first] = isNpm ? [process.execPath, [join(dirname(cli), 'npm-cli.js')]] : ['npm', []]
   return new Promise((resolve, reject) => {
-    // stdout may belong to the client's data; npm's words are for the eyes.
+    // stdout may carry the client's data, so npm's output goes to stderr.
     const npm = spawn(command, [...first, ...args], {
       cwd: root,
       stdio: ['ignore', 2, 2],

@@ -1,5 +1,5 @@
 /**
- * What npm leaves undone in node_modules, depending on its version and the user's settings. All of it
+ * Mends what npm leaves undone in node_modules, which depends on its version and the user's settings. It
  * takes a few milliseconds when there is nothing to do. Plain JavaScript for Node 20.
  */
 import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'

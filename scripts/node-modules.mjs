@@ -1,7 +1,7 @@
 /**
- * Rewrites how a bundle takes Node's own modules. `import` makes a facade of all that one exports and touches
+ * Rewrites how a bundle loads Node's own modules. `import` wraps all exports of a module and touches
  * every lazy getter on the way: with node:http that loads all of fetch, with node:fs all of fs/promises, and a
- * client that needs neither starts twice as late. process.getBuiltinModule hands them out as they are.
+ * client that needs neither takes twice as long to start. process.getBuiltinModule returns the module as it is.
  */
 import { builtinModules } from 'node:module'
 
@@ -14,7 +14,7 @@ const call = /\bimport\("((?:node:)?[\w/]+)"\)/g
 /** For packages in CommonJS, at the top of each file. */
 export const requireBuiltin = `const require = ${get};`
 
-/** Before Node 22.3 there is a slower way alone. Goes to the top of the file that starts first. */
+/** Before Node 22.3 there is only a slower way. This goes to the top of the file that starts first. */
 export const provideGet = `${get} ??= (await import("node:module")).createRequire(import.meta.url);`
 
 /**

@@ -1,9 +1,9 @@
 /**
- * Notices that whoever started this process is gone, `kill -9` included: then npm, or the script
+ * Notices that the process that started this one is gone, even after `kill -9`: then npm, or the script
  * before, is not there to end us. Plain JavaScript for Node 20.
  */
 
-/** As early as can be: whoever dies before this is read goes unnoticed. */
+/** Read as early as possible: a parent that dies before goes unnoticed. */
 const parent = process.ppid
 
 /**

@@ -9,7 +9,7 @@ import { projectNode, runOnNode } from './project-node.mjs'
 import { root } from './root.mjs'
 
 try {
-  // What is there stays: where the service is hosted, packages for development may be left out on purpose.
+  // Installs only if nothing is installed: a host may have left out development packages on purpose.
   if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
   const [script, ...args] = process.argv.slice(2)
   // Never in this process: such a script acts only as `import.meta.main`.

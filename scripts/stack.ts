@@ -19,7 +19,7 @@ try {
   welcome(await Promise.race([stack.ready, stack.failed]))
   await stack.failed
 } catch (error) {
-  // What a stop cut short fails, and that is no news.
+  // A failure during a stop is expected.
   if (stopping === undefined) {
     say((error as Error).message)
     await end(error instanceof WrongSettings ? 2 : 1)

@@ -1,4 +1,4 @@
-/** The licences of what a bundle holds, which have to go along with it. */
+/** The licences of the packages in a bundle, which must be shipped with it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './root.mjs'
@@ -25,7 +25,7 @@ function describe(folder) {
   return `\n${'='.repeat(80)}\n${name} ${version} (${license})\n\n${texts.join('\n\n')}\n`
 }
 
-/** Of a package that names its licence and leaves the text out. */
+/** For a package that names its licence and leaves out the text. */
 function named({ name, license, author }) {
   const owner = author?.name ?? author
   if (license === 'MIT' && owner !== undefined) return `Copyright (c) ${owner}\n\n${mit}`

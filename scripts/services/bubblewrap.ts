@@ -1,4 +1,4 @@
-/** bubblewrap, which puts walls around the sandboxes of the local driver. */
+/** bubblewrap, which isolates the sandboxes of the local driver. */
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { type DebianProgram, findDebianProgram, installCommand } from './debian-package.ts'
 import { findProgram } from './find-program.ts'

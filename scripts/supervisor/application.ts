@@ -32,11 +32,11 @@ export async function startApplication(application: Application, watchdog: Watch
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // What it left in its group would keep its ports. While it is stopped, that gets its time, too:
-      // the shell of a compound command goes before the program.
+      // What it left in its group would keep its ports. During a stop that gets its time instead: the shell of a
+      // compound command ends before the program.
       if (!stopping) signalGroup(pid, 'SIGKILL')
       const how = signal ?? `exit code ${code}`
-      // Its last words, unless somebody in a session of its own still holds the pipe.
+      // Waits for its last output, unless a process in another session still holds the pipe.
       child.on('close', () => resolve(how))
       setTimeout(() => resolve(how), 200)
     })

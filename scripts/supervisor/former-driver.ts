@@ -1,4 +1,4 @@
-/** Under which driver a clone's sandboxes were made: another one can neither reach nor end them. */
+/** Remembers which driver made a clone's sandboxes, because another one can neither reach nor end them. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StackSettings } from './stack-settings.ts'

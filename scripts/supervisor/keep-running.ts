@@ -22,7 +22,7 @@ const firstDelay = 500
 const longestDelay = 30_000
 /** An API or worker that ends so says that its settings are wrong: the next one would meet the same. */
 const wrongSettings = 'exit code 2'
-/** Whoever ran this long was well: the next end counts as the first. */
+/** A process that ran this long was healthy: its next end counts as the first. */
 const wellAfter = 30_000
 
 /**

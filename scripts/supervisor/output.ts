@@ -1,4 +1,4 @@
-/** What the processes print, on our own output: each line behind its process's name. */
+/** Prints the lines of all processes, each with its process's name in front. */
 import type { Readable } from 'node:stream'
 import { prettyLine } from './pretty.ts'
 
@@ -9,13 +9,13 @@ export interface LinePrinter {
   printer(name: string): (line: string) => void
 }
 
-/** On a terminal, logs are made readable; elsewhere their lines stay what they are. */
+/** Makes logs readable on a terminal, and passes lines on unchanged elsewhere. */
 export function openOutput(names: string[], production: boolean): LinePrinter {
   const stream = process.stdout
   const readable = stream.isTTY === true && !production
   const colored = readable && !process.env.NO_COLOR
   const width = Math.max(...names.map((name) => name.length))
-  // Nobody reads on: the terminal was closed, or the pipe's other end has enough.
+  // The reader is gone: the terminal or the pipe was closed.
   stream.on('error', () => {})
   return {
     printer(name) {

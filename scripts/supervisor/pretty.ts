@@ -12,7 +12,7 @@ const levelColors: Record<string, number> = { trace: 90, debug: 90, info: 32, wa
 /** The same in every line of a process. */
 const left = new Set(['time', 'level', 'msg', 'pid', 'hostname', 'role', 'err'])
 
-/** Whatever is no log line comes back as it is. */
+/** Returns anything that is not a log line unchanged. */
 export function prettyLine(line: string, colored: boolean): string {
   const entry = parseEntry(line)
   if (entry === undefined) return line

@@ -1,4 +1,4 @@
-/** What the stack is told (environment, .env, flags) and what it makes up for itself and keeps. */
+/** The settings of the stack, from environment, .env and flags, and the keys that it makes and keeps. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -20,7 +20,7 @@ export interface StackSettings {
   driver: string
   localDirectory: string
   bwrap: string | undefined
-  /** Sandboxes may run without walls. */
+  /** Sandboxes may run without isolation. */
   isUnsafe: boolean
   production: boolean
 }
@@ -70,7 +70,7 @@ function whole(name: string, text: string, most: number): number {
 export const secretFile = (name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string =>
   join(dataFolder, name.toLowerCase().replace('_', '-'))
 
-/** A secret of the environment, or our own: made once, kept in a file that only its owner reads. */
+/** A key of the environment, or our own: made once, kept in a file that only its owner can read. */
 function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): string {
   const given = process.env[name]
   if (given) return given
@@ -83,7 +83,7 @@ function keepSecret(name: 'JWT_SECRET' | 'SECRETS_KEY', dataFolder: string): str
   return readFileSync(file, 'utf8').trim()
 }
 
-/** What a kind of process gets besides: its keys; the cluster's credential is for the workers alone. */
+/** The keys of each kind of process. Only workers get the cluster's credential. */
 export function ownEnvironment(kind: string, dataFolder: string): Record<string, string | undefined> {
   if (kind !== 'api' && kind !== 'worker') return {}
   const keys = keysFor(kind, {

@@ -49,7 +49,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     const plan = await planProcesses(procfile.processes, settings)
     watchdog = await openWatchdog(data, settings)
 
-    // The server does not need the client: what is wrong with it is said, and the rest goes on.
+    // The service does not need the client: a failed build is reported, and the rest goes on.
     const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))
     const urls = await startDatabases(data, settings, watchdog, databases, say)
     const environment = childEnvironment(settings, urls)
@@ -81,7 +81,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     if (settings?.driver === 'local' && watchdog !== undefined)
       await endLocalSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
-    // Stopped half-way through the start, it has something to end yet.
+    // A stop in the middle of the start still has processes to end.
     if (complete) watchdog?.dismiss()
   }
 }

@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
 
-/** Applications die first and at once, then what keeps data gets the time to write it. */
+/** Applications are killed first and at once; then the databases get time to write their data. */
 export type Kind = 'application' | 'database'
 
 export interface Watchdog {
