@@ -21,7 +21,7 @@ export interface App {
   workers: Workers
 }
 
-/** @throws {SettingsError} when TRUSTED_PROXIES names what is no address */
+/** @throws {SettingsError} when TRUSTED_PROXIES holds something else than addresses */
 export function openApp(context: Context): App {
   const { settings } = context
   return {

@@ -41,7 +41,7 @@ export class Policies extends Migration {
         unique nulls not distinct (account_id, sandbox_id, name)
       )`)
     this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // In the transaction that ends a sandbox, whoever ends it.
+    // Deletes a sandbox's secrets in the transaction that ends it, whoever ends it.
     this.addSql(`
       create function delete_secrets_of_sandbox() returns trigger language plpgsql
       as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)

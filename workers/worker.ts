@@ -125,7 +125,7 @@ export async function startWorker(
   }
 }
 
-/** The database may be away, or not yet migrated, when a worker starts. */
+/** Waits for a database that is away, or not migrated yet. */
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
   for (let told = false; ; told = true) {
     try {

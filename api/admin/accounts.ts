@@ -1,4 +1,4 @@
-/** Accounts: to see them all, to suspend one, to delete one. */
+/** Lists, suspends and deletes accounts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { lockAccount } from '../../shared/data/locks.ts'
@@ -49,7 +49,7 @@ export async function endSessions(db: Queries, { id, email }: AccountLine): Prom
   return `All sessions of ${email} have ended; its API keys are as they were.`
 }
 
-/** Its keys stop within a second; the pods of its sandboxes go at the workers' next sweep. */
+/** Suspends an account: its keys stop within a second, and the pods of its sandboxes go at the next sweep. */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<string> {
   const ended = await suspend(db, account)
   return `${account.email} is suspended; sandboxes ended: ${ended}.`

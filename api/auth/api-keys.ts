@@ -28,7 +28,7 @@ export interface Overrides extends Partial<Record<Bucket, number>> {
 }
 
 export interface ApiKeys {
-  /** @returns undefined for a key that never was, was revoked or has expired */
+  /** @returns undefined for a key that is unknown, revoked or expired */
   find(raw: string): Promise<FoundKey | undefined>
   /** Writes when keys were last used. */
   close(): Promise<void>

@@ -9,7 +9,7 @@ import type { App } from '../app.ts'
 import { rememberMs } from './api-keys.ts'
 import type { Caller } from './authenticate.ts'
 
-/** A request that is over by then (milliseconds) is never looked at. */
+/** Milliseconds. A shorter request is not watched. */
 const longMs = 100
 /** A notification tells of a revocation. In case it was lost, or the key expires, the key is looked up this often. */
 const lookAgainMs = 10_000

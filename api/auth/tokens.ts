@@ -50,17 +50,17 @@ const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
     exp: z.int(),
-    // Tokens of the version before have none.
+    // Tokens of the previous version have none.
     generation: z.int().min(0).default(0),
   })
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 
-/** Undefined when it was not signed with this secret, or does not say what it should. */
+/** @returns undefined when the token was not signed with this secret, or lacks a claim */
 function sessionOf(token: string, secret: string): SessionClaims | undefined {
   try {
     return Payload.safeParse(jwt.verify(token, secret, { algorithms: [algorithm], issuer, audience })).data
   } catch (error) {
-    // The signature is checked first, so an expired token was one of ours.
+    // The signature is checked first, so an expired token is one of ours.
     if (error instanceof jwt.TokenExpiredError) {
       throw new Problem('token_expired', 'The session token has expired. Log in to get a new one.')
     }

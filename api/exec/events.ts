@@ -10,7 +10,7 @@ import { sentEvent } from '../../shared/contract/server-sent-events.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 
 export interface RelayOptions {
-  /** Ends everything: the client left. */
+  /** Aborting it ends everything: the client left. */
   signal: AbortSignal
   /**
    * What is known of the command once its worker is silent and this much of its output has passed.
@@ -61,7 +61,7 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: RelayOption
   if (known) yield lastEvents(known, lastId)
 }
 
-/** @throws when nothing comes for too long while somebody waits for it */
+/** @throws when nothing comes for too long while a reader waits */
 async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = source[Symbol.asyncIterator]()
   for (;;) {

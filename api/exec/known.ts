@@ -51,7 +51,7 @@ async function knownIn({ context }: App, sandbox: SandboxRow, asking: ExecLookup
   return { sandbox, row, args, workerId: row.worker_id }
 }
 
-/** @returns undefined when the command's worker is gone, or knows it no more */
+/** @returns undefined when the command's worker is gone, or has forgotten the command */
 export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work

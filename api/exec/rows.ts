@@ -49,7 +49,10 @@ export async function findStarted(
   return row
 }
 
-/** Newest first. @param page.before the id that the page before ended with */
+/**
+ * The commands of a sandbox, newest first.
+ * @param page.before the id that the previous page ended with
+ */
 export const listExecRows = (
   db: Queries,
   sandboxId: string,
@@ -145,7 +148,7 @@ export const neverSeen = (id: string, startedAt: Date, sandbox?: SandboxRow): Ex
   duration_ms: since(startedAt),
 })
 
-/** As a list shows it. */
+/** What a list shows of a command. */
 export const describeCommand = ({ lines }: Context, row: ExecRow) =>
   ({
     command: opened(() => lines.open(row.sealed_command, commandSealContext(row.id))),

@@ -20,7 +20,7 @@ export interface RequestState {
   upgrade?: Upgrade | undefined
 }
 
-/** What a log says of a request whose client did not wait for the answer. */
+/** The status in the log of a request whose client did not wait for the answer. */
 const clientLeft = 499
 
 export function aroundRequest({ log, metrics }: Context, requests: OpenRequests): Middleware {

@@ -1,4 +1,4 @@
-/** The tools as `tools/list` shows them: JSON Schema made of the schemas that validate the routes. */
+/** The tools as `tools/list` shows them: JSON Schema, made from the schemas that validate the routes. */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 

@@ -24,6 +24,7 @@ export interface ToolResult {
 type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
+ * Runs a tool call.
  * @returns what the route answers, cut to what a model can take; a refusal is a result too
  * @throws {McpError} for an unknown tool
  */

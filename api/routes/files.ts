@@ -52,7 +52,7 @@ export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
 })
 
-/** Of a request, what every call about files needs. */
+/** What every call about files needs of a request. */
 interface FileRequest {
   account: { id: string }
   params: { id: string }

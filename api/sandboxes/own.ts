@@ -12,7 +12,7 @@ export interface OwnSandbox {
   now: Date
 }
 
-/** Billed over its whole life, whichever months that touches. */
+/** Columns with what was billed over the sandbox's whole life, in whichever months. */
 const columns = `${sandboxColumns}, clock.now,
   billed_ms(ready_at, destroyed_at, expires_at, '-infinity', clock.now) as billed`
 const clock = 'with clock as materialized (select sandlot_now() as now)'

@@ -87,7 +87,7 @@ export class WorkerGone extends Error {
   override message = 'the worker is not there'
 }
 
-/** The command of an Idempotency-Key is, or was, this worker's. */
+/** The worker that has, or had, the command of an Idempotency-Key. */
 export class ExecOnAnotherWorker extends Error {
   override name = 'ExecElsewhere'
   readonly execId: string
@@ -100,7 +100,7 @@ export class ExecOnAnotherWorker extends Error {
   }
 }
 
-/** A request, but for the worker that it goes to. */
+/** A request without the worker that it goes to. */
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
 
 const directoryMs = 500

@@ -95,7 +95,7 @@ class Watch {
     const askedAt = performance.now()
     const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
     const isSilent = !(await answers(this.worker, this.agent)) && !this.hasMovedSince(await before)
-    // A wait in which this process stood still was none: it asks anew.
+    // A wait does not count while this process stood still: it asks anew.
     if (isSilent && stoodStill(askedAt)) return this.askLater()
     this.isSilent = isSilent
     if (isSilent) this.tellAll()

@@ -3,7 +3,7 @@ import { endpoint, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
-/** Two spellings of one address are one account. The time that this takes grows with the square of the length. */
+/** Two spellings of one address are one account. The time grows with the square of the length, which is bounded first. */
 export const normaliseEmail = (text: string) => text.normalize('NFKC').trim().toLowerCase()
 
 /** Bytes. An address, and a password in any script, fit in. */

@@ -1,4 +1,4 @@
-/** A command's output on the wire: what its events say, and how their ids tell where a client goes on. */
+/** A command's output as clients get it: its events and frames, and the ids that say where a client goes on. */
 import type { ExecEnd } from './exec.ts'
 import { readEvents } from './server-sent-events.ts'
 
@@ -18,19 +18,19 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecEnd }
 )
 
-/** Reads to the end of the stream. */
+/** Reads the events of a command to the end of the stream. */
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
   for await (const { data, ...head } of readEvents(source)) {
     yield { ...head, data: JSON.parse(data) } as ExecEvent
   }
 }
 
-/** In a frame of a WebSocket the first byte names the stream that the others are of. */
+/** The first byte of a WebSocket's binary frame, which names the stream of the rest. */
 export const frameStreams = { stdout: 1, stderr: 2 } as const
 
 export const eventIdOf = ({ stdout, stderr }: OutputOffset): string => `${stdout}-${stderr}`
 
-/** Where an event ends. From the start of both streams for what is no event's id. */
+/** The offset at which an event ends; the start of both streams for an unknown id. */
 export function offsetOf(eventId: string | undefined): OutputOffset {
   const [, stdout = 0, stderr = 0] = /^(\d+)-(\d+)$/.exec(eventId ?? '') ?? []
   return { stdout: Number(stdout), stderr: Number(stderr) }

@@ -4,9 +4,9 @@ export const limits = {
   bodyBytes: 10 * 1024 * 1024,
   /** The largest JSON body of every other route, unless its `bodyBytes` names another. */
   usualBodyBytes: 64 * 1024,
-  /** Output kept of each stream of a command in a JSON answer: half of it head, half tail. */
+  /** Kept output of each stream of a command in a JSON answer: half of it head, half tail. */
   outputBytes: 1024 * 1024,
-  /** Output kept of one command for those who read it later, and of all commands of a sandbox. */
+  /** Kept output of one command for later readers, and of all commands of a sandbox. */
   keptBytes: 8 * 1024 * 1024,
   keptBytesOfSandbox: 16 * 1024 * 1024,
   /** A command waits while a present reader has this much unread. */
@@ -50,7 +50,7 @@ export const limits = {
   createWaitMs: 30_000,
   /** How long exec and files wait for a sandbox that is still starting. */
   startingWaitMs: 10_000,
-  /** Life of a dashboard session token. */
+  /** Seconds that a session token lives. */
   tokenSeconds: 15 * 60,
   /** How long an Idempotency-Key is remembered. */
   idempotencyHours: 24,

@@ -1,7 +1,7 @@
 /** Words as a POSIX shell reads them. */
 
-/** Whatever is in it, the shell takes it for one word. */
+/** Quotes a word, so that the shell takes it as it is, whatever is in it. */
 export const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
-/** For people: quoted only where that is needed. */
+/** For people: quoted only where needed. */
 export const shellWord = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : quote(word))

@@ -16,9 +16,6 @@ export async function tryLock(transaction: Queries, name: keyof typeof advisoryL
   return row?.locked ?? false
 }
 
-/**
- * Locks the account until the transaction ends, so that no two requests pass one of its bounds together. Admission
- * takes the same lock.
- */
+/** Locks the account until the transaction ends, so that no two requests pass one of its bounds, or quotas, together. */
 export const lockAccount = (transaction: Queries, accountId: string) =>
   transaction.query('select from account where id = ? for no key update', [accountId])

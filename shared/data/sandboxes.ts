@@ -1,4 +1,4 @@
-/** The life of a sandbox's row, for the API and the workers alike. The row is the only truth. */
+/** The life of a sandbox's row, for the API and the workers. The row is the only truth. */
 import type { DestroyReason } from '../contract/sandboxes.ts'
 import { prepare, type Queries, type Row } from './database.ts'
 import { type SandboxRow, sandboxColumns, sandboxDates } from './entities.ts'

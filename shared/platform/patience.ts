@@ -2,7 +2,8 @@
 import { addAbortListener } from 'node:events'
 
 /**
- * @param late what to return or throw when the work takes longer than `ms`; undefined unless given
+ * Waits for work, `ms` milliseconds at most.
+ * @param late returns or throws in place of work that takes longer; without it the result is undefined
  * @throws what the work throws within that time
  */
 export async function within<T, L = undefined>(ms: number, work: Promise<T>, late?: () => L): Promise<T | L> {
@@ -15,7 +16,10 @@ export async function within<T, L = undefined>(ms: number, work: Promise<T>, lat
   }
 }
 
-/** @throws the signal's reason once it aborts; the work's later result is ignored */
+/**
+ * Waits for work until the signal aborts.
+ * @throws the signal's reason once it aborts; the work's later result is ignored
+ */
 export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   using _abort = addAbortListener(signal, () => reject(signal.reason))

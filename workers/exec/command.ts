@@ -25,7 +25,7 @@ export const unknownEnd = (status: 'timed_out' | 'killed' | 'lost', reason: stri
   reason,
 })
 
-/** What runs the command: reached through the pod. */
+/** The running command, reached through the pod. */
 export interface Body {
   signal(name: string): Promise<void>
   /** Asks the command to end, then kills it. Resolves when it has ended or nothing more can be done. */

@@ -24,7 +24,7 @@ interface Orphan {
   pod_name: string | null
   pod_uid: string | null
   destroy_reason: string | null
-  /** Clients were told that it is lost. */
+  /** Whether clients were told that it is lost. */
   is_left: boolean
 }
 

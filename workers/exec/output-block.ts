@@ -3,7 +3,7 @@ import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
-/** So that a position in a block fits into the two bytes of a turn. */
+/** Bytes: a position in a block fits into the two bytes of a turn. */
 export const blockBytes = 64 * 1024
 const turnBytes = 2
 
@@ -58,7 +58,7 @@ export class Block {
     return length
   }
 
-  /** The bytes of one stream that begin at this offset. Written bytes never change, so they are not copied. */
+  /** The bytes at this offset, up to where the other stream follows. Written bytes never change, so they are not copied. */
   runFrom(offset: number, mostBytes: number): { stream: StreamName; bytes: Buffer } {
     const turn = this.turnAfter(offset)
     const end = turn < this.turnCount ? this.turns[turn]! : this.length
@@ -119,7 +119,7 @@ export class Block {
     return turn % 2 === 0 ? this.first : other[this.first]
   }
 
-  /** How many turns come before the byte there or at it. */
+  /** How many turns are at or before this offset. */
   private turnAfter(offset: number): number {
     let [low, high] = [0, this.turnCount]
     while (low < high) {

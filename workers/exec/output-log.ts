@@ -1,7 +1,7 @@
 /**
- * What a command printed, both streams in the order in which it came, for any number of readers at
- * their own offsets. An offset counts the bytes of both streams, so a reader that lost its
- * connection goes on at the byte. Bounded: the oldest is dropped, and a reader that is too late is told.
+ * The output of a command: both streams in the order in which they came, for any number of readers, each at its own
+ * offset. An offset counts the bytes of both streams, so a reader that lost its connection goes on at the byte. The log
+ * is bounded: it drops the oldest output, and tells a reader that comes too late how much that was.
  */
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'

@@ -68,7 +68,7 @@ export function makeCommands(): Commands {
   return commands
 }
 
-/** Bytes that each command may have unread, however many are read. */
+/** Bytes that each command may have unread at least, however many are read. */
 const leastUnread = 256 * 1024
 
 /** Output that readers have yet to get is not dropped, so the commands that are read share the sandbox's bound. */

@@ -15,13 +15,13 @@ export class StdinFeed {
   /** Requests take turns. */
   private turn: Promise<unknown> = Promise.resolve()
 
-  /** The command has started: from here on bytes go to it. */
+  /** Called when the command has started: from here on bytes go to it. */
   open(stdin: Writable): void {
     this.target = stdin
     this.opened.resolve()
   }
 
-  /** It has ended: nothing is taken any more. */
+  /** Called when the command has ended: no more bytes are taken. */
   close(): void {
     this.target = undefined
     this.opened.resolve()

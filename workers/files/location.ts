@@ -4,9 +4,9 @@ import type { FileName } from '../../shared/rpc/calls.ts'
 import { absolute, type Path } from '../shell/script.ts'
 
 export interface Location {
-  /** For a script. */
+  /** The path for a script. */
   word: Path
-  /** For the client: absolute. */
+  /** The path for the client: absolute. */
   shown: DisplayPath
 }
 

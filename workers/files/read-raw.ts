@@ -16,7 +16,7 @@ read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
-/** No transfer takes longer than its sandbox lives. */
+/** Milliseconds. No sandbox lives longer. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 /** Streams the bytes of a file, or a range of them, as fast as the client takes them. */

@@ -4,7 +4,7 @@ import type { StreamHandler } from '../sandbox/call.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './write.ts'
 
-/** No transfer takes longer than its sandbox lives. */
+/** Milliseconds. No sandbox lives longer. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 /** Writes a streamed file, at the pace of the sandbox's disk. */

@@ -21,7 +21,7 @@ export async function adoptPod(db: Queries, sandboxId: string, podUid: string): 
 }
 
 /**
- * Billed time starts here.
+ * Marks the sandbox ready. Billed time starts here.
  * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
  */
 export async function markReady(
@@ -87,7 +87,7 @@ export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
 export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | undefined> {
   const [row] = await db.query('select * from sandbox where pod_name = ? and reaped_at is null', [pod.name])
   if (row) return toSandbox(row)
-  // A row of the version before does not name its pod.
+  // A row of the previous version does not name its pod.
   const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
   return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
 }

@@ -148,7 +148,7 @@ function tellSizes({ metrics }: WorkerContext, rows: WarmPod[], wanted: Map<stri
   }
 }
 
-/** Counts pods that could be claimed and are gone. */
+/** Tells how long ago a pod was claimed: one that was ready at the last look and is gone at this one. */
 function makeClaims() {
   let ready = new Set<string>()
   let claimedAt = Number.NEGATIVE_INFINITY

@@ -39,7 +39,7 @@ export interface Plan {
   remove: WarmPod[]
   /** Begun some time ago and still not ready. */
   resume: WarmPod[]
-  /** An image for each pod to be made. */
+  /** The image of each pod that is to be made. */
   add: string[]
 }
 

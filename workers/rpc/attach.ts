@@ -47,7 +47,7 @@ export function takeAttachments(
   }
 }
 
-/** Bytes of one socket that may wait for its command until no more is read from the socket, signals included. */
+/** Bytes of one socket's frames that may wait for its command. Beyond it nothing is read from the socket. */
 const mostWaiting = 8 * 1024 * 1024
 /** The same for all sockets together. Beyond it each socket is read frame by frame. */
 const mostWaitingOfAll = 128 * 1024 * 1024

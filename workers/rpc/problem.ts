@@ -1,4 +1,4 @@
-/** Failures on their way to the API. */
+/** Turns failures into answers for the API. */
 
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'

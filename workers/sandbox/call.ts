@@ -26,7 +26,7 @@ export type CallHandler<N extends CallName> = (
   isAwaited: IsAwaited,
 ) => Promise<Calls[N]['result']>
 
-/** The two bodies of a stream: the client's on its way in, the answer on its way out. */
+/** The bodies of a streamed call: the client's on its way in, and the answer on its way out. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse

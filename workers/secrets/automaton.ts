@@ -18,7 +18,7 @@ export interface Automaton {
   openIn(state: number): number
 }
 
-/** The longest leap is one less. */
+/** Bytes of a window at most; the longest leap is one less. */
 const mostPrefix = 64
 /** States that are made before other work gets its turn: a millisecond or two. */
 const statesAtOnce = 32 * 1024
@@ -31,7 +31,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]): Promise<Aut
   const trie = await plant(values)
   const { depthOf, childOf, isLeaf, ends } = trie
   const fallback = new Int32Array(trie.states)
-  /** By branch: what is open where it ends, if nothing goes on there. */
+  /** By branch: the open bytes at its end, if no state follows there. */
   const openAtEnd = new Int32Array(trie.branches.length)
 
   function step(from: number, byte: number): number {

@@ -1,4 +1,4 @@
-/** Secrets where they are used: opened for one command, and blanked out of what it prints. */
+/** Secrets where they are used: opened for one command, and redacted in its output. */
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { prepare } from '../../shared/data/database.ts'

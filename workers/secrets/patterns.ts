@@ -1,9 +1,9 @@
-/** Which bytes are to be found in output, for secrets. */
+/** The bytes to find in output, in order to redact secrets. */
 import { type Automaton, buildAutomaton } from './automaton.ts'
 
 export interface SecretPatterns {
   automaton: Automaton
-  /** By index of the value. */
+  /** Names by the index of the value. */
   names: string[]
   lengths: number[]
 }

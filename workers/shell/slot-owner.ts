@@ -1,6 +1,7 @@
 /**
- * Whether this worker owns the slots of a sandbox: the API sends a sandbox's commands to the
- * first worker in the order of shared/rpc/directory.ts, and that same worker opens slots for it.
+ * Which sandboxes' slots this worker owns. The API sends a sandbox's commands to the first worker in the order of
+ * shared/rpc/directory.ts, and that worker opens slots for it. Both compute it from the same list, so there is no lease
+ * to renew or lose. Two processes whose lists differ for a second cost one command its slot.
  */
 import { addAbortListener } from 'node:events'
 import type { Context } from '../../shared/platform/context.ts'

@@ -14,7 +14,7 @@ import { openSlot, type Slot } from './slot.ts'
 const burstMs = 3_000
 const mostOfSandbox = 3
 /**
- * Milliseconds. Opening a slot beside a command takes half of a small node's time from it. So the next slot waits until
+ * Milliseconds. On a small node, opening a slot beside a command makes that half as quick. So the next slot waits until
  * no command was started for `quietMs`, at most `mostDelayMs`. Where commands of a sandbox follow within `closelyMs` it
  * is opened at once.
  */

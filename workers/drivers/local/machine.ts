@@ -215,7 +215,7 @@ function writeFilters(directory: string): SystemView['filters'] {
   return { whole: keep('whole', whole), unsharing: keep('unsharing', unsharing) }
 }
 
-/** Other workers may be doing the same. */
+/** Writes a file whole: other workers may be writing the same one. */
 function writeWhole(path: string, content: string | Buffer): string {
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, content, { mode: 0o644 })

@@ -128,7 +128,7 @@ export function buildFilter(
   ])
 }
 
-/** One `sock_filter`, as both processors lay it out. */
+/** One `sock_filter`, laid out the same on both processors. */
 function instruction(code: number, value: number, ifTrue = 0, ifFalse = 0): Buffer {
   const bytes = Buffer.alloc(8)
   bytes.writeUInt16LE(code, 0)

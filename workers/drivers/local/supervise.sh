@@ -1,19 +1,19 @@
 #!/bin/sh
-# Watches over one sandbox in a session of its own, so that it outlives the worker: starts it,
-# ends it at its deadline, and notes how it ended. It stands in the pod's folder.
+# Watches over one sandbox, in a session of its own, so that it outlives the worker: starts it,
+# ends it at its deadline, and records how it ended. Runs in the pod's folder.
 #
 #     supervise.sh SECONDS MARKER UID [CGROUP-PROCS-FILE ...] -- COMMAND [ARG ...]
 #
 # MARKER and UID are empty for a sandbox whose processes all end with COMMAND.
 
-# Files that the worker itself inherited, from a terminal for one, are no business of a sandbox.
-# Other shells than bash can name the first ten only.
+# Closes files that the worker itself inherited, for example from a terminal.
+# Shells other than bash can name only the first ten.
 list_inherited() {
   for file in /proc/$$/fdinfo/*; do
     fd=${file##*/}
     [ "$fd" -gt 2 ] 2>/dev/null || continue
     while read -r key value; do
-      # O_CLOEXEC is 02000000: such a file goes no further.
+      # O_CLOEXEC is 02000000: such a file is not inherited.
       case "$key$value" in flags:*[2367]??????) continue 2 ;; esac
     done <"$file"
     echo "$fd"
@@ -24,8 +24,8 @@ for fd in $(list_inherited); do
   [ "$fd" -gt 9 ] && [ -z "$BASH_VERSION" ] || eval "exec $fd>&-"
 done
 
-# The worker writes `go` once it has noted this process. When the worker dies before that, there
-# is nothing to read and nothing was started.
+# The worker writes `go` once it has recorded this process. When the worker dies before that, there
+# is nothing to read, and nothing was started.
 read -r go || exit 1
 [ "$go" = go ] || exit 1
 exec </dev/null
@@ -38,7 +38,7 @@ while [ "$1" != -- ]; do
 done
 shift
 
-# Both do at SIGALRM what they do when the time is up.
+# At SIGALRM both do what they do when the time is up.
 end_after() {
   if command -v timeout >/dev/null; then
     exec timeout -s KILL "$@"
@@ -47,8 +47,8 @@ end_after() {
   fi
 }
 
-# A warm sandbox that is claimed has less time than it was started with. The one who counts it down
-# ends with us, however we end: then nobody writes to the pipe any more.
+# Counts down anew, at SIGUSR1: a claimed warm sandbox has less time than it was started with. The
+# process that counts ends with this one, however it ends: then nobody writes to the pipe any more.
 lower() {
   read -r seconds <seconds
   [ -p alive ] || mkfifo alive
@@ -58,13 +58,13 @@ lower() {
 trap lower USR1
 
 echo $$ >went || exit 1
-# A status of its own tells nothing: whoever reads `ended` compares its time with the deadline.
+# The status does not tell why it ended: readers of `ended` compare its time with the deadline.
 (end_after "$seconds" "$@" 4>status) &
 sandbox=$!
 while
   wait "$sandbox"
   code=$?
-  # A signal of ours ends the waiting, not the sandbox.
+  # A signal to this process ends the waiting, not the sandbox.
   kill -0 "$sandbox" 2>/dev/null
 do :; done
 [ -z "$marker" ] || sh "${0%/*}/end-plain.sh" "$marker" "$uid"
