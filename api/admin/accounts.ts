@@ -55,10 +55,7 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
   return `${account.email} is suspended; sandboxes ended: ${ended}.`
 }
 
-/**
- * May be repeated.
- * @returns how many sandboxes it ended
- */
+/** May be repeated. @returns how many sandboxes it ended */
 async function suspend(db: Database, { id }: AccountLine, deleted = false): Promise<number> {
   return await db.transaction(async (db) => {
     // Admission locks this row too, so no sandbox is admitted after this.

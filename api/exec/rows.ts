@@ -49,10 +49,7 @@ export async function findStarted(
   return row
 }
 
-/**
- * The commands of a sandbox, newest first.
- * @param page.before the id that the previous page ended with
- */
+/** The commands of a sandbox, newest first. @param page.before the id that the previous page ended with */
 export const listExecRows = (
   db: Queries,
   sandboxId: string,

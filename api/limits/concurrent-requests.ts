@@ -9,10 +9,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 const most = 1_000
 
 export interface RunningRequests {
-  /**
-   * Counts a request until its answer has ended.
-   * @throws {Problem} `rate_limited` when too many run
-   */
+  /** Counts a request until its answer has ended. @throws {Problem} `rate_limited` when too many run */
   enter(accountId: string, response: ServerResponse): void
 }
 

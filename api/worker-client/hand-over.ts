@@ -21,10 +21,7 @@ export interface HandOver {
   signal: AbortSignal
   /** Milliseconds from the hand-over to the head of the answer. A later answer counts as lost. */
   timeoutMs: number
-  /**
-   * Watches the worker from the hand-over to the end of the answer.
-   * @returns what stops the watch
-   */
+  /** Watches the worker from the hand-over to the end of the answer. @returns what stops the watch */
   watch(onSilence: () => void, bytesMoved: () => number): () => void
 }
 

@@ -4,10 +4,7 @@ import type { Queries } from './database.ts'
 /** The numbers that we use for PostgreSQL's advisory locks. */
 export const advisoryLocks = { migrations: 7_263_001, sweep: 7_263_002, pool: 7_263_003 } as const
 
-/**
- * Takes the lock until the transaction ends.
- * @returns false when another worker has it
- */
+/** Takes the lock until the transaction ends. @returns false when another worker has it */
 export async function tryLock(transaction: Queries, name: keyof typeof advisoryLocks): Promise<boolean> {
   const [row] = await transaction.query<{ locked: boolean }>(
     'select pg_try_advisory_xact_lock(?) as locked',

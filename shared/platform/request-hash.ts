@@ -5,10 +5,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
-/**
- * The hash of a request's JSON, whatever the order of its keys.
- * @param secrets CALLS_KEY, newest first
- */
+/** The hash of a request's JSON, whatever the order of its keys. @param secrets CALLS_KEY, newest first */
 export const hashOfRequest = (request: unknown, [newest]: readonly string[]): Buffer =>
   hashUnder(newest!, textOf(request))
 

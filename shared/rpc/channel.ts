@@ -34,10 +34,7 @@ export function provenTo({ id, secret }: Callee): RequestOptions {
   return options as RequestOptions
 }
 
-/**
- * The worker's side.
- * @param secrets all of CALLS_KEY, so that both sides need not change it at the same instant
- */
+/** The worker's side. @param secrets all of CALLS_KEY, so that both sides need not change it at the same instant */
 export function acceptCallsTo(workerId: string, secrets: readonly string[]): TlsOptions {
   const keys = new Map(secrets.map((secret) => [keyName(secret), keyOf(secret, workerId)]))
   return { ...suite, pskCallback: (_socket, name) => keys.get(name) ?? null }

@@ -126,10 +126,7 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
   return told
 }
 
-/**
- * Writes again an end that clients were told before a crash forgot it.
- * @returns false when another end stands there
- */
+/** Writes again an end that clients were told before a crash forgot it. @returns false when another end stands there */
 export const recordToldEnd = async (db: Queries, end: ExecEnd): Promise<boolean> =>
   (await db.run(updateRunning, valuesOf(end))).length === 1
 

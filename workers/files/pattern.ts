@@ -94,10 +94,7 @@ interface Braces {
   end?: number
 }
 
-/**
- * Expands the first braces that hold a comma.
- * @returns undefined when there are none
- */
+/** Expands the first braces that hold a comma. @returns undefined when there are none */
 function expandFirst(text: string): string[] | undefined {
   const braces = readBraces(text).find(({ commas, end }) => end !== undefined && commas.length > 0)
   if (!braces) return undefined

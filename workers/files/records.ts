@@ -31,10 +31,7 @@ export function readRecords(share: Share, reader: RecordReader): (chunk: Buffer)
     heldBytes = 0
     isPassing = false
   }
-  /**
-   * Takes as many bytes as there is room for.
-   * @returns how many bytes of the chunk that was
-   */
+  /** Takes as many bytes as there is room for. @returns how many bytes of the chunk that was */
   const hold = (chunk: Buffer, from: number): number => {
     if (heldBytes === held.length) {
       // Of a skipped record, only what may be part of the delimiter is kept.

@@ -80,10 +80,7 @@ export interface Writing {
   timeoutMs?: number
 }
 
-/**
- * Writes a file whole, or not at all, and makes missing folders.
- * @throws {Problem}
- */
+/** Writes a file whole, or not at all, and makes missing folders. @throws {Problem} */
 export async function writeWhole(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },

@@ -42,10 +42,7 @@ export async function addWarmPod(
   return toWarmPod(row!)
 }
 
-/**
- * From here on the pod can be claimed.
- * @returns false when its row was deleted meanwhile
- */
+/** From here on the pod can be claimed. @returns false when its row was deleted meanwhile */
 export async function markWarm(db: Queries, name: string, uid: string): Promise<boolean> {
   const rows = await db.query(
     `update warm_pod set uid = ?, ready_at = coalesce(ready_at, greatest(sandlot_now(), born_at))

@@ -69,10 +69,7 @@ export function environmentOf({ opener }: WorkerContext, sandbox: SandboxRow): R
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
-/**
- * Runs a command of the worker's own in the sandbox's pod.
- * @throws {Problem} when nothing has run
- */
+/** Runs a command of the worker's own in the sandbox's pod. @throws {Problem} when nothing has run */
 export async function runInside(
   worker: WorkerContext,
   sandbox: SandboxRow,
@@ -86,10 +83,7 @@ export async function runInside(
   return await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
 }
 
-/**
- * A slot in the sandbox's pod.
- * @throws {Problem} when none can be opened
- */
+/** A slot in the sandbox's pod. @throws {Problem} when none can be opened */
 export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
   reaching(worker, sandbox, async () => {
     const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))

@@ -49,10 +49,7 @@ export class MarkFinder {
     return this.held
   }
 
-  /**
-   * Holds a copy, because a few bytes must not keep the whole chunk in memory.
-   * @returns the bytes before
-   */
+  /** Holds a copy, because a few bytes must not keep the whole chunk in memory. @returns the bytes before */
   private split(bytes: Buffer, from: number, to = from): Buffer {
     this.held = Buffer.from(bytes.subarray(from, to))
     return bytes.subarray(0, from)

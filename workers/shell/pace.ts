@@ -35,10 +35,7 @@ interface Purse {
 export interface Pace {
   /** The account runs a command here. */
   see(accountId: string): void
-  /**
-   * Output was taken.
-   * @returns milliseconds to wait before more is read; mostly 0
-   */
+  /** Output was taken. @returns milliseconds to wait before more is read; mostly 0 */
   spend(accountId: string, bytes: number, isFollowed: boolean): number
 }
 

@@ -231,10 +231,7 @@ export function makeSlotPool(options: SlotPoolOptions): SlotPool {
     return await openPatiently(shelf, [opening.slot])
   }
 
-  /**
-   * The first of several tries that answers.
-   * @throws why the last one failed
-   */
+  /** The first of several tries that answers. @throws why the last one failed */
   async function openPatiently(shelf: Shelf, tries: Promise<Slot>[] = []): Promise<Slot> {
     for (let tried = 1; ; tried++) {
       const began = performance.now()

@@ -21,10 +21,7 @@ export class NoAnswer extends Error {
   override name = 'NoAnswer'
 }
 
-/**
- * Resolves when an agent answers on this socket.
- * @throws {NoAnswer}
- */
+/** Resolves when an agent answers on this socket. @throws {NoAnswer} */
 export async function greet(path: string, ms: number): Promise<void> {
   const socket = openSocket(path)
   try {

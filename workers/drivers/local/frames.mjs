@@ -29,10 +29,7 @@ export const MAX_PAYLOAD = 1024 * 1024
 const HEADER = 5
 const TYPES = new Set(Object.values(Frame))
 
-/**
- * Writes a frame to a socket.
- * @returns false when the socket wants the sender to wait
- */
+/** Writes a frame to a socket. @returns false when the socket wants the sender to wait */
 export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
   const header = Buffer.allocUnsafe(HEADER)
   header.writeUInt8(type, 0)
