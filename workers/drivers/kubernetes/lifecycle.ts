@@ -37,7 +37,7 @@ const DELETE_MS = 30_000
 const LOOK_MS = 1_000
 /**
  * Milliseconds between two tries to reach a new pod: growing from `first` to `last`, and longer the more pods are tried
- * at once, because they share the node. `headStart` is for clusters that do not tell of starts. There, the kubelet
+ * at once, because they share the node. `headStart` is for clusters that do not tell of starts. A kubelet
  * looks at once whether a pod's volumes are mounted, which they never are, and again 300 ms later; then two containers
  * have to start. An earlier try cannot succeed, and measurably slows the node down.
  */
