@@ -4,7 +4,9 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { loadEnvFile } from 'node:process'
 import { parseArgs } from 'node:util'
+import * as z from 'zod'
 import { keysFor } from '../../shared/platform/keys.ts'
+import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { root } from '../root.mjs'
 
 export interface StackSettings {
@@ -25,6 +27,8 @@ export interface StackSettings {
   production: boolean
 }
 
+const defaults = z.object(settingGroups.Addresses).parse({})
+
 /** Where the databases are, and bubblewrap if it is needed: what was given, or what was started and installed. */
 export interface FoundServices {
   databaseUrl: string
@@ -43,10 +47,10 @@ export function readStackSettings(args: string[], dataFolder: string): StackSett
   const { values } = parseArgs({ args, options: { workers: { type: 'string' }, apis: { type: 'string' } } })
   const env = process.env
   return {
-    host: env.HOST || '127.0.0.1',
-    internalHost: env.INTERNAL_HOST || '127.0.0.1',
-    port: whole('PORT', env.PORT || '8080', 65_535),
-    internalPort: whole('INTERNAL_PORT', env.INTERNAL_PORT || '9090', 65_535),
+    host: env.HOST || defaults.HOST,
+    internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
+    port: whole('PORT', env.PORT || defaults.PORT, 65_535),
+    internalPort: whole('INTERNAL_PORT', env.INTERNAL_PORT || defaults.INTERNAL_PORT, 65_535),
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -61,7 +65,7 @@ export function readStackSettings(args: string[], dataFolder: string): StackSett
   }
 }
 
-function whole(name: string, text: string, most: number): number {
+function whole(name: string, text: string | number, most: number): number {
   const value = Number(text)
   if (Number.isInteger(value) && value >= 0 && value <= most) return value
   throw new Error(`${name} must be a whole number from 0 to ${most}, and is "${text}".`)

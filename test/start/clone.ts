@@ -45,16 +45,15 @@ export class Clone {
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
-    const shared = ['contract/shell-words.ts', 'platform/keys.ts', 'platform/seal.ts'].map(
-      (name) => `shared/${name}`,
-    )
+    const platform = ['keys.ts', 'seal.ts', 'settings-pools.ts', 'settings-schema.ts']
+    const shared = ['contract/shell-words.ts', ...platform.map((name) => `platform/${name}`)]
     for (const name of [
       'scripts',
       'package.json',
       'package-lock.json',
       'LICENSE',
       'cli/sandlot.mjs',
-      ...shared,
+      ...shared.map((name) => `shared/${name}`),
     ]) {
       cpSync(join(root, name), join(folder, name), { recursive: true })
     }
