@@ -4,6 +4,7 @@
  * left behind is taken over. Plain JavaScript for Node 20, like all that runs before an install.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readStat } from '../shared/platform/process-stat.mjs'
 
 /**
  * Takes the lock, or tells who has it.
@@ -82,15 +83,9 @@ function alive(text) {
 
 /** Ticks between the machine's start and the process's: with the pid it names one process. */
 function startTime(pid) {
-  try {
-    // The name in parentheses may hold spaces and parentheses: count from the last one.
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (fields[0] !== 'Z') return fields[19]
-  } catch {
-    if (process.platform !== 'linux') return exists(pid) ? 'alive' : undefined
-  }
-  return undefined
+  const stat = readStat(pid)
+  if (stat) return stat[0] === 'Z' ? undefined : stat[19]
+  return process.platform !== 'linux' && exists(pid) ? 'alive' : undefined
 }
 
 function exists(pid) {

@@ -1,7 +1,7 @@
 /** Commands that print without end and are followed, beside a neighbour. */
-import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { readStat } from '../../shared/platform/process-stat.mjs'
 import type { Process } from '../support/process.ts'
 import { shareWorld } from '../support/shared.ts'
 import { type Tenant, withNeighbour } from './neighbour.ts'
@@ -13,9 +13,7 @@ const followMs = 4_000
 
 /** Of the processor, since it started. A tick is a hundredth of a second on Linux. */
 function processorMs({ pid }: Process): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ')
+  const fields = readStat(pid)!
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 

@@ -45,7 +45,7 @@ export class Clone {
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
-    const platform = ['keys.ts', 'seal.ts', 'settings-pools.ts', 'settings-schema.ts']
+    const platform = ['keys.ts', 'process-stat.mjs', 'seal.ts', 'settings-pools.ts', 'settings-schema.ts']
     const shared = ['contract/shell-words.ts', ...platform.map((name) => `platform/${name}`)]
     for (const name of [
       'scripts',

@@ -1,11 +1,12 @@
 /** An API or worker process, started as the Procfile starts it. */
 import { spawn } from 'node:child_process'
-import { createWriteStream, readFileSync } from 'node:fs'
+import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFailed } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
+import { readStat } from '../../shared/platform/process-stat.mjs'
 
 export interface Process {
   kind: 'api' | 'worker'
@@ -82,7 +83,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
     ended,
     lines,
     signal: (signal) => void process.kill(pid, signal),
-    isFrozen: () => /^\d+ \(.*\) T /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')),
+    isFrozen: () => readStat(pid)?.[0] === 'T',
     async stop() {
       if (isOver) return
       // A process that was frozen would not hear it.

@@ -1,6 +1,7 @@
 /** Identifies a process by pid, start time and boot, because pids are used again. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { readStat } from '../../../shared/platform/process-stat.mjs'
 
 export interface ProcessId {
   pid: number
@@ -11,16 +12,9 @@ export interface ProcessId {
 /** The process that has this pid now; undefined when there is none, or a zombie. */
 export function identify(pid: number): ProcessId | undefined {
   if (process.platform !== 'linux') return identifyByPs(pid)
-  let stat: string
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  } catch {
-    return undefined
-  }
-  // Field 2, the name, may hold spaces and parentheses. Field 3 follows the last parenthesis.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  if (fields[0] === 'Z' || fields[0] === 'X') return undefined
-  return { pid, started: `${fields[19]}@${bootId()}` }
+  const stat = readStat(pid)
+  if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
+  return { pid, started: `${stat[19]}@${bootId()}` }
 }
 
 export const isAlive = (id: ProcessId): boolean => identify(id.pid)?.started === id.started

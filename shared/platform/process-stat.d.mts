@@ -1,0 +1,1 @@
+export declare function readStat(pid: number): string[] | undefined

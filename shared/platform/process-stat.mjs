@@ -1,0 +1,17 @@
+/** What Linux tells of a process. Plain JavaScript: the installer needs it, on whatever Node there is. */
+import { readFileSync } from 'node:fs'
+
+/**
+ * @param {number} pid
+ * @returns {string[] | undefined} the fields of proc(5)'s stat from the third on, the state: `[0]` is field 3;
+ *   undefined when there is no such process, and on other systems
+ */
+export function readStat(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // Field 2, the name, may hold spaces and parentheses.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return undefined
+  }
+}
