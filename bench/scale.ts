@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Database, openDatabase, type Queries } from '../shared/data/database.ts'
 import { fillHistory, growingTables } from '../test/support/history.ts'
-import { type Explained, explainEverything, readPlans } from '../test/support/plans.ts'
+import { type ExplainedStatement, explainEverything, readPlans } from '../test/support/plans.ts'
 import { median, table } from './figures.ts'
 import type { Findings, Part } from './part.ts'
 import { type Stack, startStack } from './stack.ts'
@@ -43,7 +43,7 @@ export const scale: Part = {
     await using stack = await startStack(env, 1, 1, explainFromNowOn)
     const db = openDatabase(stack.services.databaseUrl, { connections: 1 })
     const { id } = await stack.request('GET', '/v1/account')
-    const found: Explained[][] = []
+    const found: ExplainedStatement[][] = []
     for (const [at, sandboxes] of sizes.entries()) {
       await fillHistory(quietly(db), { sandboxes, accountId: String(id) }, at === 0 ? 0 : sizes[at - 1]!)
       const log = join(stack.services.folder, 'postgres.log')
@@ -92,7 +92,7 @@ interface StatementCosts {
   indexes: string[]
 }
 
-function find(statements: Explained[], words: RegExp): StatementCosts {
+function find(statements: ExplainedStatement[], words: RegExp): StatementCosts {
   const those = statements.filter(({ text }) => words.test(text))
   const scans = those
     .flatMap((statement) => statement.scans)
@@ -104,7 +104,7 @@ function find(statements: Explained[], words: RegExp): StatementCosts {
   }
 }
 
-function present(found: Explained[][]): Findings {
+function present(found: ExplainedStatement[][]): Findings {
   const all = operations.map((operation) => ({
     ...operation,
     at: found.map((statements) => find(statements, operation.words)),

@@ -4,7 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import {
-  endSessions,
+  endSessionsOf,
   listAccounts,
   removeAccount,
   suspendAccount,
@@ -71,7 +71,7 @@ async function act(db: Database, command: string, given: string, values: Values)
       if (Object.keys(values).length > 0) await changeLimits(db, account.id, readLimits(values))
       return await showLimits(db, account.id)
     case 'end-sessions':
-      return await endSessions(db, account)
+      return await endSessionsOf(db, account)
     case 'suspend':
       return await suspendAccount(db, account)
     case 'unsuspend':

@@ -44,7 +44,7 @@ export async function listAccounts(db: Queries): Promise<string> {
 }
 
 /** Ends every session of an account at once: each request with a session token looks at the account's row. */
-export async function endSessions(db: Queries, { id, email }: AccountLine): Promise<string> {
+export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<string> {
   await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
   return `All sessions of ${email} have ended; its API keys are as they were.`
 }

@@ -1,6 +1,6 @@
 /** The description of the API in OpenAPI 3.1, made of the same schemas that validate. */
 import * as z from 'zod'
-import { type Endpoint, Problem } from '../../shared/contract/endpoint.ts'
+import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -101,7 +101,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
     responses: {
       [endpoint.status]: success,
       ...(endpoint.alsoStatus ? { [endpoint.alsoStatus]: { ...success, description: 'It goes on' } } : {}),
-      ...describeProblems(endpoint, content(schemaOf(Problem, 'output'), 'application/problem+json')),
+      ...describeProblems(endpoint, content(schemaOf(ProblemDetails, 'output'), 'application/problem+json')),
     },
   }
 }

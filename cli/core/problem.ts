@@ -5,7 +5,7 @@ import { showSeconds } from './times.ts'
 
 export const execIdHint = '`sandlot exec ls` lists the commands of a session.'
 
-export interface Problem {
+export interface ProblemReply {
   type?: string
   status: number
   code: string
@@ -16,7 +16,7 @@ export interface Problem {
   sandboxes?: unknown[]
 }
 
-export const isProblem = (value: unknown): value is Problem =>
+export const isProblem = (value: unknown): value is ProblemReply =>
   typeof value === 'object' &&
   value !== null &&
   'code' in value &&
@@ -34,7 +34,7 @@ interface HttpExchange {
   retryAfter: string | undefined
 }
 
-export function problemToError(problem: Problem, exchanged: HttpExchange): CliError {
+export function problemToError(problem: ProblemReply, exchanged: HttpExchange): CliError {
   const { route, status, retryAfter } = exchanged
   const { code, title: _, detail: __, type: ___, ...members } = problem
   const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
@@ -56,7 +56,10 @@ function sessionIn({ route, params, query, body }: HttpExchange): { session?: un
   return session === undefined ? {} : { session }
 }
 
-function messageFor({ code, detail, errors = [] }: Problem, { route, params = {} }: HttpExchange): string {
+function messageFor(
+  { code, detail, errors = [] }: ProblemReply,
+  { route, params = {} }: HttpExchange,
+): string {
   if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
     return `There is no session ${params.id}.`
   if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))
@@ -66,7 +69,7 @@ function messageFor({ code, detail, errors = [] }: Problem, { route, params = {}
   return [detail, ...fields.map(({ path, message }) => `  ${path || 'the body'}: ${message}`)].join('\n')
 }
 
-function hintFor(problem: Problem, route: Route, seconds: number | undefined): string | undefined {
+function hintFor(problem: ProblemReply, route: Route, seconds: number | undefined): string | undefined {
   const later = seconds === undefined ? 'Try again later.' : `Try again in ${showSeconds(seconds)}.`
   switch (problem.code) {
     case 'missing_credentials':

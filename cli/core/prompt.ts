@@ -38,12 +38,12 @@ export function createAsk({ input = true, yes = false }: AskOptions) {
   }
 }
 
-interface Context {
+interface PromptContext {
   output: NodeJS.WritableStream
   signal: AbortSignal
 }
 
-async function untilAnswered<T>(prompt: (context: Context) => Promise<T>): Promise<T> {
+async function untilAnswered<T>(prompt: (context: PromptContext) => Promise<T>): Promise<T> {
   // Ctrl-D closes the terminal's input and leaves the question pending: nothing is left to wait for.
   const ended = new AbortController()
   const end = () => ended.abort()

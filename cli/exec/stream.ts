@@ -10,7 +10,7 @@ import type { Input } from './input.ts'
 import { sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
 
-export interface StreamOptions {
+export interface ExecStreamOptions {
   remote: Remote
   request: ExecRequest
   /** What is to be sent as it comes. */
@@ -24,7 +24,13 @@ export interface StreamOptions {
 const closedPipe = 128 + 13
 
 /** @throws {CliError} */
-export async function runStreaming({ remote, request, input, write, note }: StreamOptions): Promise<ExecEnd> {
+export async function runStreaming({
+  remote,
+  request,
+  input,
+  write,
+  note,
+}: ExecStreamOptions): Promise<ExecEnd> {
   let execId: string | undefined
   const start = remote.streaming(request)
   const taking = takeSignals(() => execId, remote, note)

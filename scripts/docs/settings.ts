@@ -4,7 +4,7 @@ import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { code, table } from './table.ts'
 
 /** What JSON Schema says of a setting; `unset` is our own. */
-interface Described {
+interface DescribedSetting {
   description?: string
   default?: unknown
   unset?: string
@@ -20,7 +20,7 @@ export const settings = (): string =>
 
 function rowsOf(group: z.ZodRawShape): string[][] {
   const { properties = {}, required = [] } = z.toJSONSchema(z.object(group), { io: 'input' })
-  return Object.entries(properties as Record<string, Described>).map(([name, setting]) => {
+  return Object.entries(properties as Record<string, DescribedSetting>).map(([name, setting]) => {
     if (!setting.description) throw new Error(`${name} needs a description.`)
     return [
       code(name),
@@ -30,10 +30,10 @@ function rowsOf(group: z.ZodRawShape): string[][] {
   })
 }
 
-const defaultOf = ({ unset, default: value }: Described): string =>
+const defaultOf = ({ unset, default: value }: DescribedSetting): string =>
   unset ?? (value === undefined ? 'none' : code(String(value)))
 
-function valuesOf({ enum: choices, minimum, maximum }: Described): string {
+function valuesOf({ enum: choices, minimum, maximum }: DescribedSetting): string {
   if (choices) return `One of ${choices.map(code).join(', ')}.`
   const most = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER ? maximum : undefined
   if (most !== undefined) return `From ${minimum} to ${most}.`

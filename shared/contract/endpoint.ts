@@ -69,7 +69,7 @@ export const Page = z.strictObject({
 export const listOf = <T extends z.ZodType>(item: T) =>
   z.object({ data: z.array(item), next_cursor: z.string().nullable() })
 
-export const Problem = z
+export const ProblemDetails = z
   .object({
     type: z.string(),
     title: z.string(),

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { Problem } from '../../shared/contract/endpoint.ts'
+import { ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnEveryImage } from '../support/drivers.ts'
@@ -57,7 +57,10 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
       expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(from, to))).toBe(true)
     }
     const beyond = await get('a/b.bin', { range: 'bytes=300000-' })
-    expect(Problem.parse(await beyond.json())).toMatchObject({ status: 416, code: 'range_not_satisfiable' })
+    expect(ProblemDetails.parse(await beyond.json())).toMatchObject({
+      status: 416,
+      code: 'range_not_satisfiable',
+    })
   })
 
   test('an empty file goes in and comes out', async () => {

@@ -16,11 +16,14 @@ const world = shareWorld({
   },
 })
 
-interface Timed extends RawAnswer {
+interface TimedAnswer extends RawAnswer {
   ms: number
 }
 
-async function logIn({ email, password }: { email: string; password: string }, from: string): Promise<Timed> {
+async function logIn(
+  { email, password }: { email: string; password: string },
+  from: string,
+): Promise<TimedAnswer> {
   const start = performance.now()
   const answer = await send(`${world.url()}/v1/auth/login`, {
     method: 'POST',
@@ -36,7 +39,7 @@ const wrong = 'not the password'
 const crowd = Array.from({ length: 90 }, (_, n) => `127.0.1.${n + 1}`)
 const strangers = () =>
   crowd.map((from) => logIn({ email: `${randomUUID()}@example.com`, password: wrong }, from))
-const statuses = (answers: Timed[]) => answers.map(({ status }) => status)
+const statuses = (answers: TimedAnswer[]) => answers.map(({ status }) => status)
 
 test('90 logins from 90 addresses do not keep anybody waiting, and wait for a bounded time themselves', async () => {
   const alice = await world.account()
@@ -62,7 +65,7 @@ test('wrong passwords for one account are slowed from wherever they come, known 
   const home = '127.0.4.1'
   expect((await logIn(alice, home)).status).toBe(200)
   const guess = async (email: string) => {
-    const answers: Timed[] = []
+    const answers: TimedAnswer[] = []
     for (let n = 0; n < 8; n++) answers.push(await logIn({ email, password: wrong }, `127.1.${n}.1`))
     return answers
   }
@@ -72,7 +75,7 @@ test('wrong passwords for one account are slowed from wherever they come, known 
     expect(statuses(answers).slice(0, 4)).toEqual([401, 401, 401, 401])
     expect(statuses(answers)).toContain(429)
   }
-  const refusal = (answers: Timed[]) => {
+  const refusal = (answers: TimedAnswer[]) => {
     const { text } = answers.find(({ status }) => status === 429)!
     return { ...JSON.parse(text), request_id: '', detail: '' }
   }

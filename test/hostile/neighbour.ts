@@ -30,7 +30,7 @@ export interface NeighbourOptions {
   growthMiB?: number
 }
 
-export interface Measured<T> {
+export interface Measurement<T> {
   result: T
   /** Median of the neighbour's `true` before or after, and its slowest meanwhile, in milliseconds. */
   usualMs: number
@@ -61,7 +61,7 @@ export async function withNeighbour<T>(
   world: World,
   work: (hostile: Tenant) => Promise<T>,
   { floorMs = usualFloorMs, growthMiB = 256 }: NeighbourOptions = {},
-): Promise<Measured<T>> {
+): Promise<Measurement<T>> {
   const [hostile, neighbour] = await Promise.all([settle(world), settle(world)])
   const usual = async () => median(await measure(neighbour, (rounds) => rounds < usualRounds))
   const usualBeforeMs = await usual()

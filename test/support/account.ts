@@ -1,13 +1,13 @@
 /** An account of a world, and calls in its name. */
 import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
-import { type ClientInput, type Endpoint, Problem } from '../../shared/contract/endpoint.ts'
+import { type ClientInput, type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import type { RouteName } from '../../shared/contract/routes.ts'
 
 /** What is called: the API processes of a world. */
-export interface Service {
+export interface ApiUrls {
   /** Base address of an API process. */
   url(index?: number): string
 }
@@ -45,9 +45,9 @@ export class Refusal extends Error {
   readonly status: number
   readonly code: ErrorCode
   readonly headers: Headers
-  readonly problem: z.output<typeof Problem>
+  readonly problem: z.output<typeof ProblemDetails>
 
-  constructor(status: number, headers: Headers, problem: z.output<typeof Problem>) {
+  constructor(status: number, headers: Headers, problem: z.output<typeof ProblemDetails>) {
     super(`${status} ${problem.code}: ${problem.detail}`)
     this.status = status
     this.code = problem.code as ErrorCode
@@ -90,7 +90,7 @@ export interface Account {
   with(credentials: Partial<Pick<Account, 'token' | 'key'>>): Account
 }
 
-export async function signUp(world: Service, options: NewAccount = {}): Promise<Account> {
+export async function signUp(world: ApiUrls, options: NewAccount = {}): Promise<Account> {
   const { email = `${randomUUID()}@example.com`, password = `password of ${email}`, api = 0 } = options
   const { body } = await callAs(world, {}, 'signUp', { body: { email, password }, api })
   const made = { id: body.account.id, email: body.account.email, password, token: body.token }
@@ -98,7 +98,7 @@ export async function signUp(world: Service, options: NewAccount = {}): Promise<
 }
 
 async function makeKey(
-  world: Service,
+  world: ApiUrls,
   of: Pick<Account, 'id' | 'email' | 'password' | 'token'>,
   api?: number,
 ): Promise<Account> {
@@ -108,7 +108,7 @@ async function makeKey(
 
 type Facts = Pick<Account, 'id' | 'email' | 'password' | 'token' | 'key' | 'keyId'>
 
-const accountOf = (world: Service, facts: Facts): Account => ({
+const accountOf = (world: ApiUrls, facts: Facts): Account => ({
   ...facts,
   call: (name, options) => callAs(world, facts, name, options),
   open: (name, options) => openAs(world, facts, name, options),
@@ -118,7 +118,7 @@ const accountOf = (world: Service, facts: Facts): Account => ({
 
 /** Calls a route as whoever has these credentials. @throws {Refusal} */
 export async function callAs<N extends RouteName>(
-  world: Service,
+  world: ApiUrls,
   credentials: { token?: string; key?: string },
   name: N,
   options: CallOptions<N> = {},
@@ -131,7 +131,7 @@ export async function callAs<N extends RouteName>(
 }
 
 async function openAs<N extends RouteName>(
-  world: Service,
+  world: ApiUrls,
   credentials: { token?: string; key?: string },
   name: N,
   options: CallOptions<N> = {},
@@ -151,7 +151,7 @@ async function openAs<N extends RouteName>(
     redirect: 'error',
   } as RequestInit)
   const { status, headers } = response
-  if (!response.ok) throw new Refusal(status, headers, Problem.parse(await response.json()))
+  if (!response.ok) throw new Refusal(status, headers, ProblemDetails.parse(await response.json()))
   // A Range is answered in part.
   if (
     status !== endpoint.status &&

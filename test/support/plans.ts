@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { Database } from '../../shared/data/database.ts'
 
-export interface Explained {
+export interface ExplainedStatement {
   text: string
   ms: number
   scans: Scan[]
@@ -38,7 +38,7 @@ export async function explainEverything(db: Database, database = 'sandlot'): Pro
 }
 
 /** @param log the path of the server's log */
-export function readPlans(log: string): Explained[] {
+export function readPlans(log: string): ExplainedStatement[] {
   const entries = readFileSync(log, 'utf8').matchAll(/duration: ([\d.]+) ms {2}plan:\n((?:\t.*\n)+)/g)
   return [...entries].map(([, ms, json]) => {
     const { 'Query Text': text, Plan } = JSON.parse(json!) as { 'Query Text': string; Plan: Node }

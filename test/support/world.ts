@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { CrashPoint } from '../../workers/pods/crash-points.ts'
-import type { Account, NewAccount, Service } from './account.ts'
+import type { Account, ApiUrls, NewAccount } from './account.ts'
 import type { Cluster } from './cluster.ts'
 import type { eventually } from './eventually.ts'
 import type { Process } from './process.ts'
@@ -25,7 +25,7 @@ export interface WorldOptions {
   wire?: boolean
 }
 
-export interface World extends Service, AsyncDisposable {
+export interface World extends ApiUrls, AsyncDisposable {
   settings: Settings
   /** Written to and read as a superuser, past the API. */
   db: Database

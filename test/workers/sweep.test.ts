@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
 import type { WarmPod } from '../../workers/pool/rows.ts'
-import { decide } from '../../workers/sweep/sweep.ts'
+import { planSweep } from '../../workers/sweep/sweep.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -35,7 +35,7 @@ const warm = (changes: Partial<WarmPod> = {}): WarmPod => ({
 })
 const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
-  decide(rows, pods, now, 60, pool)
+  planSweep(rows, pods, now, 60, pool)
 
 test('a ready sandbox with its pod is left alone', () => {
   expect(decided([row({})], [pod()])).toEqual([])

@@ -1,7 +1,7 @@
 /** The calls about commands that stream bytes. */
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
-import { bytesOf, rangeOf, write } from '../sandbox/bytes.ts'
+import { bytesOfBody, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
 import { findCommand } from './calls.ts'
 import { writeEvents } from './events.ts'
@@ -35,7 +35,7 @@ export const followExec: StreamHandler<'followExec'> = async (args, worker, { re
 /** Feeds a command's stdin. */
 export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { request, response }) => {
   const { stdin } = findCommand(worker, args)
-  await stdin.take(bytesOf(request), args.offset, args.eof)
+  await stdin.take(bytesOfBody(request), args.offset, args.eof)
   response.setHeader('content-type', 'application/json')
   response.end(JSON.stringify({ offset: stdin.offset, eof: stdin.eof }))
 }

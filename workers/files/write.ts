@@ -68,7 +68,7 @@ if ln "$t" "$f" 2>/dev/null; then exit 0; fi
 if [ -e "$f" ] || [ -L "$f" ]; then exit ${exits.exists}; fi
 ln "$t" "$f"`
 
-export interface Writing {
+export interface FileWrite {
   location: Location
   /** Octal. By default that of the file that is replaced, or 644. */
   mode?: string | undefined
@@ -84,7 +84,7 @@ export interface Writing {
 export async function writeWhole(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },
-  { location, mode, overwrite, ifMatch, content, timeoutMs }: Writing,
+  { location, mode, overwrite, ifMatch, content, timeoutMs }: FileWrite,
   signal: AbortSignal,
 ): Promise<void> {
   const isStream = typeof content === 'function'

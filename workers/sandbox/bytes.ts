@@ -17,7 +17,8 @@ export async function write(out: Writable, text: string | Buffer): Promise<void>
 }
 
 /** All bytes of a request's body. When it is refused half-way, the connection stays open for the refusal. */
-export const bytesOf = (body: Readable): AsyncIterable<Buffer> => body.iterator({ destroyOnReturn: false })
+export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
+  body.iterator({ destroyOnReturn: false })
 
 export interface ByteRange {
   from: number

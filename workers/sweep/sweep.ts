@@ -71,7 +71,7 @@ async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Pr
     const rows = await findUnreaped(worker.db)
     const pods = await listPods(worker)
     const now = await readClock(worker.db)
-    await mender.mend(decide(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
+    await mender.mend(planSweep(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
     await endOrphans()
     await forgetThePast(worker)
     await removeDeletedAccounts(worker)
@@ -82,7 +82,7 @@ async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Pr
  * What to do, as a pure function of the rows that may have a pod, the pods that are there, and the time.
  * @param pods undefined when the cluster cannot be asked: sandboxes past their cap are ended all the same
  */
-export function decide(
+export function planSweep(
   rows: readonly SandboxRow[],
   pods: readonly PodState[] | undefined,
   now: Date,

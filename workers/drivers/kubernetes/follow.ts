@@ -14,7 +14,7 @@ const RELIST_MS = 10 * 60_000
 const WATCH_SECONDS = 25
 const BACK_OFF_MS = { least: 100, most: 5_000 }
 
-interface Followed<Item extends KubernetesObject> {
+interface FollowedKind<Item extends KubernetesObject> {
   /** For the log. */
   what: string
   connection: ClusterConnection
@@ -29,7 +29,7 @@ interface Followed<Item extends KubernetesObject> {
 }
 
 /** Goes on until the signal aborts, however often the cluster is away. */
-export function follow<Item extends KubernetesObject>(followed: Followed<Item>): { isLive(): boolean } {
+export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): { isLive(): boolean } {
   const { what, list, log, signal } = followed
   let isLive = false
   let isNew = true
@@ -67,7 +67,7 @@ export function follow<Item extends KubernetesObject>(followed: Followed<Item>):
  * @returns the version to resume from, '' when that is impossible
  */
 async function listen<Item extends KubernetesObject>(
-  { connection, path, query, take, signal }: Followed<Item>,
+  { connection, path, query, take, signal }: FollowedKind<Item>,
   from: string,
 ): Promise<string> {
   let version = from
