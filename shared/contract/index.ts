@@ -1,86 +1,29 @@
-/** Every endpoint, by its name in routes.ts. */
-import * as z from 'zod'
-import { getAccount, getUsage } from './account.ts'
-import { checkAllowlist, clearAllowlist, getAllowlist, setAllowlist } from './allowlist.ts'
-import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from './api-keys.ts'
-import { changePassword, endSessions, logIn, signUp } from './auth.ts'
-import { type Endpoint, endpoint } from './endpoint.ts'
-import {
-  attachExec,
-  execCommand,
-  getExec,
-  listExecs,
-  readExecOutput,
-  stopExec,
-  streamExec,
-  writeExecStdin,
-} from './exec.ts'
-import {
-  createFile,
-  editFile,
-  globFiles,
-  grepFiles,
-  listFiles,
-  readRawFile,
-  viewFile,
-  writeRawFile,
-} from './files.ts'
-import { callMcp } from './mcp.ts'
-import type { RouteName } from './routes.ts'
-import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts'
-import { createSecret, deleteSecret, listSecrets } from './secrets.ts'
+/** Every endpoint, by its name in routes.ts, whose order it has. The compiler asks for each one in its family's file. */
+import * as account from './account.ts'
+import * as allowlist from './allowlist.ts'
+import * as apiKeys from './api-keys.ts'
+import * as auth from './auth.ts'
+import * as exec from './exec.ts'
+import * as files from './files.ts'
+import * as mcp from './mcp.ts'
+import * as openapi from './openapi.ts'
+import { type RouteName, routes } from './routes.ts'
+import * as sandboxes from './sandboxes.ts'
+import * as secrets from './secrets.ts'
 
-export const getOpenApi = endpoint('getOpenApi', {
-  summary: 'This description',
-  reply: z.looseObject({ openapi: z.string() }),
-  errors: [],
-})
+const families = {
+  ...account,
+  ...allowlist,
+  ...apiKeys,
+  ...auth,
+  ...exec,
+  ...files,
+  ...mcp,
+  ...openapi,
+  ...sandboxes,
+  ...secrets,
+}
 
-export const getDocs = endpoint('getDocs', {
-  summary: 'The same as a page to read',
-  rawReply: 'text/html',
-  errors: [],
-})
-
-export const endpoints = {
-  signUp,
-  logIn,
-  createApiKey,
-  listApiKeys,
-  revokeApiKey,
-  rotateApiKey,
-  createSandbox,
-  listSandboxes,
-  getSandbox,
-  destroySandbox,
-  execCommand,
-  listExecs,
-  getExec,
-  streamExec,
-  writeExecStdin,
-  readExecOutput,
-  stopExec,
-  attachExec,
-  viewFile,
-  createFile,
-  editFile,
-  listFiles,
-  globFiles,
-  grepFiles,
-  readRawFile,
-  writeRawFile,
-  getAllowlist,
-  setAllowlist,
-  clearAllowlist,
-  checkAllowlist,
-  createSecret,
-  listSecrets,
-  deleteSecret,
-  getAccount,
-  getUsage,
-  changePassword,
-  endSessions,
-  callMcp,
-  getOpenApi,
-  getDocs,
-} satisfies Record<RouteName, Endpoint>
+export const endpoints = Object.fromEntries(
+  (Object.keys(routes) as RouteName[]).map((name) => [name, families[name]]),
+) as Pick<typeof families, RouteName>
