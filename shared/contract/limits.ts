@@ -45,7 +45,6 @@ export const limits = {
   passwordCharacters: { least: 10, most: 1024 },
   /** Characters of an e-mail address as it is sent. */
   emailCharacters: 254,
-  page: { default: 20, most: 100 },
   /** How long a create waits for its sandbox before it answers 202. */
   createWaitMs: 30_000,
   /** How long exec and files wait for a sandbox that is still starting. */

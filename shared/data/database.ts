@@ -4,7 +4,7 @@
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
-import { Account, ApiKey, Sandbox } from './entities.ts'
+import { Sandbox } from './entities.ts'
 
 export type Row = Record<string, unknown>
 
@@ -26,8 +26,6 @@ export interface Database extends Queries {
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
-
-const entities = [Account, ApiKey, Sandbox]
 
 /**
  * Makes a statement that each connection plans once: planning costs more than running where an index leads to the row.
@@ -107,7 +105,7 @@ const ignore = () => {}
 export function makeOrm(url: string, options: object = {}): MikroORM {
   const { host, port, user, password, database, ssl } = parse(url)
   return new MikroORM({
-    entities,
+    entities: [Sandbox],
     dbName: database ?? 'sandlot',
     ...(host ? { host } : {}),
     ...(port ? { port: Number(port) } : {}),

@@ -1,43 +1,6 @@
-/** The tables as MikroORM knows them. Migrations make them; these only read and write. */
+/** The table of sandboxes as MikroORM knows it: the types of a row, and its columns. Migrations make it. */
 import { DateTimeType, defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { DestroyReason } from '../contract/sandboxes.ts'
-
-export const Account = defineEntity({
-  name: 'Account',
-  tableName: 'account',
-  properties: {
-    id: p.text().primary(),
-    email: p.text(),
-    password_hash: p.blob(),
-    created_at: p.datetime(3).onCreate(() => new Date()),
-    suspended_at: p.datetime(3).nullable(),
-    concurrent_limit: p.integer().nullable(),
-    hours_limit: p.double().nullable(),
-    allowlist: p.json<string[]>().nullable(),
-    sandbox_seconds_limit: p.integer().nullable(),
-    sandbox_ops_per_minute: p.integer().nullable(),
-    sandbox_lifecycle_per_minute: p.integer().nullable(),
-    deleted_at: p.datetime(3).nullable(),
-  },
-})
-export type Account = InferEntity<typeof Account>
-
-export const ApiKey = defineEntity({
-  name: 'ApiKey',
-  tableName: 'api_key',
-  properties: {
-    id: p.text().primary(),
-    account_id: p.text(),
-    name: p.text().nullable(),
-    hash: p.blob(),
-    last_four: p.text(),
-    created_at: p.datetime(3),
-    expires_at: p.datetime(3).nullable(),
-    revoked_at: p.datetime(3).nullable(),
-    last_used_at: p.datetime(3).nullable(),
-  },
-})
-export type ApiKey = InferEntity<typeof ApiKey>
 
 export const Sandbox = defineEntity({
   name: 'Sandbox',
