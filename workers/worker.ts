@@ -23,7 +23,7 @@ import { serveCalls } from './rpc/server.ts'
 import { makePace } from './shell/pace.ts'
 import { prepareSlots } from './shell/prepare-slots.ts'
 import { followWorkers } from './shell/slot-owner.ts'
-import { makeSlotPool } from './shell/slot-pool.ts'
+import { SlotPool } from './shell/slot-pool.ts'
 import { watchDeaths } from './sweep/deaths.ts'
 import { sweepForEver } from './sweep/sweep.ts'
 
@@ -67,7 +67,7 @@ export async function startWorker(
 
   const installationId = await waitForInstallation(context.db, log)
   const driver = await openDriver({ settings, installationId, log })
-  const slots = makeSlotPool({ driver, log, metrics: context.metrics })
+  const slots = new SlotPool({ driver, log, metrics: context.metrics })
   const slotOwner = followWorkers({ ...context, id }, stopping.signal)
   worker = {
     ...context,

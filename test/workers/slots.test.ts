@@ -6,7 +6,7 @@ import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot, type Slot } from '../../workers/shell/slot.ts'
-import { makeSlotPool, type SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
+import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
 import { describeInSandboxes, type Sandboxes } from '../support/sandbox.ts'
@@ -40,7 +40,7 @@ describeInSandboxes('slots', (open) => {
   /** With the metrics that it writes. */
   const makePool = (more: Partial<SlotPoolOptions> = {}) => {
     const metrics = openMetrics('test')
-    pool = makeSlotPool({ driver: sandboxes.driver, log, metrics, ...more })
+    pool = new SlotPool({ driver: sandboxes.driver, log, metrics, ...more })
     const count = async (outcome: string) => {
       const { values } = await metrics.slots.get()
       return values.find(({ labels }) => labels.outcome === outcome)?.value ?? 0

@@ -8,11 +8,9 @@ import type { Logger } from '../../shared/platform/log.ts'
 import type { Metrics } from '../../shared/platform/metrics.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
+import { isShort, type Shelf, Shelves, type SlotOpening } from './shelves.ts'
 import { openSlot, type Slot } from './slot.ts'
 
-/** A sandbox has one slot more than commands were started in this time (milliseconds), and at most {@link mostOfSandbox}. */
-const burstMs = 3_000
-const mostOfSandbox = 3
 /**
  * Milliseconds. On a small node, opening a slot beside a command makes that half as quick. So the next slot waits until
  * no command was started for `quietMs`, at most `mostDelayMs`. Where commands of a sandbox follow within `closelyMs` it
@@ -32,41 +30,6 @@ const usualMs = 150
  */
 const mostTries = 3
 
-export interface SlotPool {
-  /**
-   * Takes a slot for one command: a waiting one, one that is being opened, or a new one.
-   * @throws what {@link openSlot} throws
-   */
-  take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }>
-  /** Opens one in the background. */
-  prepare(sandboxId: string, pod: PodName): void
-  /** Keeps an unused slot that was opened for another purpose. */
-  adopt(sandboxId: string, pod: PodName, slot: Slot): void
-  has(sandboxId: string): boolean
-  /** The sandbox has ended. */
-  drop(sandboxId: string): void
-  close(): void
-}
-
-interface SlotOpening {
-  since: number
-  slot: Promise<Slot>
-  /** A command waits for it, so it is not kept. */
-  isTaken: boolean
-}
-
-/** The slots of one sandbox, or of a warm pod under its name until it is claimed. */
-interface Shelf {
-  sandboxId: string
-  pod: PodName
-  idle: Set<Slot>
-  /** Oldest first. */
-  openings: Set<SlotOpening>
-  /** When the last commands were started, oldest first. */
-  takes: number[]
-  timer: NodeJS.Timeout
-}
-
 export interface SlotPoolOptions {
   driver: Driver
   log: Logger
@@ -79,214 +42,172 @@ export interface SlotPoolOptions {
   silentMs?: number
 }
 
-export function makeSlotPool(options: SlotPoolOptions): SlotPool {
-  const { driver, log, metrics, idleMs = 60_000, most = 500, silentMs = 3_000 } = options
-  const shelves = new Map<string, Shelf>()
-  /** The waiting slots of all sandboxes, oldest first, each with its shelf. */
-  const waiting = new Map<Slot, Shelf>()
+export class SlotPool {
+  private readonly driver: Driver
+  private readonly log: Logger
+  private readonly metrics: SlotPoolOptions['metrics']
+  private readonly silentMs: number
+  private readonly shelves: Shelves
   /** Shelves that want a slot, first come first served. */
-  const wanting = new Set<Shelf>()
-  let openings = 0
-  let lastTake = 0
-  let isClosed = false
+  private readonly wanting = new Set<Shelf>()
+  private openings = 0
+  private lastTake = 0
 
-  const shelfOf = (sandboxId: string, pod: PodName): Shelf => {
-    const known = shelves.get(sandboxId) ?? claim(sandboxId, pod.name)
-    if (known && known.pod.uid === pod.uid) return known
-    if (known) clear(known)
-    const made: Shelf = {
-      sandboxId,
-      pod,
-      idle: new Set(),
-      openings: new Set(),
-      takes: [],
-      timer: setTimeout(() => clear(made), idleMs).unref(),
+  constructor({ driver, log, metrics, idleMs = 60_000, most = 500, silentMs = 3_000 }: SlotPoolOptions) {
+    this.driver = driver
+    this.log = log
+    this.metrics = metrics
+    this.silentMs = silentMs
+    this.shelves = new Shelves(idleMs, most)
+  }
+
+  /**
+   * Takes a slot for one command: a waiting one, one that is being opened, or a new one.
+   * @throws what {@link openSlot} throws
+   */
+  async take(sandboxId: string, pod: PodName): Promise<{ slot: Slot; warm: boolean }> {
+    // Where starting a process is quick, no slot is kept or counted.
+    if (!this.driver.startsSlowly) return { slot: await openSlot(this.driver, pod), warm: false }
+    const shelf = this.shelves.of(sandboxId, pod)
+    shelf.timer.refresh()
+    shelf.takes.push(performance.now())
+    const [slot] = shelf.idle
+    this.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
+    try {
+      if (!slot) return { slot: await this.openOrJoin(shelf), warm: false }
+      this.shelves.remove(slot)
+      return { slot, warm: true }
+    } finally {
+      this.refill(shelf)
     }
-    shelves.set(sandboxId, made)
-    return made
   }
 
-  /** Gives the slots of a warm pod to the sandbox that claimed it. */
-  function claim(sandboxId: string, podName: string): Shelf | undefined {
-    const shelf = shelves.get(podName)
-    if (!shelf) return undefined
-    shelves.delete(podName)
-    shelf.sandboxId = sandboxId
-    shelves.set(sandboxId, shelf)
-    return shelf
+  /** Opens one in the background. */
+  prepare(sandboxId: string, pod: PodName): void {
+    if (!this.driver.startsSlowly) return
+    const shelf = this.shelves.of(sandboxId, pod)
+    shelf.timer.refresh()
+    this.fill(shelf)
   }
 
-  const isCurrent = (shelf: Shelf) => shelves.get(shelf.sandboxId) === shelf
-
-  function clear(shelf: Shelf) {
-    clearTimeout(shelf.timer)
-    if (isCurrent(shelf)) shelves.delete(shelf.sandboxId)
-    wanting.delete(shelf)
-    for (const slot of shelf.idle) discard(slot)
+  /** Keeps an unused slot that was opened for another purpose. */
+  adopt(sandboxId: string, pod: PodName, slot: Slot): void {
+    this.shelves.keep(this.shelves.of(sandboxId, pod), slot)
   }
 
-  function discard(slot: Slot) {
-    forget(slot)
-    slot.close()
+  has(sandboxId: string): boolean {
+    return this.shelves.find(sandboxId) !== undefined
   }
 
-  function forget(slot: Slot) {
-    waiting.get(slot)?.idle.delete(slot)
-    waiting.delete(slot)
+  /** The sandbox has ended. */
+  drop(sandboxId: string): void {
+    const shelf = this.shelves.find(sandboxId)
+    if (shelf) this.shelves.clear(shelf)
   }
 
-  function keep(shelf: Shelf, slot: Slot) {
-    // All tries for a slow sandbox may answer in the end; those beyond the limit would be idle processes.
-    const isFull = shelf.idle.size >= mostOfSandbox
-    if (isClosed || isFull || !isCurrent(shelf)) return slot.close()
-    shelf.idle.add(slot)
-    waiting.set(slot, shelf)
-    // Its user may end it, its node may die, its connection may break: then it must not be given to a command.
-    void slot.closed.then(() => forget(slot))
-    const [oldest] = waiting.keys()
-    if (waiting.size > most && oldest) discard(oldest)
-  }
-
-  const target = (shelf: Shelf, now: number) => {
-    while (shelf.takes.length > 0 && now - shelf.takes[0]! > burstMs) shelf.takes.shift()
-    return Math.min(1 + shelf.takes.length, mostOfSandbox)
-  }
-
-  const isShort = (shelf: Shelf) => {
-    const coming = [...shelf.openings].filter(({ isTaken }) => !isTaken).length
-    return shelf.idle.size + coming < target(shelf, performance.now())
-  }
-
-  function fill(shelf: Shelf) {
-    if (isClosed || !isCurrent(shelf) || !isShort(shelf)) return
-    wanting.add(shelf)
-    openWanted()
-  }
-
-  function openWanted() {
-    for (const shelf of wanting) {
-      if (openings >= atOnce) return
-      wanting.delete(shelf)
-      if (!isCurrent(shelf) || !isShort(shelf)) continue
-      void openFor(shelf)
-      // Tried again after all the others.
-      if (isShort(shelf)) wanting.add(shelf)
-    }
+  close(): void {
+    this.shelves.close()
   }
 
   /** Opens the next slots, after a command was given one. */
-  function refill(shelf: Shelf) {
-    lastTake = performance.now()
+  private refill(shelf: Shelf): void {
+    this.lastTake = performance.now()
     const before = shelf.takes.at(-2)
-    if (before !== undefined && lastTake - before < closelyMs) fill(shelf)
-    else fillWhenQuiet(shelf, lastTake + mostDelayMs)
+    if (before !== undefined && this.lastTake - before < closelyMs) this.fill(shelf)
+    else this.fillWhenQuiet(shelf, this.lastTake + mostDelayMs)
   }
 
-  function fillWhenQuiet(shelf: Shelf, latest: number) {
-    const waitMs = Math.min(lastTake + quietMs, latest) - performance.now()
-    if (waitMs <= 0) fill(shelf)
-    else setTimeout(fillWhenQuiet, waitMs, shelf, latest)
+  private fillWhenQuiet(shelf: Shelf, latest: number): void {
+    const waitMs = Math.min(this.lastTake + quietMs, latest) - performance.now()
+    if (waitMs <= 0) this.fill(shelf)
+    else setTimeout(() => this.fillWhenQuiet(shelf, latest), waitMs)
   }
 
-  async function openFor(shelf: Shelf) {
-    const opening: SlotOpening = { since: performance.now(), slot: open(shelf.pod), isTaken: false }
+  private fill(shelf: Shelf): void {
+    if (!this.isWanting(shelf)) return
+    this.wanting.add(shelf)
+    this.openWanted()
+  }
+
+  private isWanting(shelf: Shelf): boolean {
+    return this.shelves.isCurrent(shelf) && isShort(shelf)
+  }
+
+  private openWanted(): void {
+    for (const shelf of this.wanting) {
+      if (this.openings >= atOnce) return
+      this.wanting.delete(shelf)
+      if (!this.isWanting(shelf)) continue
+      void this.openFor(shelf)
+      // Tried again after all the others.
+      if (isShort(shelf)) this.wanting.add(shelf)
+    }
+  }
+
+  private async openFor(shelf: Shelf): Promise<void> {
+    const opening: SlotOpening = { since: performance.now(), slot: this.open(shelf.pod), isTaken: false }
     shelf.openings.add(opening)
     try {
       const slot = await opening.slot
       shelf.openings.delete(opening)
-      if (!opening.isTaken) keep(shelf, slot)
-      fill(shelf)
+      if (!opening.isTaken) this.shelves.keep(shelf, slot)
+      this.fill(shelf)
     } catch (error) {
       shelf.openings.delete(opening)
-      giveUp(shelf, error)
+      this.giveUp(shelf, error)
     }
   }
 
   /** Not tried again before the next command, which will tell its client what is wrong. */
-  function giveUp(shelf: Shelf, error: unknown) {
-    log.debug({ err: error, sandbox_id: shelf.sandboxId }, 'a slot was not opened ahead of time')
-    if (error instanceof PodGone || shelf.idle.size === 0) clear(shelf)
+  private giveUp(shelf: Shelf, error: unknown): void {
+    this.log.debug({ err: error, sandbox_id: shelf.sandboxId }, 'a slot was not opened ahead of time')
+    if (error instanceof PodGone || shelf.idle.size === 0) this.shelves.clear(shelf)
   }
 
-  /** Opens a slot for a command at once. Slots ahead of time wait for that. */
-  async function open(pod: PodName): Promise<Slot> {
-    openings += 1
+  /** Opens a slot at once. Slots ahead of time wait for those of commands. */
+  private async open(pod: PodName): Promise<Slot> {
+    this.openings += 1
     try {
-      return await openSlot(driver, pod)
+      return await openSlot(this.driver, pod)
     } finally {
-      openings -= 1
-      openWanted()
+      this.openings -= 1
+      this.openWanted()
     }
   }
 
   /** Waits for the slot that is being opened, unless a new one is likely to be there first. */
-  async function openOrJoin(shelf: Shelf): Promise<Slot> {
+  private async openOrJoin(shelf: Shelf): Promise<Slot> {
     const opening = [...shelf.openings].find(
       ({ isTaken, since }) => !isTaken && performance.now() - since < usualMs,
     )
-    if (!opening) return await openPatiently(shelf)
+    if (!opening) return await this.openPatiently(shelf)
     opening.isTaken = true
     const usual = await unlessLate(usualMs - (performance.now() - opening.since), opening.slot)
     if (usual) return usual
-    return await openPatiently(shelf, [opening.slot])
+    return await this.openPatiently(shelf, [opening.slot])
   }
 
   /** The first of several tries that answers. @throws why the last one failed */
-  async function openPatiently(shelf: Shelf, tries: Promise<Slot>[] = []): Promise<Slot> {
+  private async openPatiently(shelf: Shelf, tries: Promise<Slot>[] = []): Promise<Slot> {
     for (let tried = 1; ; tried++) {
       const began = performance.now()
-      const own = open(shelf.pod)
+      const own = this.open(shelf.pod)
       tries.push(own)
       const first = Promise.any(tries)
-      const slot = await (tried < mostTries ? unlessLate(silentMs, first) : first.catch(() => own))
+      const slot = await (tried < mostTries ? unlessLate(this.silentMs, first) : first.catch(() => own))
       if (slot) {
-        keepOthers(shelf, tries, slot)
+        this.keepOthers(shelf, tries, slot)
         return slot
       }
       // That was not silence but a refusal.
-      if (performance.now() - began < silentMs / 2) return await own
+      if (performance.now() - began < this.silentMs / 2) return await own
     }
   }
 
-  function keepOthers(shelf: Shelf, tries: Promise<Slot>[], used: Slot) {
-    for (const other of tries) void other.then((slot) => slot !== used && keep(shelf, slot)).catch(() => {})
-  }
-
-  return {
-    async take(sandboxId, pod) {
-      // Where starting a process is quick, no slot is kept or counted.
-      if (!driver.startsSlowly) return { slot: await openSlot(driver, pod), warm: false }
-      const shelf = shelfOf(sandboxId, pod)
-      shelf.timer.refresh()
-      shelf.takes.push(performance.now())
-      const [slot] = shelf.idle
-      metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
-      try {
-        if (!slot) return { slot: await openOrJoin(shelf), warm: false }
-        forget(slot)
-        return { slot, warm: true }
-      } finally {
-        refill(shelf)
-      }
-    },
-    prepare(sandboxId, pod) {
-      if (!driver.startsSlowly) return
-      const shelf = shelfOf(sandboxId, pod)
-      shelf.timer.refresh()
-      fill(shelf)
-    },
-    adopt(sandboxId, pod, slot) {
-      keep(shelfOf(sandboxId, pod), slot)
-    },
-    has: (sandboxId) => shelves.has(sandboxId),
-    drop(sandboxId) {
-      const shelf = shelves.get(sandboxId)
-      if (shelf) clear(shelf)
-    },
-    close() {
-      isClosed = true
-      for (const shelf of shelves.values()) clear(shelf)
-    },
+  private keepOthers(shelf: Shelf, tries: Promise<Slot>[], used: Slot): void {
+    for (const other of tries) {
+      void other.then((slot) => slot !== used && this.shelves.keep(shelf, slot)).catch(() => {})
+    }
   }
 }
 
