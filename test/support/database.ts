@@ -39,9 +39,19 @@ export async function makeDatabase(server?: string): Promise<TestDatabase> {
   return { url, name, server: shared }
 }
 
+/** @throws names the connections to it that stayed open */
 export async function dropDatabase({ name, server }: TestDatabase): Promise<void> {
   if (name === 'sandlot') return
-  await asAdmin(server, (admin) => admin.query(`drop database ${name} with (force)`))
+  await asAdmin(server, async (admin) => {
+    // PostgreSQL waits 5 s for the connections of processes that have just ended.
+    await admin.query(`drop database ${name}`).catch(async (cause) => {
+      const open = await admin.query('select pid, state, query from pg_stat_activity where datname = ?', [
+        name,
+      ])
+      await admin.query(`drop database ${name} with (force)`)
+      throw new Error(`connections were left behind: ${JSON.stringify(open)}`, { cause })
+    })
+  })
 }
 
 const otherDatabase = (url: string, name: string) => url.replace(/\/\/\/[^?]*/, `///${name}`)

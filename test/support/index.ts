@@ -1,7 +1,7 @@
 /**
  * A whole Sandlot for one test: a database and a Redis of its own, API and worker processes as an
  * operator would run them, accounts that call them. What it started is gone when it is disposed of,
- * and the test fails when a pod, a process or an unfinished row stays behind.
+ * and the test fails when a pod, a process, a job, a connection or an unfinished row stays behind.
  *
  *     await using world = await startWorld({ apis: 4, env: { QUOTA_CONCURRENT_SANDBOXES: '1' } })
  *     const alice = await world.account()
@@ -57,6 +57,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   undo.defer(() => dropDatabase(database))
   const env: Record<string, string> & Keys = {
     ...quick,
+    NODE_COMPILE_CACHE: join(inject('services').folder, 'compiled'),
     DATABASE_URL: database.url,
     REDIS_URL: redisPlug.url,
     JWT_SECRET: randomBytes(32).toString('hex'),
@@ -97,7 +98,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       wire?.mend()
       if (world.workers.length > 0) await endAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
-      if (world.workers.length > 0) await assertNothingLeft(world)
+      await assertNothingLeft(world)
     },
   }
 

@@ -1,52 +1,100 @@
 /** At the end of a world: everything is destroyed, and then nothing may be left. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { pino } from 'pino'
+import { Queue } from 'bullmq'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { openQueue } from '../../shared/platform/jobs.ts'
-import { openDriver } from '../../workers/drivers/open.ts'
+import { openQueue, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { letClockRun } from './clock.ts'
+import { openWorldDriver } from './drivers.ts'
 import { eventually } from './eventually.ts'
 import type { World } from './world.ts'
 
 /** What ARCHITECTURE.md gives the workers to clean up, whatever was killed before. */
 const cleanMs = 60_000
+/** Workers that are well need no more for what is left at the end of most tests. */
+const promptMs = 3_000
+/** In which Redis notices that a process has ended. */
+const noticeMs = 5_000
 
-/** Ends every sandbox, and waits until the workers have seen the last of their pods. */
+/** Ends every sandbox, and waits until the workers have seen the last of their pods and have no job left. */
 export async function endAllSandboxes(world: World): Promise<void> {
-  const { db, redis } = world
-  const unreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
-  const rows = await unreaped()
-  const hasPool = async () => (await db.query('select from warm_pod')).length > 0
-  if (world.settings.pools.size > 0) {
-    // Who goes by those settings would fill it again.
-    await Promise.all(world.workers.map((worker) => worker.stop()))
-  } else if (rows.length === 0 && !(await hasPool())) return
+  const { db, redis, workers } = world
+  const findUnreaped = () => db.query<{ id: string }>('select id from sandbox where reaped_at is null')
+  const isOver = async () => {
+    if ((await findUnreaped()).length > 0 || (await db.query('select from warm_pod')).length > 0) return false
+    return (await unfinishedJobs(world)).length === 0
+  }
+  // Whoever goes by those settings would fill it again.
+  if (world.settings.pools.size > 0) await Promise.all(workers.map((worker) => worker.stop()))
+  else if (await isOver()) return
   // The sweep leaves what is newer than some seconds to the jobs.
   await letClockRun(db)
   const jobs = openQueue(redis)
-  for (const { id } of rows) {
+  for (const { id } of await findUnreaped()) {
     await endSandbox(db, id, 'requested')
     await jobs.add('deletePod', { sandboxId: id, requestId: 'the end of a test' })
   }
   await jobs.close()
+  if (workers.some((worker) => worker.isWell())) {
+    const isDone = await eventually(isOver, promptMs).catch(() => false)
+    if (isDone) return
+  }
   // Whether those that were there still work is for the test to say.
   await world.startWorker({ SWEEP_SECONDS: '0.2', WARM_POOL_SIZE: '', WARM_POOLS: '' })
-  await eventually(async () => (await unreaped()).length === 0 && !(await hasPool()), cleanMs)
+  await eventually(isOver, cleanMs)
 }
 
-/** @throws names every pod and process that outlived the world's processes */
-export async function assertNothingLeft({ db, settings, folder }: World): Promise<void> {
-  const [installation] = await db.query<{ id: string }>('select id from installation')
-  const log = pino({ level: 'silent' })
-  const driver = await openDriver({ settings, installationId: installation!.id, log })
+/** @throws names every pod, process, job and client of Redis that outlived the world's processes */
+export async function assertNothingLeft(world: World): Promise<void> {
+  if (world.workers.length > 0) {
+    assertNone('pods', await podsOf(world))
+    assertNone('processes', processesNaming(`${world.folder}/sandboxes`))
+    assertNone('jobs', await unfinishedJobs(world))
+  }
+  let clients: string[] = []
+  const areGone = async () => {
+    clients = await clientsOf(world)
+    return clients.length === 0
+  }
+  await eventually(areGone, noticeMs).catch(() => assertNone('clients of Redis', clients))
+}
+
+function assertNone(what: string, left: string[]) {
+  if (left.length > 0) throw new Error(`${what} were left behind:\n${left.join('\n')}`)
+}
+
+async function podsOf(world: World): Promise<string[]> {
+  const driver = await openWorldDriver(world)
   try {
-    const pods = await driver.list()
-    if (pods.length > 0) throw new Error(`pods were left behind: ${JSON.stringify(pods)}`)
+    return (await driver.list()).map((pod) => JSON.stringify(pod))
   } finally {
     await driver.close()
   }
-  const processes = processesNaming(`${folder}/sandboxes`)
-  if (processes.length > 0) throw new Error(`processes were left behind:\n${processes.join('\n')}`)
+}
+
+/**
+ * Jobs that some worker would still do. Two kinds are left on purpose: a sandbox that ends early leaves its `expire`
+ * until its cap, when that finds nothing to do, and a job that has failed for good is kept a day for the operator.
+ */
+async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
+  const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
+  // What a killed worker was at comes back to the queue once its lock has run out; the sweep does not wait for that.
+  const isKept = workers.every((worker) => worker.isWell() || worker.hasStopped())
+  const states = ['waiting', 'prioritized', 'delayed', ...(isKept ? ['active' as const] : [])] as const
+  const jobs = await queue.getJobs([...states])
+  await queue.close()
+  return jobs
+    .filter((job) => !(job.name === 'expire' && job.delay > 0))
+    .map((job) => `${job.name} ${JSON.stringify(job.data)}`)
+}
+
+/** Clients of the world's Redis, but for the world itself. */
+async function clientsOf({ redis }: World): Promise<string[]> {
+  const own = await redis.client('ID')
+  const clients = String(await redis.client('LIST'))
+  return clients
+    .trim()
+    .split('\n')
+    .filter((line) => !line.startsWith(`id=${own} `))
 }
 
 function processesNaming(text: string): string[] {

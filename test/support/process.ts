@@ -24,6 +24,10 @@ export interface Process {
   signal(signal: NodeJS.Signals): void
   /** Whether it stands still, as after SIGSTOP. */
   isFrozen(): boolean
+  /** Whether it runs, and does not stand still. */
+  isWell(): boolean
+  /** Whether it ended in order. */
+  hasStopped(): boolean
   /** SIGTERM. @throws when it does not end with exit code 0; does nothing for one that has ended */
   stop(): Promise<void>
   /** SIGKILL. */
@@ -62,15 +66,15 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
   const lines: Line[] = []
   const ready = Promise.withResolvers<void>()
   ready.promise.catch(() => {})
-  let isOver = false
+  let end: number | NodeJS.Signals | undefined
 
   const ended = new Promise<number | NodeJS.Signals>((resolve) => {
     child.on('close', (code, signal) => {
-      isOver = true
+      end = signal ?? code ?? -1
       watchdog.forget(pid)
       log.end()
-      ready.reject(new Error(`${name} ended with ${signal ?? code}:\n${describe(lines)}`))
-      resolve(signal ?? code ?? -1)
+      ready.reject(new Error(`${name} ended with ${end}:\n${describe(lines)}`))
+      resolve(end)
     })
   })
   const self: Process = {
@@ -84,16 +88,18 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
     lines,
     signal: (signal) => void process.kill(pid, signal),
     isFrozen: () => readStat(pid)?.[0] === 'T',
+    isWell: () => end === undefined && !self.isFrozen(),
+    hasStopped: () => end === 0,
     async stop() {
-      if (isOver) return
+      if (end !== undefined) return
       // A process that was frozen would not hear it.
       process.kill(pid, 'SIGCONT')
       process.kill(pid, 'SIGTERM')
-      const end = await ended
-      if (end !== 0) throw new Error(`${name} ended with ${end} when it was told to:\n${describe(lines)}`)
+      if ((await ended) !== 0)
+        throw new Error(`${name} ended with ${end} when it was told to:\n${describe(lines)}`)
     },
     async kill() {
-      if (!isOver) process.kill(pid, 'SIGKILL')
+      if (end === undefined) process.kill(pid, 'SIGKILL')
       await ended
     },
   }
