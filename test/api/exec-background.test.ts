@@ -114,7 +114,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await expect(output(params, 'lines=1')).rejects.toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  test('with a grace ends once nobody follows it for so long, and without one lives by itself', async () => {
+  test.concurrent('with a grace ends once nobody follows it for so long, and without one lives by itself', async () => {
     const command = 'echo up; sleep 60'
     const alone = await start({ command })
     const followed = await start({ command, grace_ms: 2_000 })
@@ -131,7 +131,7 @@ describeOnBothDrivers('a command in the background', (driver) => {
     await alice.call('stopExec', { params: alone })
   })
 
-  test('ends by the signal that is asked for, and KILL follows TERM', async () => {
+  test.concurrent('ends by the signal that is asked for, and KILL follows TERM', async () => {
     const polite = await start({
       command: 'trap "echo bye; exit 9" USR1; echo up; while :; do sleep 0.1; done',
     })
@@ -152,13 +152,14 @@ describeOnBothDrivers('a command in the background', (driver) => {
     })
   }, 30_000)
 
-  test('ends after the time that is named', async () => {
+  test.concurrent('ends after the time that is named', async () => {
     const params = await start({ command: ['sleep', '60'], timeout_ms: 300 })
     expect(await ended(params)).toMatchObject({ status: 'timed_out', exit_code: null })
   })
 
   test.skipIf(driver !== 'local')(
     'has the life of its sandbox, and is killed when that expires',
+    { concurrent: true },
     async () => {
       const { id } = (await alice.call('createSandbox', { body: { ttl_seconds: 2 } })).body
       const start = async (body: Partial<ExecRequest>, headers = {}) => {

@@ -1,10 +1,11 @@
 /** Parts of the service that are away: said in words, never hidden, and over by themselves. */
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { Account, Refusal } from '../support/account.ts'
 import { readEvents } from '../support/events.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
+import { shareWorld } from '../support/shared.ts'
 
 /** Documented: a part that is back is used again within this time. */
 const recoverMs = 5_000
@@ -43,10 +44,12 @@ const notFound = { status: 404, code: 'not_found' }
 const isReady = (world: World) => async () => (await readiness(world.apis[0]!)).status === 200
 
 describe('Redis', () => {
+  const world = shareWorld()
+  beforeEach(() => world.eventually(isReady(world), recoverMs))
+
   test.each(['stop', 'kill'] as const)(
     'after a %s: nobody is let through uncounted, then all is well again',
     async (how) => {
-      await using world = await startWorld()
       const alice = await world.account()
       await world.plugs.redis[how]()
       for (const call of [() => view(alice), () => alice.call('createSandbox'), () => world.account()]) {
@@ -68,7 +71,6 @@ describe('Redis', () => {
   )
 
   test('frozen: requests are answered 503 within some seconds', async () => {
-    await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
     world.plugs.redis.freeze()
     const refusal = await refused(view(alice))
@@ -80,7 +82,6 @@ describe('Redis', () => {
   })
 
   test('away at the start: the API starts all the same, and finds it when it comes', async () => {
-    await using world = await startWorld({ workers: 0 })
     const alice = await world.account()
     await world.plugs.redis.stop()
     const late = await world.startApi()
@@ -93,7 +94,6 @@ describe('Redis', () => {
   })
 
   test('that is full: what needs it is answered 503, and works again once there is room', async () => {
-    await using world = await startWorld()
     const alice = await world.account()
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))
@@ -102,7 +102,6 @@ describe('Redis', () => {
   })
 
   test('that was emptied: buckets begin anew, sandboxes live on', async () => {
-    await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     await world.redis.flushall()
@@ -113,19 +112,21 @@ describe('Redis', () => {
   })
 
   test('that may drop jobs is refused', async () => {
-    await using world = await startWorld({ workers: 0 })
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
     const process = await world.startApi()
     expect(await process.ended).toBe(1)
+    await world.redis.config('SET', 'maxmemory-policy', 'noeviction')
     expect(process.lines.some(({ msg }) => msg.includes('noeviction'))).toBe(true)
   })
 })
 
 describe('PostgreSQL', () => {
+  const world = shareWorld({ ownPostgres: true })
+  beforeEach(() => world.eventually(isReady(world), recoverMs))
+
   test.each(['stop', 'kill'] as const)(
     'after a %s: requests are refused, then all is well again',
     async (how) => {
-      await using world = await startWorld({ ownPostgres: true })
       const alice = await world.account()
       await alice.call('createSandbox')
       await world.plugs.postgres![how]()
@@ -154,7 +155,6 @@ describe('PostgreSQL', () => {
   )
 
   test('frozen: requests are answered 503, and none stays half done', async () => {
-    await using world = await startWorld({ ownPostgres: true, workers: 0 })
     const alice = await world.account()
     world.plugs.postgres!.freeze()
     const refusal = await refused(alice.call('listApiKeys'))
@@ -166,7 +166,6 @@ describe('PostgreSQL', () => {
   })
 
   test('away at the start: the API starts all the same, and finds it when it comes', async () => {
-    await using world = await startWorld({ ownPostgres: true, workers: 0 })
     const alice = await world.account()
     await world.plugs.postgres!.stop()
     const late = await world.startApi()
@@ -176,11 +175,8 @@ describe('PostgreSQL', () => {
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
   })
-})
 
-describe('PostgreSQL and a worker', () => {
-  test('away together: no end of a command is told that could not be written down', async () => {
-    await using world = await startWorld({ ownPostgres: true })
+  test('away together with a worker: no end of a command is told that could not be written down', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const body = { command: 'echo begun; sleep 2; exit 7' }
@@ -200,33 +196,25 @@ describe('PostgreSQL and a worker', () => {
   })
 })
 
-describe('the workers', () => {
-  test('when none is there, no sandbox is admitted, and /readyz says so', async () => {
-    await using world = await startWorld({ workers: 0 })
-    const alice = await world.account()
-    const refusal = await refused(alice.call('createSandbox'))
-    expectUnavailable(refusal)
-    expect(refusal.problem.detail).toContain('worker')
-    expect(await world.db.query('select from sandbox')).toEqual([])
-    const { status, parts } = await readiness(world.apis[0]!)
-    expect(status).toBe(503)
-    expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
-    await world.startWorker()
-    await world.eventually(isReady(world), recoverMs)
-    expect((await alice.call('createSandbox')).status).toBe(201)
-  })
+test('when no worker is there, no sandbox is admitted, and /readyz says so', async () => {
+  await using world = await startWorld({ workers: 0 })
+  const alice = await world.account()
+  const refusal = await refused(alice.call('createSandbox'))
+  expectUnavailable(refusal)
+  expect(refusal.problem.detail).toContain('worker')
+  expect(await world.db.query('select from sandbox')).toEqual([])
+  const { status, parts } = await readiness(world.apis[0]!)
+  expect(status).toBe(503)
+  expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
+  await world.startWorker()
+  await world.eventually(isReady(world), recoverMs)
+  expect((await alice.call('createSandbox')).status).toBe(201)
+})
 
-  test('one that was killed is not asked any more, and the others serve its sandboxes', async () => {
-    await using world = await startWorld({ workers: 2 })
-    const alice = await world.account()
-    const { body } = await alice.call('createSandbox')
-    const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
-    await world.workers[0]!.kill()
-    expect((await run()).body.stdout).toBe('on\n')
-  })
+describe('of two workers', () => {
+  const world = shareWorld({ workers: 2 })
 
   test('a frozen one gets no command: another runs it, and it is never run twice', async () => {
-    await using world = await startWorld({ workers: 2 })
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')
     const run = async (command: string) =>
@@ -244,7 +232,6 @@ describe('the workers', () => {
   })
 
   test('a file that a frozen one did not take is written whole by another', async () => {
-    await using world = await startWorld({ workers: 2 })
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)
@@ -257,5 +244,13 @@ describe('the workers', () => {
       expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
       worker.signal('SIGCONT')
     }
+  })
+
+  test('one that was killed is not asked any more, and the others serve its sandboxes', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
+    await world.workers[0]!.kill()
+    expect((await run()).body.stdout).toBe('on\n')
   })
 })

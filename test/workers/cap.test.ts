@@ -1,30 +1,32 @@
+/** How a sandbox ends at its cap: three ways, each with the others out of order. */
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
-import { startWorld, type World } from '../support/index.ts'
+import { shareWorld } from '../support/shared.ts'
+import type { World } from '../support/world.ts'
 
 /** Longer than a pod takes to start on a busy node: its sandbox is to be seen alive. */
 const capSeconds = 8
-const env = { SANDBOX_MAX_SECONDS: String(capSeconds) }
-/** So long that no pass comes within a test. */
-const noSweep = { SWEEP_SECONDS: '3600' }
+/** No sweep comes within a test, but from a worker that is told otherwise. */
+const env = { SANDBOX_MAX_SECONDS: String(capSeconds), SWEEP_SECONDS: '3600' }
+const sweeping = { SWEEP_SECONDS: '1' }
 
 describeOnBothDrivers('the cap', (driver) => {
+  const world = shareWorld({ driver, env })
+
   test('ends a sandbox by the delayed job, with no sweep at work', async () => {
-    await using world = await startWorld({ driver, env: { ...env, ...noSweep } })
     const sandboxId = await create(world)
     await expectExpired(world, sandboxId)
   })
 
   test('ends a sandbox by the sweep, with its job lost', async () => {
-    await using world = await startWorld({ driver, env })
+    await world.startWorker(sweeping)
     const sandboxId = await create(world)
     await world.redis.flushall()
     await expectExpired(world, sandboxId)
   })
 
   test("ends a sandbox by the pod's own deadline, with every worker stopped", async () => {
-    await using world = await startWorld({ driver, env: { ...env, ...noSweep } })
     const sandboxId = await create(world)
     await Promise.all(world.workers.map((worker) => worker.kill()))
     const looking = await openWorldDriver(world)
@@ -41,7 +43,7 @@ describeOnBothDrivers('the cap', (driver) => {
     }
     // Nobody was there to end the row; the first worker that comes does, and bills no more than the cap.
     expect((await findSandbox(world.db, sandboxId))?.destroyed_at).toBeNull()
-    await world.startWorker({ SWEEP_SECONDS: '1' })
+    await world.startWorker(sweeping)
     await expectExpired(world, sandboxId)
   })
 })

@@ -5,15 +5,62 @@ import { WebSocket } from 'ws'
 import { listWorkers } from '../../shared/rpc/directory.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/inside.ts'
+import { shareWorld } from '../support/shared.ts'
+import type { World } from '../support/world.ts'
 
 /** The 5 s, measured by a client that shares two cores with all the rest. */
 const lostWithinMs = 5_000
 
 describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
+  const world = shareWorld({ driver })
+
+  test('once it is told that a command is lost, that stands when the worker comes back, and the command is ended', async () => {
+    const alice = await world.account()
+    const params = { id: (await alice.call('createSandbox')).body.id }
+    const command = 'echo a; exec sleep 4322'
+    const { body: left } = await alice.call('execCommand', { params, body: { command, background: true } })
+    const json = alice.call('execCommand', { params, body: { command } })
+    const headers = { accept: 'text/event-stream' }
+    const events = readEvents(await alice.open('execCommand', { params, headers, body: { command } }))
+    await events.until('stdout')
+    await world.eventually(async () => (await countRunning(world)) === 3, 10_000)
+    const get = async (exec_id: string) =>
+      (await alice.call('getExec', { params: { ...params, exec_id } })).body
+
+    const frozen = world.workers[0]!
+    frozen.signal('SIGSTOP')
+    const told: { id: string; status: string; reason: string | null; duration_ms: number }[] = []
+    try {
+      const [{ body: result }, all] = await Promise.all([json, events.rest()])
+      expect(result).toMatchObject({ stdout: '', truncated: true })
+      expect(all.at(-1)!.data).toMatchObject({ stdout_bytes: 2, truncated: true })
+      told.push(result, all.at(-1)!.data, await get(left.id))
+    } finally {
+      // Before anybody swept.
+      frozen.signal('SIGCONT')
+    }
+    const check = async () => {
+      for (const { id, status, reason, duration_ms } of told) {
+        expect(status).toBe('lost')
+        expect(await get(id)).toMatchObject({ status, reason, duration_ms })
+      }
+      const { body: list } = await alice.call('listExecs', { params })
+      for (const { id, duration_ms } of told) {
+        expect(list.data.find((one) => one.id === id)).toMatchObject({ status: 'lost', duration_ms })
+      }
+    }
+    await check()
+    const { countOf } = inside(alice, params)
+    await world.eventually(async () => (await countOf('sleep 432[2]').catch(() => 1)) === 0, 30_000)
+    await world.eventually(() => {
+      const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)
+      return told.every(({ id }) => ended.includes(id))
+    }, 10_000)
+    await check()
+  }, 60_000)
+
   test('every open answer ends in lost, another worker ends what it left, and it thaws as one of many', async () => {
-    await using world = await startWorld({ driver })
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const run = (body: object) => alice.call('execCommand', { params, body: body as never })
@@ -69,52 +116,6 @@ describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
       expect(body).toMatchObject({ status: 'lost', exit_code: null })
     }
   }, 120_000)
-
-  test('once it is told that a command is lost, that stands when the worker comes back, and the command is ended', async () => {
-    await using world = await startWorld({ driver })
-    const alice = await world.account()
-    const params = { id: (await alice.call('createSandbox')).body.id }
-    const command = 'echo a; exec sleep 4322'
-    const { body: left } = await alice.call('execCommand', { params, body: { command, background: true } })
-    const json = alice.call('execCommand', { params, body: { command } })
-    const headers = { accept: 'text/event-stream' }
-    const events = readEvents(await alice.open('execCommand', { params, headers, body: { command } }))
-    await events.until('stdout')
-    await world.eventually(async () => (await countRunning(world)) === 3, 10_000)
-    const get = async (exec_id: string) =>
-      (await alice.call('getExec', { params: { ...params, exec_id } })).body
-
-    const frozen = world.workers[0]!
-    frozen.signal('SIGSTOP')
-    const told: { id: string; status: string; reason: string | null; duration_ms: number }[] = []
-    try {
-      const [{ body: result }, all] = await Promise.all([json, events.rest()])
-      expect(result).toMatchObject({ stdout: '', truncated: true })
-      expect(all.at(-1)!.data).toMatchObject({ stdout_bytes: 2, truncated: true })
-      told.push(result, all.at(-1)!.data, await get(left.id))
-    } finally {
-      // Before anybody swept.
-      frozen.signal('SIGCONT')
-    }
-    const check = async () => {
-      for (const { id, status, reason, duration_ms } of told) {
-        expect(status).toBe('lost')
-        expect(await get(id)).toMatchObject({ status, reason, duration_ms })
-      }
-      const { body: list } = await alice.call('listExecs', { params })
-      for (const { id, duration_ms } of told) {
-        expect(list.data.find((one) => one.id === id)).toMatchObject({ status: 'lost', duration_ms })
-      }
-    }
-    await check()
-    const { countOf } = inside(alice, params)
-    await world.eventually(async () => (await countOf('sleep 432[2]').catch(() => 1)) === 0, 30_000)
-    await world.eventually(() => {
-      const ended = frozen.lines.filter(({ msg }) => msg === 'a command ended').map((line) => line.exec_id)
-      return told.every(({ id }) => ended.includes(id))
-    }, 10_000)
-    await check()
-  }, 60_000)
 })
 
 const countRunning = async ({ db }: World): Promise<number> =>
