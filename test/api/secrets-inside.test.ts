@@ -2,10 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { CustomObjectsApi, KubeConfig } from '@kubernetes/client-node'
+import { CustomObjectsApi } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs } from '../support/account.ts'
+import { openAdmin } from '../support/cluster.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 
@@ -259,8 +260,7 @@ describeOnBothDrivers('secrets', (driver) => {
 
   /** All objects of the namespace, of every kind that can be listed, and the cluster's events of it. */
   async function everythingInKubernetes(): Promise<string[]> {
-    const config = new KubeConfig()
-    config.loadFromFile(process.env.KUBECONFIG!)
+    const config = openAdmin()
     const custom = config.makeApiClient(CustomObjectsApi)
     const { namespace, api } = world.cluster!
     const resources = (await api.getAPIResources()).resources.filter(

@@ -5,12 +5,14 @@ import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../
 import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
+import { hasCluster, images } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
 import { openWire, type Wire } from '../support/wire.ts'
-import { ofSandbox } from './contract.ts'
-import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
-import { collect, eventually, firstLine, run, shell } from './processes.ts'
+import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
+import { collect, firstLine, run, shell } from './processes.ts'
+import { ofSandbox } from './requests.ts'
 
-describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 }, () => {
+describe.skipIf(!hasCluster)('failures on a cluster', { timeout: 120_000 }, () => {
   let world: ClusterWorld
   let driver: Driver
   const deaths: DeadPod[] = []
@@ -24,7 +26,7 @@ describe.skipIf(!adminKubeconfig)('failures on a cluster', { timeout: 120_000 },
 
   const request = (changes: Partial<PodRequest> = {}): PodRequest => ({
     ...ofSandbox(),
-    image: IMAGES.busybox,
+    image: images.busybox,
     deadlineSeconds: 300,
     ...changes,
   })

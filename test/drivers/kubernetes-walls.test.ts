@@ -5,15 +5,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod, PodRefused } from '../../workers/drivers/driver.ts'
 import { findGaps, installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
-import { newSandboxId, ofNobody, ofSandbox } from './contract.ts'
-import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
-import { eventually, run, shell } from './processes.ts'
+import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
+import { run, shell } from './processes.ts'
+import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
 
 const PORT = 8080
 const TRIES = 50
 const AT_ONCE = 10
 
-describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }, () => {
+describe.skipIf(!hasCluster)('the walls of a cluster', { timeout: 180_000 }, () => {
   let world: ClusterWorld
   let workers: Driver
 
@@ -26,7 +28,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
   async function createReady(driver: Driver): Promise<Pod> {
     const pod = await driver.create({
       ...ofSandbox(),
-      image: IMAGES.busybox,
+      image: images.busybox,
       deadlineSeconds: 300,
     })
     await driver.ready(pod, AbortSignal.timeout(60_000))
@@ -35,7 +37,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
 
   /** One that was made for nobody, and then told whose it is. */
   async function createClaimed(driver: Driver): Promise<Pod> {
-    const pod = await driver.create({ ...ofNobody(), image: IMAGES.busybox, deadlineSeconds: 300 })
+    const pod = await driver.create({ ...ofNobody(), image: images.busybox, deadlineSeconds: 300 })
     await driver.ready(pod, AbortSignal.timeout(60_000))
     await driver.assign(pod, { sandboxId: newSandboxId(), deadlineSeconds: 200 })
     return pod
@@ -187,7 +189,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
     test('the namespace refuses a pod that is not restricted', async () => {
       const body = {
         metadata: { name: 'privileged' },
-        spec: { containers: [{ name: 'main', image: IMAGES.busybox }] },
+        spec: { containers: [{ name: 'main', image: images.busybox }] },
       }
       await expect(world.api.createNamespacedPod({ namespace: world.namespace, body })).rejects.toThrow(
         /violates PodSecurity/,
@@ -205,7 +207,7 @@ describe.skipIf(!adminKubeconfig)('the walls of a cluster', { timeout: 180_000 }
   })
 })
 
-const request = () => ({ ...ofSandbox(), image: IMAGES.busybox, deadlineSeconds: 60 })
+const request = () => ({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 60 })
 
 /** Answers on every address of this machine, which is the node of the test cluster. */
 async function listenOnNode(): Promise<{ server: Server; port: number }> {

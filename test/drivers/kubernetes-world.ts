@@ -6,22 +6,15 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
+import { CoreV1Api } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { readSettings } from '../../shared/platform/settings.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { openKubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
-import { newNamespace } from '../support/cluster.ts'
-import { eventually } from './processes.ts'
-
-export const adminKubeconfig = process.env.KUBECONFIG
-
-export const IMAGES = {
-  busybox: process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox',
-  debian: process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian',
-}
+import { adminKubeconfig, newNamespace, openAdmin } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
 
 export type ClusterWorld = Awaited<ReturnType<typeof startClusterWorld>>
 
@@ -31,8 +24,7 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
   const folder = await mkdtemp(join(tmpdir(), 'sandlot-kubernetes-'))
   const { kubeconfig } = await installCluster({ kubeconfig: adminKubeconfig!, namespace, egress })
   const path = await keep(kubeconfig)
-  const admin = new KubeConfig()
-  admin.loadFromFile(adminKubeconfig!)
+  const admin = openAdmin()
   const api = admin.makeApiClient(CoreV1Api)
   const namespaces = [namespace]
   const drivers: Driver[] = []

@@ -1,16 +1,17 @@
 /** The contract of drivers on a real cluster, under the role that the workers have. */
 import { afterAll, beforeAll, describe } from 'vitest'
-import { describeDriver } from './contract.ts'
-import { adminKubeconfig, type ClusterWorld, IMAGES, startClusterWorld } from './kubernetes-world.ts'
+import { hasCluster, images } from '../support/cluster.ts'
+import { describeDriver } from './contract/index.ts'
+import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 
-describe.skipIf(!adminKubeconfig)('on a cluster', () => {
+describe.skipIf(!hasCluster)('on a cluster', () => {
   let world: ClusterWorld
   beforeAll(async () => {
     world = await startClusterWorld()
   }, 60_000)
   afterAll(() => world?.close(), 90_000)
 
-  for (const [name, image] of Object.entries(IMAGES)) {
+  for (const [name, image] of Object.entries(images)) {
     describeDriver(`Kubernetes (${name})`, async () => {
       const driver = world.open()
       return { driver, image, close: () => driver.close() }

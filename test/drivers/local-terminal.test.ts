@@ -8,7 +8,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { findProgram } from '../../scripts/services/find-program.ts'
 import { DriverUnavailable } from '../../workers/drivers/driver.ts'
 import { greet, startProcess } from '../../workers/drivers/local/connection.ts'
-import { collect, eventually } from './processes.ts'
+import { eventually } from '../support/eventually.ts'
+import { collect } from './processes.ts'
 
 test('a machine without `script` refuses a terminal in clear words, and runs everything else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-agent-'))

@@ -1,6 +1,5 @@
 /** Running things in a sandbox and waiting for what they do, for the tests of drivers. */
 import type { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Driver, PodName } from '../../workers/drivers/driver.ts'
 
 export const shell = (script: string): string[] => ['/bin/sh', '-c', script]
@@ -82,14 +81,5 @@ export function readScreen(stream: Readable) {
         stream.on('data', look).on('end', fail).on('close', fail)
         look()
       }),
-  }
-}
-
-/** Asks until it is so. Throws when it is not so after `ms`. */
-export async function eventually(isSo: () => Promise<boolean> | boolean, ms: number): Promise<void> {
-  const end = Date.now() + ms
-  while (!(await isSo())) {
-    if (Date.now() > end) throw new Error(`still not so after ${ms} ms: ${isSo}`)
-    await sleep(100)
   }
 }

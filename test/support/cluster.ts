@@ -16,8 +16,14 @@ export interface Cluster {
   remove(): Promise<void>
 }
 
-export const hasCluster = process.env.KUBECONFIG !== undefined
-const image = process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian'
+/** The administrator's, where there is a cluster to test on. */
+export const adminKubeconfig = process.env.KUBECONFIG
+export const hasCluster = adminKubeconfig !== undefined
+/** Images that the cluster has. */
+export const images = {
+  busybox: process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox',
+  debian: process.env.SANDLOT_TEST_DEBIAN ?? 'localhost/sandbox:debian',
+}
 const prefix = 'sandlot-test-'
 
 export const newNamespace = () => prefix + randomBytes(4).toString('hex')
@@ -31,16 +37,15 @@ export async function awaitRemoved(): Promise<void> {
   }, 60_000)
 }
 
-function openAdmin(): KubeConfig {
+export function openAdmin(): KubeConfig {
   const config = new KubeConfig()
-  config.loadFromFile(process.env.KUBECONFIG!)
+  config.loadFromFile(adminKubeconfig!)
   return config
 }
 
 export async function installNamespace(folder: string): Promise<Cluster> {
-  const admin = process.env.KUBECONFIG!
   const namespace = newNamespace()
-  const { kubeconfig } = await installCluster({ kubeconfig: admin, namespace, egress: 'internet' })
+  const { kubeconfig } = await installCluster({ kubeconfig: adminKubeconfig!, namespace, egress: 'internet' })
   const path = join(folder, 'kubeconfig')
   writeFileSync(path, kubeconfig, { mode: 0o600 })
   const api = openAdmin().makeApiClient(CoreV1Api)
@@ -51,7 +56,7 @@ export async function installNamespace(folder: string): Promise<Cluster> {
       SANDBOX_DRIVER: 'kubernetes',
       KUBECONFIG: path,
       SANDBOX_NAMESPACE: namespace,
-      SANDBOX_IMAGE: image,
+      SANDBOX_IMAGE: images.debian,
     },
     remove: async () => void (await api.deleteNamespace({ name: namespace })),
   }

@@ -3,16 +3,31 @@ import { pino } from 'pino'
 import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { openDriver } from '../../workers/drivers/open.ts'
-import type { World } from './index.ts'
+import { hasCluster, images } from './cluster.ts'
+import type { World } from './world.ts'
 
 type DriverName = 'local' | 'kubernetes'
 
+const places = [
+  ['local', 'on the local driver', true],
+  ['kubernetes', 'on Kubernetes', hasCluster],
+] as const
+
 export function describeOnBothDrivers(name: string, suite: (driver: DriverName) => void): void {
-  describe(`${name}, on the local driver`, () => suite('local'))
-  describe.skipIf(!process.env.KUBECONFIG)(`${name}, on Kubernetes`, () => suite('kubernetes'))
+  for (const [driver, words, isThere] of places)
+    describe.skipIf(!isThere)(`${name}, ${words}`, () => suite(driver))
 }
 
-const busybox = process.env.SANDLOT_TEST_BUSYBOX ?? 'localhost/sandbox:busybox'
+/**
+ * The same with both at once, the tests of each still one after the other: for what waits more than it computes, and
+ * leans on no short time.
+ */
+export function describeOnBothDriversAtOnce(name: string, suite: (driver: DriverName) => void): void {
+  for (const [driver, words, isThere] of places)
+    describe.skipIf(!isThere)(name, { concurrent: true }, () => {
+      describe(words, { concurrent: false }, () => suite(driver))
+    })
+}
 
 /** The same, and on Kubernetes in an image too that has little but busybox. */
 export function describeOnEveryImage(
@@ -20,8 +35,8 @@ export function describeOnEveryImage(
   suite: (world: { driver: DriverName; env: Record<string, string> }) => void,
 ): void {
   describeOnBothDrivers(name, (driver) => suite({ driver, env: {} }))
-  describe.skipIf(!process.env.KUBECONFIG)(`${name}, in busybox on Kubernetes`, () =>
-    suite({ driver: 'kubernetes', env: { SANDBOX_IMAGE: busybox } }),
+  describe.skipIf(!hasCluster)(`${name}, in busybox on Kubernetes`, () =>
+    suite({ driver: 'kubernetes', env: { SANDBOX_IMAGE: images.busybox } }),
   )
 }
 

@@ -1,4 +1,9 @@
-/** Messages of the Model Context Protocol as plain HTTP requests, for what the SDK's client would not do. */
+/** The Model Context Protocol: the SDK's own client, and plain HTTP requests for what that would not do. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { expect } from 'vitest'
+import type { Account } from './account.ts'
+import type { World } from './world.ts'
 
 /** What `fetch` and `send` take beside the address. */
 export const mcpRequest = (
@@ -18,3 +23,49 @@ export const mcpRequest = (
 
 export const toolCall = (account: { key: string }, name: string, args: object) =>
   mcpRequest(account, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } })
+
+/** @param api which process answers; `each` goes from one to the next with every request */
+export async function connectMcp(of: World, account: Account, api: number | 'each' = 0): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' })
+  let turn = 0
+  const transport = new StreamableHTTPClientTransport(new URL(`${of.url(api === 'each' ? 0 : api)}/v1/mcp`), {
+    requestInit: { headers: { authorization: `Bearer ${account.key}` } },
+    ...(api === 'each'
+      ? { fetch: (_, init) => fetch(`${of.url(turn++ % of.apis.length)}/v1/mcp`, init) }
+      : {}),
+  })
+  await client.connect(transport as never)
+  return client
+}
+
+interface Result {
+  isError?: boolean
+  structuredContent?: Record<string, unknown>
+  content: { type: string; text: string }[]
+}
+
+export const callTool = async (client: Client, name: string, args: object = {}, options = {}) =>
+  (await client.callTool({ name, arguments: { ...args } }, undefined, options)) as Result
+
+/** What a tool gave, which must be no error. */
+export async function useTool<T = Record<string, unknown>>(
+  client: Client,
+  name: string,
+  args: object = {},
+): Promise<T> {
+  const result = await callTool(client, name, args)
+  expect(result.isError, result.content[0]?.text).toBeFalsy()
+  expect(JSON.parse(result.content[0]!.text)).toEqual(result.structuredContent)
+  return result.structuredContent as T
+}
+
+/** What a tool refused with. */
+export async function refusalOf(
+  client: Client,
+  name: string,
+  args: object = {},
+): Promise<Record<string, unknown>> {
+  const result = await callTool(client, name, args)
+  expect(result.isError).toBe(true)
+  return JSON.parse(result.content[0]!.text)
+}

@@ -6,12 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { describe, inject } from 'vitest'
+import { inject } from 'vitest'
 import type { Driver, Pod } from '../../workers/drivers/driver.ts'
 import { openLocalDriver } from '../../workers/drivers/local/index.ts'
-import { ofSandbox } from '../drivers/contract.ts'
-import { adminKubeconfig, IMAGES, startClusterWorld } from '../drivers/kubernetes-world.ts'
+import { startClusterWorld } from '../drivers/kubernetes-world.ts'
 import { localSettings } from '../drivers/local-settings.ts'
+import { ofSandbox } from '../drivers/requests.ts'
+import { images } from './cluster.ts'
+import { describeOnEveryImage } from './drivers.ts'
 
 export interface Sandboxes {
   driver: Driver
@@ -23,12 +25,9 @@ export interface Sandboxes {
 }
 
 export function describeInSandboxes(name: string, suite: (open: () => Promise<Sandboxes>) => void): void {
-  describe(`${name}, on the local driver`, () => suite(onThisMachine))
-  for (const [imageName, image] of Object.entries(IMAGES)) {
-    describe.skipIf(!adminKubeconfig)(`${name}, on Kubernetes (${imageName})`, () =>
-      suite(() => onCluster(image)),
-    )
-  }
+  describeOnEveryImage(name, ({ driver, env }) =>
+    suite(driver === 'local' ? onThisMachine : () => onCluster(env.SANDBOX_IMAGE ?? images.debian)),
+  )
 }
 
 export async function onCluster(image: string): Promise<Sandboxes> {

@@ -1,7 +1,7 @@
 /** How a sandbox ends at its cap: three ways, each with the others out of order. */
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
-import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
+import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
@@ -11,7 +11,7 @@ const capSeconds = 8
 const env = { SANDBOX_MAX_SECONDS: String(capSeconds), SWEEP_SECONDS: '3600' }
 const sweeping = { SWEEP_SECONDS: '1' }
 
-describeOnBothDrivers('the cap', (driver) => {
+describeOnBothDriversAtOnce('the cap', (driver) => {
   const world = shareWorld({ driver, env })
 
   test('ends a sandbox by the delayed job, with no sweep at work', async () => {

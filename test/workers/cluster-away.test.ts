@@ -1,7 +1,9 @@
+/** A worker whose Kubernetes cannot be reached, at its start and later. */
 import { describe, expect, test } from 'vitest'
+import { hasCluster } from '../support/cluster.ts'
 import { startWorld } from '../support/index.ts'
 
-describe.skipIf(!process.env.KUBECONFIG)('a cluster that is away', () => {
+describe.skipIf(!hasCluster)('a cluster that is away', () => {
   test('at the start of a worker, and later, is said by /readyz and by 503, and things go on when it is back', async () => {
     await using world = await startWorld({ driver: 'kubernetes', workers: 0, wire: true })
     const wire = world.wire!

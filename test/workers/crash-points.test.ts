@@ -1,10 +1,11 @@
+/** A worker is killed at each crash point, and what it left half done is mended. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { type CrashPoint, crashPoints } from '../../workers/pods/crash-points.ts'
 import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
 import type { Account } from '../support/account.ts'
-import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
+import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 
 /** How long the workers may take to mend what a death left. */
@@ -12,7 +13,7 @@ const mendMs = 60_000
 
 console.log(`crash points: ${crashPoints.length}`)
 
-describeOnBothDrivers('a worker is killed', (driverName) => {
+describeOnBothDriversAtOnce('a worker is killed', (driverName) => {
   let world: World
   let driver: Driver
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../workers/pool/rows.ts'
-import { describeOnBothDrivers } from '../support/drivers.ts'
+import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/inside.ts'
 
@@ -10,7 +10,7 @@ import { inside } from '../support/inside.ts'
 const soonMs = 60_000
 const startSeconds = 15
 
-describeOnBothDrivers('a worker that wakes late', (driver) => {
+describeOnBothDriversAtOnce('a worker that wakes late', (driver) => {
   let world: World
   beforeAll(async () => {
     const env = { SANDBOX_START_SECONDS: String(startSeconds), QUOTA_CONCURRENT_SANDBOXES: '10' }

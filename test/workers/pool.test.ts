@@ -1,11 +1,13 @@
-import { KubeConfig, NetworkingV1Api } from '@kubernetes/client-node'
+/** The pool of warm pods: filled, claimed, replaced, and whose settings count. */
+import { NetworkingV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { endSandbox, findSandbox } from '../../shared/data/sandboxes.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { findWarmPods } from '../../workers/pool/rows.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
-import { describeOnBothDrivers, openWorldDriver } from '../support/drivers.ts'
+import { openAdmin } from '../support/cluster.ts'
+import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import type { Process, World } from '../support/index.ts'
 import { startWorld } from '../support/index.ts'
 import { sumUp } from '../support/metrics.ts'
@@ -15,7 +17,7 @@ const capSeconds = 600
 /** For what the workers do in the background, a cold pod of Kubernetes included. */
 const soonMs = 60_000
 
-describeOnBothDrivers('the warm pool', (driverName) => {
+describeOnBothDriversAtOnce('the warm pool', (driverName) => {
   let world: World
   let driver: Driver
   let worker: Process
@@ -200,9 +202,9 @@ async function expectWalls({ cluster }: World, name: string, secret: string): Pr
   expect(pod.spec!.activeDeadlineSeconds).toBeLessThan(capSeconds + 120)
   expect(pod.spec!.activeDeadlineSeconds).toBeGreaterThanOrEqual(capSeconds)
   expect(JSON.stringify(pod)).not.toContain(secret)
-  const config = new KubeConfig()
-  config.loadFromFile(process.env.KUBECONFIG!)
-  const { items } = await config.makeApiClient(NetworkingV1Api).listNamespacedNetworkPolicy({ namespace })
+  const { items } = await openAdmin()
+    .makeApiClient(NetworkingV1Api)
+    .listNamespacedNetworkPolicy({ namespace })
   expect(env.SANDBOX_NAMESPACE).toBe(namespace)
   for (const { spec } of items) expect(pod.metadata!.labels).toMatchObject(spec!.podSelector!.matchLabels!)
   expect(items.length).toBeGreaterThan(0)

@@ -4,7 +4,8 @@ import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/
 import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
-import { eventually, readScreen, run, shell } from '../drivers/processes.ts'
+import { readScreen, run, shell } from '../drivers/processes.ts'
+import { eventually } from '../support/eventually.ts'
 import { describeInSandboxes } from '../support/sandbox.ts'
 
 describeInSandboxes('terminals', (open) => {

@@ -1,6 +1,6 @@
 /**
  * The driver: what runs pods, seen from the rest of the workers. `kubernetes/` and `local/` each implement it; nothing
- * outside those two folders knows which one runs. One contract test suite, test/drivers/contract.ts, holds both to what
+ * outside those two folders knows which one runs. One contract test suite, test/drivers/contract/, holds both to what
  * is written here.
  */
 import type { Readable, Writable } from 'node:stream'

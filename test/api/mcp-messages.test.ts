@@ -1,0 +1,210 @@
+/** The messages of /v1/mcp over HTTP: long calls that are told of, cancelled and left, and what is refused. */
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Account } from '../support/account.ts'
+import { send } from '../support/http.ts'
+import { callTool, connectMcp, mcpRequest, toolCall, useTool } from '../support/mcp.ts'
+import { shareWorld } from '../support/shared.ts'
+
+const world = shareWorld({ apis: 2 })
+let alice: Account
+beforeAll(async () => {
+  alice = await world.account()
+})
+
+const post = (headers: Record<string, string>, body: unknown, key = alice.key, api = 0) =>
+  send(`${world.url(api)}/v1/mcp`, mcpRequest({ key }, body, headers))
+const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+
+describe('a long command', () => {
+  let client: Client
+  let session_id: string
+  beforeAll(async () => {
+    client = await connectMcp(world, alice)
+    session_id = (await useTool<{ id: string }>(client, 'session_create')).id
+  })
+  afterAll(async () => {
+    await useTool(client, 'session_destroy', { session_id })
+    await client.close()
+  })
+
+  const isRunning = async (word: string) => {
+    const command = `grep -l "[${word[0]}]${word.slice(1)}" /proc/[0-9]*/cmdline 2>/dev/null`
+    return (
+      (await alice.call('execCommand', { params: { id: session_id }, body: { command } })).body.stdout !== ''
+    )
+  }
+  /** A command that shows by its name that it runs. */
+  const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
+
+  test('is told of every second, to a client that wants to know', async () => {
+    const seen: number[] = []
+    const result = await callTool(
+      client,
+      'exec',
+      { session_id, command: 'sleep 3.5; echo done' },
+      { onprogress: ({ progress }: { progress: number }) => seen.push(progress) },
+    )
+    expect(result.structuredContent).toMatchObject({ stdout: 'done\n' })
+    expect(seen.slice(0, 3)).toEqual([1, 2, 3])
+  })
+
+  test('is stopped by a cancellation that arrives at another API process', async () => {
+    const other = await connectMcp(world, alice, 'each')
+    const leave = new AbortController()
+    const cancelled = callTool(other, 'exec', sleeper('cancelled-elsewhere'), { signal: leave.signal })
+    await world.eventually(() => isRunning('cancelled-elsewhere'), 10_000)
+    leave.abort('enough')
+    await expect(cancelled).rejects.toThrow('enough')
+    await world.eventually(async () => !(await isRunning('cancelled-elsewhere')), 10_000)
+    await other.close()
+  })
+
+  test('ends its stream without an answer when it is cancelled', async () => {
+    const request = { name: 'exec', arguments: sleeper('no-answer') }
+    const headers = { 'mcp-session-id': 'of-this-test' }
+    const answer = post(headers, { jsonrpc: '2.0', id: 7, method: 'tools/call', params: request })
+    await world.eventually(() => isRunning('no-answer'), 10_000)
+    const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } }
+    expect(await post(headers, cancel, alice.key, 1)).toMatchObject({ status: 202, text: '' })
+    expect((await answer).text).not.toContain('"id":7')
+    await world.eventually(async () => !(await isRunning('no-answer')), 10_000)
+  })
+
+  test('is left alone by cancellations of other clients and other accounts with the same request id', async () => {
+    const request = { name: 'exec', arguments: { session_id, command: 'touch mine; sleep 3; echo finished' } }
+    const answer = post(
+      { 'mcp-session-id': 'mine' },
+      { jsonrpc: '2.0', id: 'same', method: 'tools/call', params: request },
+    )
+    await world.eventually(
+      async () =>
+        (await alice.call('execCommand', { params: { id: session_id }, body: { command: 'cat mine' } })).body
+          .exit_code === 0,
+      10_000,
+    )
+    const bob = await world.account()
+    const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'same' } }
+    await post({ 'mcp-session-id': 'another' }, cancel)
+    await post({ 'mcp-session-id': 'mine' }, cancel, bob.key)
+    await post({}, cancel)
+    expect((await answer).text).toContain('finished')
+  })
+
+  test('is stopped when its client hangs up', async () => {
+    const leave = new AbortController()
+    const left = fetch(`${world.url()}/v1/mcp`, {
+      ...toolCall(alice, 'exec', sleeper('hung-up')),
+      signal: leave.signal,
+    }).then((response) => response.text())
+    await world.eventually(() => isRunning('hung-up'), 10_000)
+    leave.abort()
+    await expect(left).rejects.toThrow()
+    await world.eventually(async () => !(await isRunning('hung-up')), 10_000)
+  })
+})
+
+describe('over HTTP', () => {
+  test('a ping is answered in JSON, a notification with 202 and nothing', async () => {
+    const answer = await post({}, ping)
+    expect(answer.status).toBe(200)
+    expect(answer.headers['content-type']).toContain('application/json')
+    expect(JSON.parse(answer.text)).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+    expect(await post({}, { jsonrpc: '2.0', method: 'notifications/initialized' })).toMatchObject({
+      status: 202,
+      text: '',
+    })
+  })
+
+  test('no message holds a character that a reader takes for the end of a line', async () => {
+    const { id } = (await alice.call('createSandbox')).body
+    const ends = 'a\u0085b\u2028c\u2029d'
+    const args = { session_id: id, command: ['printf', '%s', ends] }
+    const { text } = await send(`${world.url()}/v1/mcp`, toolCall(alice, 'exec', args))
+    expect(text).not.toMatch(/[\u0085\u2028\u2029]/)
+    const [, data] = /^data: (.*)$/m.exec(text)!
+    expect(JSON.parse(data!).result.structuredContent).toMatchObject({ status: 'exited', stdout: ends })
+    await alice.call('destroySandbox', { params: { id } })
+  })
+
+  test('messages are counted, each of a batch, and a batch is short', async () => {
+    const limit = 12
+    const strict = await world.startApi({ RATE_MCP_PER_MINUTE: String(limit) })
+    const bob = await world.account()
+    const ask = (message: unknown) => post({}, message, bob.key, world.apis.indexOf(strict))
+    const batch = (length: number) =>
+      Array.from({ length }, (_, id) => ({ ...ping, id, method: 'tools/list' }))
+    const long = await ask(batch(100))
+    expect(long.status).toBe(400)
+    expect(long.text).toContain('at most 10')
+    const first = await ask(batch(10))
+    expect(first.status).toBe(200)
+    expect(JSON.parse(first.text)).toHaveLength(10)
+    expect(first.headers['x-ratelimit-limit']).toBe(String(limit))
+    const second = await ask(batch(10))
+    expect(second.status).toBe(429)
+    expect(Number(second.headers['retry-after'])).toBeGreaterThan(0)
+  })
+
+  test('a cancellation takes as little of Redis whatever its id, and not for long', async () => {
+    const bob = await world.account()
+    const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
+    const ids = ['x'.repeat(1_000_000), 'short', 7]
+    for (const requestId of ids) {
+      const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }
+      expect((await post({}, cancel, bob.key)).status).toBe(202)
+    }
+    const marks = (await world.redis.keys('sandlot:mcp-cancelled:*')).filter((mark) => !before.has(mark))
+    expect(marks).toHaveLength(ids.length)
+    for (const mark of marks) {
+      expect(mark.length).toBeLessThan(100)
+      const ttl = await world.redis.ttl(mark)
+      expect(ttl > 0 && ttl <= 30).toBe(true)
+    }
+  })
+
+  test.each(['GET', 'DELETE', 'PUT'])('%s is refused with 405 and what is allowed', async (method) => {
+    const answer = await send(`${world.url()}/v1/mcp`, {
+      method,
+      headers: { authorization: `Bearer ${alice.key}` },
+    })
+    expect(answer.status).toBe(405)
+    expect(answer.headers.allow).toBe('POST')
+  })
+
+  test('without a key it is 401 and says how to send one', async () => {
+    const answer = await post({}, ping, '')
+    expect(answer.status).toBe(401)
+    expect(answer.headers['www-authenticate']).toBe('Bearer')
+    expect(JSON.parse(answer.text).code).toBe('missing_credentials')
+  })
+
+  test.each([
+    ['no message', {}, 400],
+    ['a list of nothing', [], 400],
+    ['a message of another kind', { jsonrpc: '2.0', nothing: 1 }, 400],
+  ])('%s is refused', async (_, body, status) => {
+    expect((await post({}, body)).status).toBe(status)
+  })
+
+  test('a client that takes no event stream, or speaks a protocol of the future, is told so', async () => {
+    expect((await post({ accept: 'application/json' }, ping)).status).toBe(406)
+    const answer = await post({ 'mcp-protocol-version': '2099-01-01' }, ping)
+    expect(answer.status).toBe(400)
+    expect(answer.text).toContain('2099-01-01')
+  })
+
+  test('each client gets a session id of its own', async () => {
+    const params = {
+      protocolVersion: '2025-06-18',
+      capabilities: {},
+      clientInfo: { name: 't', version: '1' },
+    }
+    const initialize = { jsonrpc: '2.0', id: 0, method: 'initialize', params }
+    const ids = await Promise.all(
+      [0, 1].map(async (api) => (await post({}, initialize, alice.key, api)).headers['mcp-session-id']),
+    )
+    expect(new Set(ids).size).toBe(2)
+    expect(ids[0]).toMatch(/^[\x21-\x7e]+$/)
+  })
+})

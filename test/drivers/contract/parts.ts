@@ -1,0 +1,20 @@
+/** What the parts of the contract have in hand. */
+import type { Driver, Pod, PodRequest } from '../../../workers/drivers/driver.ts'
+
+export interface OpenDriver {
+  driver: Driver
+  image: string
+  close(): Promise<void>
+}
+
+/** What each part of the suite works with. */
+export interface Contract {
+  /** One more driver of the same installation, as one more worker would have. */
+  open(): Promise<OpenDriver>
+  /** The driver that the suite is about, and one sandbox that most tests share: there once the tests run. */
+  opened(): OpenDriver & { pod: Pod }
+  request(sandboxId: string, deadlineSeconds?: number): PodRequest
+  createReady(sandboxId?: string, deadlineSeconds?: number): Promise<Pod>
+  /** Stands in the environment of the process that runs the driver. */
+  hostSecret: string
+}

@@ -1,0 +1,181 @@
+/** What a driver promises of pods: made once, found, told whose they are, ended, deleted. */
+import { randomUUID } from 'node:crypto'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { podName } from '../../../shared/data/ids.ts'
+import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../../workers/drivers/driver.ts'
+import { eventually } from '../../support/eventually.ts'
+import { collect, run, shell } from '../processes.ts'
+import { newSandboxId, ofNobody } from '../requests.ts'
+import type { Contract } from './parts.ts'
+
+export function describePods(contract: Contract): void {
+  describe('pods', () => {
+    let driver: Driver
+    let pod: Pod
+    let image: string
+    beforeAll(() => {
+      ;({ driver, image, pod } = contract.opened())
+    })
+
+    test('answers a ping', async () => {
+      await driver.ping()
+    })
+
+    test('names the pod after its sandbox', () => {
+      expect(pod.name).toBe(podName(pod.sandboxId!))
+    })
+
+    test('finds a pod again that exists already', async () => {
+      const again = await driver.create(contract.request(pod.sandboxId!))
+      expect(again).toEqual(pod)
+    })
+
+    test('makes one pod out of several creates at once', async () => {
+      const sandboxId = newSandboxId()
+      const pods = await Promise.all(
+        Array.from({ length: 5 }, () => driver.create(contract.request(sandboxId))),
+      )
+      await driver.delete(pods[0]!)
+      expect(new Set(pods.map((made) => made.uid)).size).toBe(1)
+    })
+
+    test('lists a pod with its sandbox, alive', async () => {
+      const listed = (await driver.list()).filter((each) => each.name === pod.name)
+      expect(listed).toEqual([{ ...pod, death: undefined }])
+    })
+
+    test('a second driver of the installation sees and reaches the pod', async () => {
+      const second = await contract.open()
+      try {
+        expect((await second.driver.list()).map((each) => each.uid)).toContain(pod.uid)
+        expect(await run(second.driver, pod, shell('echo hello'))).toMatchObject({ stdout: 'hello\n' })
+      } finally {
+        await second.close()
+      }
+    })
+
+    test('deletes a pod with all that runs in it, again and again', async () => {
+      const doomed = await contract.createReady()
+      const process = await driver.start(doomed, shell("trap '' TERM HUP INT; while :; do sleep 1; done"))
+      await driver.delete(doomed)
+      expect(await names()).not.toContain(doomed.name)
+      expect((await process.ended).kind).toBeOneOf(['exited', 'lost'])
+      await driver.delete(doomed)
+      await driver.delete({ name: doomed.name })
+    })
+
+    test('a trial of the caller’s own is repeated until the pod can be used', async () => {
+      const made = await driver.create(contract.request(newSandboxId()))
+      let tries = 0
+      const trial = async () => {
+        tries += 1
+        const result = await run(driver, made, shell('echo tried')).catch((error) => {
+          throw new DriverUnavailable('not yet', { cause: error })
+        })
+        if (tries === 1) throw new DriverUnavailable('once more')
+        return result
+      }
+      await driver.ready(made, AbortSignal.timeout(60_000), trial)
+      await driver.delete(made)
+      expect(tries).toBeGreaterThan(1)
+    })
+
+    test('a trial that never ends delays nobody beyond the time that was given', async () => {
+      const stop = new AbortController()
+      const ready = driver.ready(pod, stop.signal, () => new Promise(() => {}))
+      stop.abort(new Error('called off'))
+      await expect(ready).rejects.toThrow('called off')
+    })
+
+    test('deletes nothing when the uid is that of another pod', async () => {
+      await driver.delete({ name: pod.name, uid: randomUUID() })
+      expect(await run(driver, pod, shell('echo alive'))).toMatchObject({ stdout: 'alive\n' })
+    })
+
+    test('a sandbox created again after its deletion is another pod', async () => {
+      const first = await contract.createReady()
+      await run(driver, first, shell('echo old > /workspace/left'))
+      await driver.delete(first)
+      const second = await contract.createReady(first.sandboxId!)
+      const left = await run(driver, second, shell('cat /workspace/left'))
+      await driver.delete(first)
+      expect(await names()).toContain(second.name)
+      await driver.delete(second)
+      expect(second.uid).not.toBe(first.uid)
+      expect(left.code).not.toBe(0)
+    })
+
+    test('refuses to start in a pod that was deleted or never was', async () => {
+      const gone = await contract.createReady()
+      await driver.delete(gone)
+      await expect(driver.start(gone, ['true'])).rejects.toThrow(PodGone)
+      await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
+    })
+
+    test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
+      const other = await contract.open()
+      const doomed = await other.driver.create(contract.request(newSandboxId(), 4))
+      await other.driver.ready(doomed, AbortSignal.timeout(60_000))
+      await other.close()
+      const isDead = async () => {
+        const found = (await driver.list()).find((each) => each.name === doomed.name)
+        return !found || found.death !== undefined
+      }
+      expect(await isDead()).toBe(false)
+      await eventually(isDead, 60_000)
+      const found = (await driver.list()).find((each) => each.name === doomed.name)
+      if (found) expect(found.death?.reason).toBe('expired')
+      await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
+      await driver.delete(doomed)
+      expect(await names()).not.toContain(doomed.name)
+    })
+
+    const names = async () => (await driver.list()).map((each) => each.name)
+
+    describe('for nobody', () => {
+      const make = async (deadlineSeconds = 600) => {
+        const made = await driver.create({ ...ofNobody(), image: image, deadlineSeconds })
+        await driver.ready(made, AbortSignal.timeout(60_000))
+        return made
+      }
+      const find = async ({ uid }: Pod) => (await driver.list()).find((each) => each.uid === uid)
+
+      test('are told whose they are, again and again, and keep what runs in them', async () => {
+        const warm = await make()
+        expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
+        const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))
+        const sandboxId = newSandboxId()
+        await driver.assign(warm, { sandboxId, deadlineSeconds: 300 })
+        await driver.assign(warm, { sandboxId, deadlineSeconds: 300 })
+        expect(await find(warm)).toEqual({ ...warm, sandboxId, death: undefined })
+        waiting.stdin.end('still here\n')
+        expect(String(await collect(waiting.stdout))).toBe('still here\n')
+        const another = { name: warm.name, uid: randomUUID() }
+        await expect(driver.assign(another, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
+        expect(await find(warm)).toMatchObject({ sandboxId })
+        await driver.delete(warm)
+        await expect(driver.assign(warm, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
+      })
+
+      test('end by themselves at the deadline that they are told, with every driver closed', async () => {
+        const other = await contract.open()
+        const warm = await make()
+        await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 4 })
+        await other.close()
+        await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
+        const found = await find(warm)
+        if (found) expect(found.death?.reason).toBe('expired')
+        await expect(driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 2 })).rejects.toThrow(
+          PodGone,
+        )
+        await driver.delete(warm)
+      })
+
+      test('are alike when what they are made of is', () => {
+        const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
+        expect(print(600)).toBe(print(600))
+        expect(print(600)).not.toBe(print(601))
+      })
+    })
+  })
+}

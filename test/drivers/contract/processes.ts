@@ -1,0 +1,186 @@
+/** What a driver promises of processes in a pod: their argv, their streams, their end. */
+import { createHash, randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Driver, Pod } from '../../../workers/drivers/driver.ts'
+import { eventually } from '../../support/eventually.ts'
+import { collect, firstLine, run, shell } from '../processes.ts'
+import type { Contract } from './parts.ts'
+
+export function describeProcesses(contract: Contract): void {
+  describe('processes', () => {
+    let driver: Driver
+    let pod: Pod
+    beforeAll(() => {
+      ;({ driver, pod } = contract.opened())
+    })
+
+    test.each([
+      { script: 'exit 0', code: 0 },
+      { script: 'exit 3', code: 3 },
+      { script: 'exit 255', code: 255 },
+      { script: 'no-such-command-anywhere', code: 127 },
+      { script: 'kill -TERM $$', code: 143 },
+      { script: 'kill -KILL $$', code: 137 },
+    ])('reports $code for `$script`', async ({ script, code }) => {
+      expect(await run(driver, pod, shell(script))).toMatchObject({ code })
+    })
+
+    test('keeps stdout and stderr apart', async () => {
+      const result = await run(driver, pod, shell('printf out; printf err >&2; printf put; exit 7'))
+      expect(result).toEqual({ stdout: 'output', stderr: 'err', code: 7 })
+    })
+
+    test('passes its argv as it is', async () => {
+      const words = ['a b', "it's", '$HOME', '*', '', 'ü€', '-n', '"', '\\n', 'line\nline']
+      const result = await run(driver, pod, ['/bin/sh', '-c', 'printf "[%s]" "$@"', 'sh', ...words])
+      expect(result.stdout).toBe(words.map((word) => `[${word}]`).join(''))
+    })
+
+    test('carries all 256 byte values in and out', async () => {
+      const bytes = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
+      const process = await driver.start(pod, ['cat'])
+      process.stdin.end(bytes)
+      expect((await collect(process.stdout)).equals(bytes)).toBe(true)
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+    })
+
+    test('carries 3 MB in and out, and a half-close ends the input', async () => {
+      const bytes = randomBytes(3_000_000)
+      const process = await driver.start(pod, ['cat'])
+      process.stdin.end(bytes)
+      expect(sha256(await collect(process.stdout))).toBe(sha256(bytes))
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+    })
+
+    test('the input stays open until it is closed', async () => {
+      const process = await driver.start(
+        pod,
+        shell('read a; echo "1 $a"; read b; echo "2 $b"; cat; echo end'),
+      )
+      process.stdin.write('first\n')
+      expect(await firstLine(process.stdout)).toBe('1 first')
+      process.stdin.write('second\n')
+      expect(await firstLine(process.stdout)).toBe('2 second')
+      process.stdin.end('rest ')
+      expect(String(await collect(process.stdout))).toBe('rest end\n')
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+    })
+
+    test('output that is all there before the end is announced is all delivered', async () => {
+      for (let round = 0; round < 10; round++) {
+        const process = await driver.start(pod, shell('head -c 300000 /dev/zero; exit 5'))
+        const [output, end] = await Promise.all([collect(process.stdout), process.ended])
+        expect(output.length).toBe(300_000)
+        expect(end).toEqual({ kind: 'exited', code: 5 })
+      }
+    })
+
+    test('a reader that pauses makes the process wait', async () => {
+      const size = 64 * 1024 * 1024
+      // Ends only once all of it was read: see openExec for what containerd may do otherwise.
+      const process = await driver.start(pod, shell(`echo $$; head -c ${size} /dev/zero; read -r _; exit 5`))
+      const pid = await firstLine(process.stdout)
+      process.stdout.pause()
+      const before = memory()
+      await sleep(2_000)
+      expect(memory() - before).toBeLessThan(32 * 1024 * 1024)
+      expect(await run(driver, pod, shell(`kill -0 ${pid}`))).toMatchObject({ code: 0 })
+      let received = 0
+      for await (const chunk of process.stdout) {
+        received += chunk.length
+        if (received === size) process.stdin.end()
+      }
+      expect(received).toBe(size)
+      expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
+    })
+
+    test('a process that does not read makes the writer wait', async () => {
+      const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
+      const pid = await firstLine(process.stdout)
+      const chunk = Buffer.alloc(1024 * 1024)
+      let accepted = 0
+      const write = (): void => {
+        process.stdin.write(chunk, (error) => {
+          if (error) return
+          accepted += chunk.length
+          if (accepted < 64 * chunk.length) write()
+        })
+      }
+      write()
+      await sleep(2_000)
+      expect(accepted).toBeLessThan(48 * chunk.length)
+      await run(driver, pod, shell(`kill -KILL ${pid}`))
+      // Not every cluster tells the end of a process whose input is stuck: `kubectl exec` hangs alike.
+      if (driver.kind === 'kubernetes') process.close()
+      expect(await process.ended).toMatchObject(
+        driver.kind === 'kubernetes' ? { kind: 'lost' } : { kind: 'exited', code: 137 },
+      )
+    })
+
+    test('leads its own process group: a signal to the group ends all of it', async () => {
+      const process = await driver.start(pod, shell('sleep 600 & echo "$$ $!"; wait'))
+      const [leader, child] = (await firstLine(process.stdout)).split(' ')
+      await run(driver, pod, shell(`kill -TERM -${leader}`))
+      expect(await process.ended).toEqual({ kind: 'exited', code: 143 })
+      await eventually(async () => {
+        const state = await run(driver, pod, shell(`kill -0 ${child} 2>/dev/null`))
+        return state.code !== 0
+      }, 20_000)
+    })
+
+    test('what one command leaves running, the next one sees', async () => {
+      const left = await run(driver, pod, shell('sleep 600 >/dev/null 2>&1 & echo $!'))
+      const pid = left.stdout.trim()
+      expect(await run(driver, pod, shell(`kill -0 ${pid} && kill -KILL ${pid}`))).toMatchObject({
+        code: 0,
+      })
+    })
+
+    test('no zombies pile up', async () => {
+      await run(driver, pod, shell('for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0 >/dev/null 2>&1 &); done'))
+      const zombies = shell("grep -l '^State:[[:space:]]*Z' /proc/[0-9]*/status 2>/dev/null | wc -l")
+      await eventually(async () => (await run(driver, pod, zombies)).stdout.trim() === '0', 20_000)
+    })
+
+    test('twenty processes at once each get their own answer', async () => {
+      const indexes = Array.from({ length: 20 }, (_, index) => index)
+      const results = await Promise.all(
+        indexes.map(async (index) => {
+          // Ends only once it was heard: see openExec for what containerd may do otherwise.
+          const process = await driver.start(pod, shell(`echo ${index}; read -r _; exit ${index}`))
+          const line = await firstLine(process.stdout)
+          process.stdin.end()
+          return [line, await process.ended]
+        }),
+      )
+      expect(results).toEqual(indexes.map((index) => [`${index}`, { kind: 'exited', code: index }]))
+    })
+
+    test('a connection that is closed settles once, as lost', async () => {
+      const process = await driver.start(pod, shell('echo $$; exec sleep 600'))
+      const pid = await firstLine(process.stdout)
+      process.close()
+      expect(await process.ended).toMatchObject({ kind: 'lost' })
+      process.close()
+      await run(driver, pod, shell(`kill -KILL ${pid} 2>/dev/null`))
+    })
+
+    test('a write to a process that has ended hurts nobody', async () => {
+      const process = await driver.start(pod, ['true'])
+      process.stdout.resume()
+      await process.ended
+      process.stdin.write('too late')
+      process.stdin.end()
+      await sleep(100)
+    })
+  })
+}
+
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+/** What this process holds, in bytes: buffers that wait for a reader are in here. */
+function memory(): number {
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,0 +1,117 @@
+/** What a driver promises of processes on a terminal. */
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Driver, Pod } from '../../../workers/drivers/driver.ts'
+import { eventually } from '../../support/eventually.ts'
+import { collect, readScreen, run, shell } from '../processes.ts'
+import type { Contract } from './parts.ts'
+
+export function describeTerminals(contract: Contract): void {
+  describe('terminals', () => {
+    let driver: Driver
+    let pod: Pod
+    beforeAll(() => {
+      ;({ driver, pod } = contract.opened())
+    })
+
+    const size = { rows: 33, columns: 99 }
+    const startOn = async (script: string) => {
+      const process = await driver.start(pod, shell(script), { tty: size })
+      process.stdout.setEncoding('utf8')
+      const screen = readScreen(process.stdout)
+      return { process, screen }
+    }
+
+    test('the process finds a terminal on all three streams, of the size asked for', async () => {
+      const { process, screen } = await startOn('test -t 0 && test -t 1 && test -t 2 && stty size; exit 4')
+      expect(await process.ended).toEqual({ kind: 'exited', code: 4 })
+      expect(await screen.all).toBe('33 99\r\n')
+      expect(String(await collect(process.stderr))).toBe('')
+    })
+
+    test.each([
+      { script: 'exit 0', code: 0 },
+      { script: 'exit 255', code: 255 },
+      { script: 'kill -KILL $$', code: 137 },
+    ])('reports $code for `$script` on a terminal', async ({ script, code }) => {
+      const { process } = await startOn(script)
+      expect(await process.ended).toEqual({ kind: 'exited', code })
+    })
+
+    test('what is typed is echoed, once, and reaches the process', async () => {
+      const { process, screen } = await startOn('echo ready; read line; echo "got $line"')
+      await screen.shows('ready\r\n')
+      process.stdin.write('hello\r')
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      expect(await screen.all).toBe('ready\r\nhello\r\ngot hello\r\n')
+    })
+
+    test('Ctrl-C interrupts what runs in the foreground, and the shell lives on', async () => {
+      const { process, screen } = await startOn(
+        `trap : INT; sh -c 'echo ready; exec sleep 600'; echo "sleep: $?"; read line; echo "then $line"`,
+      )
+      await screen.shows('ready\r\n')
+      process.stdin.write('\x03')
+      await screen.shows('sleep: 130\r\n')
+      process.stdin.write('on\r')
+      await screen.shows('then on\r\n')
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+    })
+
+    test('a new size is told to the process, and it is the last one that stays', async () => {
+      const { process, screen } = await startOn(
+        "trap 'stty size' WINCH; echo ready; while :; do read line && break; done; stty size",
+      )
+      await screen.shows('ready\r\n')
+      await process.resize!({ rows: 40, columns: 120 })
+      await screen.shows('40 120\r\n')
+      await process.resize!({ rows: 50, columns: 130 })
+      await process.resize!({ rows: 60, columns: 140 })
+      await screen.shows('60 140\r\n')
+      process.stdin.write('\r')
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      expect((await screen.all).endsWith('60 140\r\n')).toBe(true)
+      await process.resize!(size)
+    })
+
+    test('leads a session of its own on it, and what runs there ends with it', async () => {
+      const { process, screen } = await startOn('sleep 600 & echo "$$ $!"; wait')
+      const [leader, child] = (await screen.shows('\r\n')).trim().split(' ')
+      await run(driver, pod, shell(`kill -KILL ${leader}`))
+      expect(await process.ended).toEqual({ kind: 'exited', code: 137 })
+      await eventually(async () => {
+        return (await run(driver, pod, shell(`kill -0 ${child} 2>/dev/null`))).code !== 0
+      }, 20_000)
+    })
+
+    test('all of a long output comes, in its order, before the end is told', async () => {
+      const { process, screen } = await startOn(
+        'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo "line $i"; done',
+      )
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index + 1}\r\n`)
+      expect((await screen.all) === lines.join('')).toBe(true)
+    })
+
+    test('bytes of an UTF-8 character go through as they are, both ways', async () => {
+      const { process, screen } = await startOn('echo ready; read line; printf %s "$line"')
+      await screen.shows('ready')
+      process.stdin.write('grüße €\r')
+      await process.ended
+      expect((await screen.all).endsWith('grüße €\r\ngrüße €')).toBe(true)
+    })
+
+    test('a terminal whose connection is closed settles as lost', async () => {
+      const { process, screen } = await startOn('echo "$$"; sleep 600')
+      const leader = (await screen.shows('\r\n')).trim()
+      process.close()
+      expect(await process.ended).toMatchObject({ kind: 'lost' })
+      await run(driver, pod, shell(`kill -KILL ${leader} 2>/dev/null`))
+    })
+
+    test('a process without a terminal has no size', async () => {
+      const process = await driver.start(pod, shell('test -t 0 || test -t 1 || exit 9'))
+      expect(process.resize).toBeUndefined()
+      expect(await process.ended).toEqual({ kind: 'exited', code: 9 })
+    })
+  })
+}

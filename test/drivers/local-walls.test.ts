@@ -1,0 +1,268 @@
+/** What holds a sandbox of the local driver in: its walls, its limits, and what is left where a machine has no walls. */
+import { once } from 'node:events'
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { SettingsError } from '../../shared/platform/settings.ts'
+import { type Driver, DriverUnavailable, type PodDeath } from '../../workers/drivers/driver.ts'
+import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { isReachable } from '../../workers/drivers/local/machine.ts'
+import { identify } from '../../workers/drivers/local/process-id.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  bwrap,
+  createReady,
+  deathOf,
+  directory,
+  findProcesses,
+  hasCgroups,
+  hasWalls,
+  killFirstProcess,
+  machine,
+  openDriver,
+  startWorker,
+} from './local-world.ts'
+import { collect, firstLine, run, shell } from './processes.ts'
+
+/** By their numbers; what was refused, how, and that what libraries take in their place works. */
+const numbers = process.arch === 'arm64' ? '425, 219, 241, 282, 220, 198' : '425, 250, 298, 323, 56, 41'
+const probe = `perl -e 'my @n = (${numbers}); my $i = 0;
+for ([$n[0], 1, 0], [$n[1], 0, -3], [$n[2], 0, 0], [$n[3], 0], [435, 0, 0], [$n[4], 0x10000011, 0], [$n[5], 40, 1, 0]) {
+  my $r = syscall($_->[0], @$_[1 .. $#$_]); exit if $r == 0; print $r == -1 ? $! + 0 : "done", " " }'
+unshare --user true 2>/dev/null || echo alone`
+const probed = '38 1 1 1 38 1 1 alone\n'
+
+describe.runIf(hasWalls)('with walls', () => {
+  test('there is no network but the loopback', async () => {
+    const { pod, driver } = await createReady()
+    const { stdout } = await run(
+      driver,
+      pod,
+      shell('tail -n +3 /proc/net/dev | cut -d: -f1; cat /proc/net/route'),
+    )
+    expect(stdout.trim().split(/\s+/)[0]).toBe('lo')
+    expect(stdout.trim().split('\n')).toHaveLength(stdout.includes('Iface') ? 2 : 1)
+  })
+
+  test.each([homedir(), resolve('.'), directory, '/home', '/root', '/var', '/sys', '/etc/shadow'])(
+    '%s is not in sight',
+    async (path) => {
+      const { pod, driver } = await createReady()
+      const seen = await run(driver, pod, shell(`ls -A '${path}'`))
+      expect(seen.code === 0 ? seen.stdout : '').toBe('')
+    },
+  )
+
+  test('/tmp is full at 64 MiB', async () => {
+    const { pod, driver } = await createReady()
+    const result = await run(driver, pod, shell('head -c 80000000 /dev/zero > /tmp/big'))
+    expect(result.code).not.toBe(0)
+    expect(result.stderr).toContain('No space left')
+  })
+
+  test.runIf(machine.isRoot)('each sandbox has a user of its own on the host, never root', async () => {
+    const uids = []
+    for (const seconds of [54_321, 54_322]) {
+      const { pod, driver } = await createReady()
+      await run(driver, pod, shell(`sleep ${seconds} >/dev/null 2>&1 &`))
+      const pid = findProcesses(`sleep\0${seconds}\0`)[0]!
+      uids.push(Number(/^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]))
+    }
+    expect(Math.min(...uids)).toBeGreaterThan(65_535)
+    expect(uids[0]).not.toBe(uids[1])
+  })
+
+  test.runIf(existsSync('/usr/bin/perl'))('system calls that no sandbox needs are refused', async () => {
+    const { pod, driver } = await createReady()
+    expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
+  })
+
+  test('one that makes more files than it may is ended, wherever it makes them, and nobody else is', async () => {
+    const more = { SANDBOX_INODES: '2000' }
+    const fill = 'i=0; while [ $i -lt 3000 ]; do : >$i; i=$((i+1)); done; sleep 60'
+    // The last is deeper than a path can be long.
+    const places = ['', 'cd /run/sandlot/run', 'while mkdir longname && cd longname; do :; done']
+    const { driver, pod: neighbour } = await createReady({ more })
+    await run(driver, neighbour, shell('i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done'))
+    const deaths = new Map<string, PodDeath>()
+    driver.watch((state) => deaths.set(state.uid, state.death))
+    const fillAt = async (place: string) => {
+      const { pod } = await createReady({ more })
+      await driver.start(pod, shell(`${place}\n${fill}`))
+      await eventually(() => deaths.has(pod.uid), 30_000)
+      expect(deaths.get(pod.uid)).toEqual({
+        reason: 'pod_failed',
+        detail: 'Evicted: it holds more than 2000 files and folders',
+      })
+      await expect(driver.start(pod, ['true'])).rejects.toThrow(/Evicted/)
+    }
+    await Promise.all(places.map(fillAt))
+    expect(await run(driver, neighbour, shell('ls | wc -l'))).toMatchObject({ stdout: '1500\n' })
+    expect(deaths.has(neighbour.uid)).toBe(false)
+  })
+
+  test('an agent that its user has killed is back at once', async () => {
+    const { pod, driver } = await createReady()
+    const process = await driver.start(pod, shell('read go; kill -KILL $PPID; sleep 600'))
+    process.stdin.write('go\n')
+    expect(await process.ended).toMatchObject({ kind: 'lost' })
+    expect(await run(driver, pod, shell('echo back'))).toMatchObject({ stdout: 'back\n' })
+  })
+
+  test('an agent that talks nonsense hurts nobody', async () => {
+    const { pod, driver } = await createReady()
+    await run(driver, pod, shell(impostor('c.write(Buffer.alloc(9e6, 255))')))
+    await expect(driver.start(pod, ['true'])).rejects.toThrow(DriverUnavailable)
+    await expect(driver.ready(pod, AbortSignal.timeout(1_000))).rejects.toThrow()
+  })
+
+  test('a link in place of the agent’s socket leads nowhere', async () => {
+    const { pod, driver } = await createReady()
+    let visits = 0
+    const secret = createServer(() => visits++).listen(join(directory, '.secret.sock'))
+    await once(secret, 'listening')
+    onTestFinished(() => void secret.close())
+    chmodSync(join(directory, '.secret.sock'), 0o777)
+    await run(driver, pod, shell(`ln -sf ${directory}/.secret.sock /run/sandlot/run/agent.sock`))
+    await expect(driver.start(pod, ['true'])).rejects.toThrow(DriverUnavailable)
+    expect(visits).toBe(0)
+  })
+
+  test('files that cannot be removed the plain way are removed', async () => {
+    const { pod, driver } = await createReady()
+    const deep = 'i=0; while [ $i -lt 900 ]; do mkdir longname && cd longname || exit 1; i=$((i+1)); done'
+    await run(driver, pod, shell(`${deep}; cd /workspace; mkdir -p closed/in; chmod 0 closed`))
+    await driver.delete(pod)
+    expect(existsSync(join(directory, pod.name))).toBe(false)
+  })
+
+  const canBeAnybody =
+    bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
+  test.runIf(canBeAnybody)('an ordinary user’s sandboxes have walls too, and terminals', async () => {
+    const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+    chownSync(own, 40_123, 40_123)
+    chmodSync(own, 0o755)
+    onTestFinished(async () => {
+      await endAllSandboxes(own)
+      rmSync(own, { recursive: true })
+    })
+    const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
+    // The one found may lie in root's own cache.
+    copyFileSync(bwrap!, join(own, '.bwrap'))
+    chmodSync(join(own, '.bwrap'), 0o755)
+    const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
+    await worker.line()
+    worker.go()
+    await worker.line()
+    const result = JSON.parse(await worker.line())
+    expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
+    expect(result.stdout).toContain(probed)
+    expect(result.code).not.toBe(0)
+  })
+})
+
+describe.runIf(hasWalls && hasCgroups)('with limits', () => {
+  const more = { SANDBOX_MEMORY: '128Mi', SANDBOX_PIDS: '32', SANDBOX_CPU: '250m' }
+
+  test('more memory than the limit ends the process that takes it, not the sandbox', async () => {
+    const { pod, driver } = await createReady({ more })
+    const hog = await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
+    expect(Number(hog.stdout)).toBeLessThan(300_000_000)
+    expect(await run(driver, pod, shell('echo fine'))).toMatchObject({ stdout: 'fine\n' })
+  })
+
+  test('a sandbox whose first process dies for want of memory was OOMKilled', async () => {
+    const { pod, driver } = await createReady({ more })
+    await run(driver, pod, shell('head -c 300000000 /dev/zero | tail -c 300000000 | wc -c'))
+    killFirstProcess(pod.name)
+    await eventually(async () => (await deathOf(driver, pod.name)) !== undefined, 10_000)
+    expect(await deathOf(driver, pod.name)).toEqual({ reason: 'pod_failed', detail: 'OOMKilled' })
+  })
+
+  test('more processes than the limit are refused', async () => {
+    const { pod, driver } = await createReady({ more })
+    const script = 'i=0; while [ $i -lt 100 ]; do sleep 600 & i=$((i+1)); done; echo all'
+    const result = await run(driver, pod, shell(script))
+    expect(result.stdout).toBe('')
+    expect(result.code).not.toBe(0)
+  })
+
+  test('a quarter of a processor is all it gets', async () => {
+    const { pod, driver } = await createReady({ more })
+    const { stdout } = await run(driver, pod, shell('timeout 2 sh -c "while :; do :; done"; times'))
+    const [, user, system] = /\n0m([\d.]+)s 0m([\d.]+)s\n$/.exec(stdout)!
+    expect(Number(user) + Number(system)).toBeLessThan(1)
+  })
+})
+
+describe('without walls', () => {
+  const none = { bwrap: '/no/such/bwrap' }
+  const plain = { ...none, more: { SANDBOX_LOCAL_UNSAFE: 'yes' } }
+
+  test('a worker refuses to run, and says what to do, unless it is told otherwise', () => {
+    expect(() => openDriver(none)).toThrow(SettingsError)
+    expect(() => openDriver(none)).toThrow(
+      /no walls[\s\S]*apt-get install bubblewrap[\s\S]*SANDBOX_LOCAL_UNSAFE=yes/i,
+    )
+    openDriver(plain)
+  })
+
+  test('a warning names what is weaker and what to do', () => {
+    const { log } = openDriver(plain)
+    const warning = log.find((line) => line.level === 40)
+    expect(warning?.msg).toMatch(/NO WALLS/)
+    expect(warning?.msg).toMatch(/apt-get install bubblewrap/)
+    expect(log.filter((line) => line.level === 40)).toHaveLength(1)
+  })
+
+  test('commands run, not as root, in a workspace of their own', async () => {
+    const { pod, driver } = await createReady(plain)
+    const result = await run(driver, pod, shell('cd "$HOME" && echo x > f && cat f; pwd; id -u; exit 4'))
+    const [content, folder, uid] = result.stdout.split('\n')
+    expect({ content, code: result.code }).toEqual({ content: 'x', code: 4 })
+    expect(folder).toMatch(/workspace$/)
+    expect(Number(uid)).not.toBe(0)
+    const process = await driver.start(pod, ['cat'])
+    process.stdin.end(Buffer.alloc(500_000, 7))
+    expect((await collect(process.stdout)).length).toBe(500_000)
+  })
+
+  test('a terminal is one there too', async () => {
+    const { pod, driver } = await createReady(plain)
+    const process = await driver.start(pod, ['stty', 'size'], { tty: { rows: 11, columns: 22 } })
+    expect(String(await collect(process.stdout))).toBe('11 22\r\n')
+    expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+  })
+
+  test('a deletion ends processes that left their session', async () => {
+    const { pod, driver } = await createReady(plain)
+    const pid = await startEscape(driver, pod.name)
+    await driver.delete(pod)
+    expect(identify(pid)).toBeUndefined()
+    expect(existsSync(join(directory, pod.name))).toBe(false)
+  })
+
+  test('the deadline ends processes that left their session', async () => {
+    const { pod, driver } = await createReady({ ...plain, deadlineSeconds: 2 })
+    const pid = await startEscape(driver, pod.name)
+    await eventually(() => identify(pid) === undefined, 10_000)
+    await eventually(async () => (await deathOf(driver, pod.name))?.reason === 'expired', 5_000)
+  })
+
+  async function startEscape(driver: Driver, name: string): Promise<number> {
+    const process = await driver.start(
+      { name },
+      shell("trap '' TERM HUP; echo $$; while :; do sleep 1; done"),
+    )
+    return Number(await firstLine(process.stdout))
+  }
+})
+
+/** A server in place of the agent, and what it does with a connection `c`. */
+function impostor(onConnection: string): string {
+  const path = '/run/sandlot/run/agent.sock'
+  const code = `require('fs').rmSync('${path}');require('net').createServer((c)=>{c.on('error',()=>{});${onConnection}}).listen('${path}',()=>console.log('up'))`
+  return `/run/sandlot/node -e "${code}" > up 2>&1 & while ! grep -q up up; do sleep 0.05; done`
+}

@@ -1,0 +1,149 @@
+/** Sandboxes of the local driver whose workers die, race or watch. */
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { podName } from '../../shared/data/ids.ts'
+import type { PodDeath } from '../../workers/drivers/driver.ts'
+import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  commandOf,
+  createReady,
+  directory,
+  findProcesses,
+  hasWalls,
+  killFirstProcess,
+  openDriver,
+  openFiles,
+  startWorker,
+} from './local-world.ts'
+import { run, shell } from './processes.ts'
+import { newSandboxId, ofSandbox } from './requests.ts'
+
+describe.runIf(hasWalls)('workers that die', () => {
+  test('a sandbox outlives the kill -9 of its worker and of all that is in the worker’s group', async () => {
+    const sandboxId = newSandboxId()
+    const worker = startWorker({ sandboxId, script: 'sleep 600 >/dev/null 2>&1 & echo $!' })
+    await worker.line()
+    worker.go()
+    const uid = await worker.line()
+    const pid = JSON.parse(await worker.line()).stdout.trim()
+    await worker.kill()
+    const { driver } = openDriver()
+    const found = (await driver.list()).find((pod) => pod.uid === uid)!
+    expect(found.death).toBeUndefined()
+    expect(await run(driver, found, shell(`kill -0 ${pid}`))).toMatchObject({ code: 0 })
+    await driver.delete(found)
+  })
+
+  test('files that a worker has inherited do not reach the sandbox', async () => {
+    const sandboxId = newSandboxId()
+    const script = 'ls -l /proc/self/fd /proc/1/fd 2>/dev/null'
+    const worker = startWorker({ sandboxId, script, inherits: join(directory, '.inherited') })
+    await worker.line()
+    expect(openFiles(worker.pid)).toContain(join(directory, '.inherited'))
+    worker.go()
+    await worker.line()
+    expect(JSON.parse(await worker.line()).stdout).not.toContain('.inherited')
+    for (const pid of findProcesses(podName(sandboxId)).filter((each) => each !== worker.pid)) {
+      expect(openFiles(pid)).not.toContain(join(directory, '.inherited'))
+    }
+    await openDriver().driver.delete({ name: podName(sandboxId) })
+  })
+
+  test('whenever a worker dies while it creates, another one goes on or cleans up', {
+    timeout: 120_000,
+  }, async () => {
+    const { driver } = openDriver()
+    for (let ms = 0; ms < 24; ms++) {
+      const sandboxId = newSandboxId()
+      const worker = startWorker({ sandboxId })
+      await worker.line()
+      worker.go()
+      await sleep(ms)
+      await worker.kill()
+      const before = (await driver.list()).find((pod) => pod.sandboxId === sandboxId)
+      expect(before?.death).toBeUndefined()
+      if (ms % 2 === 0) {
+        const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
+        if (before) expect(pod.uid).toBe(before.uid)
+        await driver.ready(pod, AbortSignal.timeout(20_000))
+        expect(await run(driver, pod, shell('echo here'))).toMatchObject({ stdout: 'here\n' })
+      }
+      await driver.delete({ name: podName(sandboxId) })
+      expect((await driver.list()).find((pod) => pod.sandboxId === sandboxId)).toBeUndefined()
+      await eventually(() => findProcesses(podName(sandboxId)).length === 0, 5_000)
+    }
+    expect(readdirSync(directory).filter((name) => name.startsWith('sbx-'))).toEqual([])
+  })
+
+  test('workers that create the same sandbox at once make one', async () => {
+    const sandboxId = newSandboxId()
+    const workers = [1, 2, 3].map(() => startWorker({ sandboxId }))
+    for (const worker of workers) await worker.line()
+    for (const worker of workers) worker.go()
+    const uids = await Promise.all(workers.map((worker) => worker.line()))
+    expect(new Set(uids).size).toBe(1)
+    const { driver } = openDriver()
+    const pod = (await driver.list()).find((each) => each.sandboxId === sandboxId)!
+    await driver.ready(pod, AbortSignal.timeout(20_000))
+    expect(findProcesses('supervise.sh').filter((pid) => commandOf(pid).includes(pod.name))).toHaveLength(1)
+    await driver.delete(pod)
+  })
+
+  test('creates and deletes of one sandbox, raced, leave nothing behind', { timeout: 60_000 }, async () => {
+    const drivers = [openDriver().driver, openDriver().driver]
+    const sandboxId = newSandboxId()
+    const name = podName(sandboxId)
+    await Promise.all(
+      Array.from({ length: 40 }, async (_, index) => {
+        const driver = drivers[index % 2]!
+        const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
+        await sleep(Math.random() * 30)
+        await driver.delete(index % 3 === 0 ? { name } : pod)
+      }),
+    )
+    await drivers[0]!.delete({ name })
+    expect(existsSync(join(directory, name))).toBe(false)
+    await eventually(() => findProcesses(name).length === 0, 5_000)
+  })
+
+  test('another installation does not see the sandbox', async () => {
+    const { pod } = await createReady()
+    const { driver } = openDriver({ installationId: 'another' })
+    expect((await driver.list()).map((each) => each.uid)).not.toContain(pod.uid)
+  })
+
+  test('all sandboxes of a folder can be ended', async () => {
+    const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+    onTestFinished(() => rmSync(own, { recursive: true }))
+    const { driver } = openDriver({ directory: own })
+    const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
+    await driver.ready(pod, AbortSignal.timeout(20_000))
+    await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
+    expect(await endAllSandboxes(own)).toBe(2)
+    expect(await driver.list()).toEqual([])
+    expect(findProcesses(own)).toEqual([])
+  })
+})
+
+describe.runIf(hasWalls)('watching', () => {
+  test('tells within two seconds of a sandbox that died', async () => {
+    const { pod, driver } = await createReady()
+    const deaths = new Map<string, PodDeath>()
+    driver.watch((state) => deaths.set(state.uid, state.death))
+    killFirstProcess(pod.name)
+    await eventually(() => deaths.has(pod.uid), 2_000)
+    expect(deaths.get(pod.uid)?.reason).toBe('pod_failed')
+  })
+
+  test('tells of a sandbox that reached its deadline', async () => {
+    const { pod, driver } = await createReady({ deadlineSeconds: 1 })
+    const deaths = new Map<string, PodDeath>()
+    driver.watch((state) => deaths.set(state.uid, state.death))
+    await eventually(() => deaths.has(pod.uid), 5_000)
+    expect(deaths.get(pod.uid)?.reason).toBe('expired')
+  })
+})

@@ -1,0 +1,141 @@
+/** Drivers and workers of this machine, for the tests of what only the local driver has. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { pino } from 'pino'
+import { afterAll, inject, onTestFinished } from 'vitest'
+import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
+import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { openLocalDriver } from '../../workers/drivers/local/index.ts'
+import { examineMachine } from '../../workers/drivers/local/machine.ts'
+import { localSettings } from './local-settings.ts'
+import { newSandboxId, ofSandbox } from './requests.ts'
+
+export const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwrap
+/** Of the sandboxes of one test file. */
+export const directory = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+export const machine = examineMachine(localSettings({ directory, bwrap }))
+export const hasWalls = machine.isolation !== 'plain'
+export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
+
+afterAll(async () => {
+  await endAllSandboxes(directory)
+  rmSync(directory, { recursive: true })
+})
+
+interface LogLine {
+  level: number
+  msg: string
+}
+
+interface OpenOptions {
+  directory?: string
+  bwrap?: string
+  installationId?: string
+  more?: Record<string, string>
+}
+
+export function openDriver(options: OpenOptions = {}): { driver: Driver; log: LogLine[] } {
+  const log: LogLine[] = []
+  const driver = openLocalDriver({
+    settings: localSettings({ directory, bwrap, ...options }),
+    installationId: options.installationId ?? 'tests',
+    log: pino({}, { write: (line: string) => log.push(JSON.parse(line)) }),
+  })
+  return { driver, log }
+}
+
+export async function createReady(options: OpenOptions & { deadlineSeconds?: number } = {}) {
+  const { driver } = openDriver(options)
+  const pod = await driver.create({
+    ...ofSandbox(),
+    image: 'any',
+    deadlineSeconds: options.deadlineSeconds ?? 120,
+  })
+  onTestFinished(async () => {
+    await driver.delete(pod)
+    await driver.close()
+  })
+  await driver.ready(pod, AbortSignal.timeout(30_000))
+  return { driver, pod }
+}
+
+interface WorkerOptions {
+  directory?: string
+  bwrap?: string
+  sandboxId?: string
+  script?: string
+  /** Who runs it, where the tests run as root. */
+  uid?: number
+  /** A file it has open from its birth. */
+  inherits?: string
+}
+
+export function startWorker(options: WorkerOptions) {
+  const file = join(import.meta.dirname, 'local-worker.ts')
+  const words = [
+    options.directory ?? directory,
+    options.bwrap ?? bwrap ?? '',
+    options.sandboxId ?? newSandboxId(),
+  ]
+  const ids = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid }
+  const inherited = options.inherits ? openSync(options.inherits, 'w') : ('ignore' as const)
+  const child: ChildProcess = spawn(process.execPath, [file, ...words, options.script ?? ''], {
+    detached: true,
+    stdio: ['pipe', 'pipe', 'inherit', ...Array.from({ length: 20 }, () => inherited)],
+    ...ids,
+  })
+  if (typeof inherited === 'number') closeSync(inherited)
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    process.kill(-child.pid!, 'SIGKILL')
+    await once(child, 'exit')
+  }
+  onTestFinished(kill)
+  return {
+    pid: child.pid!,
+    kill,
+    go: () => void child.stdin!.write('go\n'),
+    line: async () => String((await lines.next()).value),
+  }
+}
+
+export async function deathOf(driver: Driver, name: string): Promise<PodDeath | undefined> {
+  return (await driver.list()).find((pod) => pod.name === name)?.death
+}
+
+export function killFirstProcess(name: string): void {
+  const status = readFileSync(join(directory, name, 'status'), 'utf8')
+  process.kill(Number(/"child-pid": (\d+)/.exec(status)![1]), 'SIGKILL')
+}
+
+/** Pids of processes of the whole machine whose command line has this text. */
+export function findProcesses(text: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(Number)
+    .filter((pid) => commandOf(pid).includes(text))
+}
+
+export function openFiles(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).flatMap((fd) => {
+    try {
+      return [readlinkSync(join(folder, fd))]
+    } catch {
+      return []
+    }
+  })
+}
+
+export function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
+  } catch {
+    return ''
+  }
+}
