@@ -113,7 +113,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(again, 'stdout').equals(bytesOf(first, 'stdout'))).toBe(true)
   }, 30_000)
 
-  test('whoever comes back within the grace finds the command running', async () => {
+  test.concurrent('whoever comes back within the grace finds the command running', async () => {
     const events = await open({
       command: 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done',
       grace_ms: 20_000,
@@ -125,7 +125,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test('to HEAD are a head alone, and the command waits for no reader of them', async () => {
+  test.concurrent('to HEAD are a head alone, and the command waits for no reader of them', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -143,7 +143,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.eventually(ended, 20_000)
   })
 
-  test('a client that does not come back takes the whole group with it', async () => {
+  test.concurrent('a client that does not come back takes the whole group with it', async () => {
     const events = await open({ command: 'sleep 881 & echo up; sleep 882' })
     await events.until('stdout')
     await world.eventually(async () => (await countOf('sleep 88[12]')) >= 2, 5_000)
@@ -156,7 +156,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     })
   }, 20_000)
 
-  test('are cut off when their key is revoked, as if the client had left', async () => {
+  test.concurrent('are cut off when their key is revoked, as if the client had left', async () => {
     const other = await alice.withNewKey()
     const headers = { accept: 'text/event-stream' }
     const body = { command: 'echo up; sleep 883', grace_ms: 0 }
@@ -167,7 +167,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.eventually(async () => (await countOf('sleep 88[3]')) === 0, 5_000)
   })
 
-  test('a grace that the client sets keeps it', async () => {
+  test.concurrent('a grace that the client sets keeps it', async () => {
     const events = await open({ command: 'echo up; sleep 4; touch survived', grace_ms: 60_000 })
     await events.until('stdout')
     await events.leave()

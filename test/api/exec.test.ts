@@ -1,3 +1,4 @@
+/** Commands that are waited for: argv, exit code, environment, stdin, time-out, output, and how each of them may end. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'

@@ -1,3 +1,4 @@
+/** Creating and viewing files, whatever their names and their bytes. */
 import { createHash, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'

@@ -1,3 +1,4 @@
+/** Commands of a session's page and the output that is read of them. */
 import { expect, test } from 'vitest'
 import { createSettings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'

@@ -1,3 +1,4 @@
+/** The tree of a session's files: a link to a folder. */
 import { expect, test } from 'vitest'
 import { createSettings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'

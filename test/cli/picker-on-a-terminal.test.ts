@@ -1,0 +1,375 @@
+/** The picker on a real terminal, against a running service: what a person sees and types. */
+
+import { once } from 'node:events'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { parse } from 'smol-toml'
+import { describe, expect, test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import { clientPath, Home } from './client.ts'
+import { openLine } from './line.ts'
+import { openScreen, type Screen, type Size } from './screen.ts'
+import { makeUsers, password, shareSession } from './users.ts'
+
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
+const users = makeUsers(world)
+
+const picker = [process.execPath, clientPath]
+/** Tells afterwards how the picker left the terminal, and its exit code. */
+const thenTell = [
+  'sh',
+  '-c',
+  '"$@"; echo "left with $?"; stty -a | tr " " "\\n" | grep -E "^-?(icanon|echo)$"',
+  'sh',
+]
+
+const openPicker = (home: Home, env: Record<string, string> = {}, size?: Size): Screen =>
+  openScreen([...thenTell, ...picker], home.environment(env), size)
+
+/** Nothing of a full-screen program is left, and what was there before is there again. */
+async function expectRestored(screen: Screen, code: number) {
+  await screen.shows(`left with ${code}`)
+  await screen.shows(/^icanon\necho$/m)
+  expect(screen.isAlternate()).toBe(false)
+  const raw = screen.raw()
+  expect(raw.lastIndexOf('\u001b[?25h')).toBeGreaterThan(raw.lastIndexOf('\u001b[?25l'))
+  expect(raw.lastIndexOf('\u001b[?2004l')).toBeGreaterThan(raw.lastIndexOf('\u001b[?2004h'))
+}
+
+/** What OSC 52 put on the clipboard, last. */
+const clipboardOf = (screen: Screen) =>
+  Buffer.from(screen.raw().split('\u001b]52;c;').at(-1)!.split('\u0007')[0]!, 'base64').toString()
+
+describe('without settings', () => {
+  test('one signs up, makes a session, works in it and destroys it', async () => {
+    using home = new Home()
+    const editor = join(home.folder, 'editor')
+    writeFileSync(editor, '#!/bin/sh\necho EDITOR OPEN; read line; echo "$line" >> "$1"\n')
+    chmodSync(editor, 0o755)
+    using screen = openPicker(home, { EDITOR: editor })
+
+    await screen.shows('Where is the service?')
+    screen.type('http://example.com\r')
+    await screen.shows('in cleartext')
+    screen.type(`\u0015${world.url()}\r`)
+    await screen.shows('Paste an API key')
+    screen.type('\r')
+    const email = users.newEmail()
+    await screen.shows('Email')
+    screen.type(`${email}\r${password}`)
+    await screen.shows('•'.repeat(password.length))
+    screen.type('\r')
+    await screen.shows('No sessions')
+    await screen.shows(new RegExp(`^${email} .* 0/5 sessions`))
+    expect(screen.raw()).not.toContain('horse')
+    const saved = readFileSync(home.configFile, 'utf8')
+    expect(parse(saved)).toMatchObject({ base_url: world.url() })
+    expect(saved).not.toContain('horse')
+
+    screen.type('n')
+    await screen.shows('New session')
+    screen.type('web\r\r\r')
+    await screen.shows(/^›web .*debian.* █{8} \d\d:\d\d/m)
+    const [{ id }] = (await home.run(['session', 'ls', '--json'])).json().data
+
+    screen.type('y')
+    await screen.shows(`Copied: ${id}`)
+    expect(clipboardOf(screen)).toBe(id)
+    screen.type('c')
+    await screen.shows('sandlot session create')
+    screen.type('d')
+    await screen.shows('Copied: sandlot')
+    expect(clipboardOf(screen)).toBe(`sandlot session rm --yes ${id}`)
+
+    screen.type('s')
+    await screen.hides('SESSIONS')
+    screen.type('echo $((6*7)) > answer; echo it is $(cat answer)\r')
+    await screen.shows('it is 42')
+    expect(screen.isAlternate()).toBe(false)
+    screen.type('exit 3\r')
+    await screen.shows('The shell has ended: exit 3')
+
+    // Streams while it runs; what steers terminals is not passed on.
+    screen.type('x')
+    await screen.shows('a line for /bin/sh')
+    screen.type('mkfifo go; printf "one\\033[2J two\\n"; read x < go; seq 100; exit 5\r')
+    await screen.shows(/^one two$/m)
+    await screen.shows('▸ running')
+    expect(await home.run(['exec', '--', 'sh', '-c', 'echo > go'])).toMatchObject({ code: 0 })
+    await screen.shows('✗ exit 5')
+    await screen.shows(/^100$/m)
+    screen.type('g')
+    await screen.shows(/^one two$/m)
+    await screen.hides(/^100$/m)
+    screen.type('q')
+    await screen.shows(/^›web .*✓ sh -c 'echo > go'/m)
+
+    screen.type('x')
+    await screen.shows('a line for /bin/sh')
+    screen.type('echo waiting; sleep 99\r')
+    await screen.shows(/^waiting$/m)
+    screen.type('i')
+    await screen.shows(/✗ (SIGINT|exit 130) after/)
+    screen.type('q')
+    await screen.shows('SESSIONS')
+
+    screen.type('f')
+    await screen.shows('[Files]')
+    await screen.shows(/answer +3 B/)
+    screen.type('j')
+    await screen.shows(/^› {2}answer/m)
+    screen.type('\r')
+    await screen.shows(/^42$/m)
+    screen.type('e')
+    await screen.shows('EDITOR OPEN')
+    expect(screen.isAlternate()).toBe(false)
+    screen.type('from the editor\r')
+    await screen.shows('/workspace/answer is written.')
+    await screen.shows(/^from the editor$/m)
+    expect((await home.run(['files', 'view', 'answer'])).stdout).toBe('42\nfrom the editor\n')
+    screen.type('q\t')
+    await screen.shows('[Commands]')
+    await screen.shows(/✗ exit 5 .* mkfifo go/)
+    screen.type('?')
+    await screen.shows("Keys of the session's commands")
+    screen.type('\u001b')
+    await screen.shows('[Commands]')
+    screen.type('q')
+    await screen.shows('SESSIONS')
+
+    screen.type('d')
+    await screen.shows('Destroy web? [y/N]')
+    screen.type('n')
+    await screen.hides('[y/N]')
+    screen.type('d')
+    await screen.shows('Destroy web? [y/N]')
+    screen.type('y')
+    await screen.shows('web is destroyed')
+    screen.type('q')
+    await expectRestored(screen, 0)
+  })
+
+  test('one pastes a key; one that is refused is asked for again, also later', async () => {
+    using user = await users.newUser()
+    using home = new Home()
+    const key = String(parse(readFileSync(user.home.configFile, 'utf8')).api_key)
+    using screen = openPicker(home, { SANDLOT_URL: world.url() })
+    await screen.shows('Paste an API key')
+    screen.type('j\r')
+    await screen.shows('› API key')
+    screen.type('\u001b[200~sandlot_live_wrong\r\n\u001b[201~')
+    await screen.shows('••••')
+    screen.type('\r')
+    await screen.shows('! ')
+    screen.type(`\u0015${key}\r`)
+    await screen.shows('No sessions')
+    expect(screen.raw()).not.toContain(key)
+    expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({ base_url: world.url(), api_key: key })
+
+    const [{ id }] = (
+      await user.run(['keys', 'ls', '--email', user.email, '--password-stdin', '--json'], { input: password })
+    ).json().data
+    await user.run(['keys', 'rm', id, '--yes', '--email', user.email, '--password-stdin'], {
+      input: password,
+    })
+    await screen.shows('Paste an API key')
+    screen.type('\u001b\u001b')
+    await screen.hides('Paste an API key')
+    screen.type('\u0003')
+    await expectRestored(screen, 130)
+  })
+})
+
+/** Most of the time of these goes into waiting. */
+describe.concurrent('with settings', () => {
+  const user = shareSession(users)
+
+  test('a session that ends under one says why, wherever one looks at it', async () => {
+    await using own = await users.newSession()
+    const made = await own.run(['session', 'create', '--name', 'short', '--ttl', '10s'])
+    expect(made).toMatchObject({ code: 0 })
+    using screen = openPicker(own.home)
+    await screen.shows(/^›short .* 0:\d\d/m)
+    screen.type('\r')
+    await screen.shows(/‹ short +█*░* 0:\d\d/)
+    await screen.shows('short has ended: its time was up.')
+    await screen.shows(/! It has ended at \d\d:\d\d:\d\d: its time was up/)
+    screen.type('x')
+    await screen.shows('! short has ended: its time was up.')
+    screen.type('q')
+    await screen.shows(/^›sbx_/m)
+    screen.type('a')
+    await screen.shows(/short .*expired \d+s ago/)
+    screen.type('q')
+    await expectRestored(screen, 0)
+  })
+
+  test('that the service is away is told, and since when; then it is back', async () => {
+    const line = await openLine(world.url())
+    await using _ = line
+    using screen = openPicker(user.home, { SANDLOT_URL: line.url })
+    await screen.shows(/^›sbx_/m)
+    await line[Symbol.asyncDispose]()
+    await screen.shows(/! Service away since \d\d:\d\d:\d\d \(\d+s\), trying again/)
+    await screen.shows(/^›sbx_/m)
+    await using _again = await openLine(world.url(), Number(new URL(line.url).port))
+    await screen.shows('The service is back.')
+    await screen.hides('Service away')
+    screen.type('q')
+    await expectRestored(screen, 0)
+  })
+
+  test('away from the beginning it still opens, and fills in when there is somebody', async () => {
+    const line = await openLine(world.url())
+    await line[Symbol.asyncDispose]()
+    using screen = openPicker(user.home, { SANDLOT_URL: line.url })
+    await screen.shows(/loading…[\s\S]*Service away/)
+    await using _again = await openLine(world.url(), Number(new URL(line.url).port))
+    await screen.shows(/^›sbx_/m)
+  })
+
+  test('one that never answers is told of, and keeps nobody from leaving', async () => {
+    await using silent = createServer((socket) => socket.on('error', () => {}).resume()).listen(
+      0,
+      '127.0.0.1',
+    )
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    using screen = openPicker(user.home, { SANDLOT_URL: `http://127.0.0.1:${port}` })
+    await screen.shows('It has not answered yet.')
+    const left = performance.now()
+    screen.type('q')
+    await expectRestored(screen, 0)
+    expect(performance.now() - left).toBeLessThan(10_000)
+  })
+
+  test('fits whatever size the terminal takes, and fills it', async () => {
+    using screen = openPicker(user.home)
+    await screen.shows('AGE')
+    for (const [rows, columns] of [
+      [12, 40],
+      [50, 132],
+      [5, 20],
+      [24, 80],
+    ] as const) {
+      screen.resize(rows, columns)
+      await screen.shows(new RegExp(`^─{${columns}}$`, 'm'))
+      await world.eventually(
+        () => screen.rows()[0]?.includes('@') && screen.rows().at(-1)?.includes('Esc back'),
+        5_000,
+      )
+      expect(screen.emulator.buffer.active.length).toBe(rows)
+    }
+  })
+
+  test('what others have named cannot steer the terminal', async () => {
+    await using own = await users.newSession()
+    const name = 'a\u001b]0;evil\u0007\u001b[2Jb\u202e\u009b31mc'
+    const key = String(parse(readFileSync(own.home.configFile, 'utf8')).api_key)
+    const { status } = await fetch(`${world.url()}/v1/sandboxes`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ name }),
+    })
+    expect(status).toBe(201)
+    using screen = openPicker(own.home)
+    await screen.shows(/ab.*c /)
+    for (const part of ['evil', '\u001b[2Jb', '\u202e', '\u009b']) expect(screen.raw()).not.toContain(part)
+    const { data } = (await own.run(['session', 'ls', '--json'])).json()
+    await own.run(['session', 'rm', '--yes', data[0].id])
+  })
+
+  test('of a thousand sessions any is a few keys away, and a step redraws little', async () => {
+    using other = await users.newUser()
+    await world.db.query(
+      `insert into sandbox (id, account_id, name, image, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+       select 'sbx_' || lpad((1001 - n)::text, 26, '0'), (select id from account where email = ?), 'job-' || n, 'debian',
+              now() - n * interval '1 s', now(), now(), now(), 'expired', now()
+         from generate_series(1, 1000) n`,
+      [other.email],
+    )
+    using screen = openPicker(other.home)
+    await screen.shows('No sessions')
+    screen.type('a')
+    await screen.shows(/^›job-1 /m)
+    for (let at = 100; at <= 1000; at += 100) {
+      screen.type('G')
+      await screen.shows(at === 1000 ? '1000 of 1000' : new RegExp(`${at} of ${at + 100}`))
+    }
+    await screen.shows(/^›job-1000 /m)
+    const before = screen.raw().length
+    for (let step = 0; step < 100; step++) screen.type('k')
+    await screen.shows(/^›job-900 /m)
+    expect((screen.raw().length - before) / 100).toBeLessThan(4_000)
+    screen.type('/')
+    await screen.shows('words of name')
+    screen.type('job-77\r')
+    await screen.shows('1 of 11')
+    screen.type('g')
+    await screen.shows(/^›job-77 /m)
+  })
+
+  test('without colour nothing is coloured, and all is said', async () => {
+    using plain = openPicker(user.home, { NO_COLOR: '1' })
+    await plain.shows(/^›sbx_.* \d\d:\d\d/m)
+    expect(
+      plain
+        .raw()
+        .split('\u001b[')
+        .filter((part) => /^[\d;]*m/.test(part)),
+    ).toEqual([])
+    using coloured = openPicker(user.home)
+    await coloured.shows(/^›sbx_.* \d\d:\d\d/m)
+    expect(coloured.raw()).toContain('\u001b[32m█')
+  })
+
+  test('to a screen reader it is plain text, on the screen that was there', async () => {
+    using screen = openPicker(user.home, { INK_SCREEN_READER: 'true' })
+    await screen.shows(/\d+ min left/)
+    expect(screen.text()).toContain(user.email)
+    expect(screen.text()).not.toMatch(/[█░─]/)
+    expect(screen.isAlternate()).toBe(false)
+    screen.type('q')
+    await screen.shows('left with 0')
+  })
+
+  describe('the terminal is given back', () => {
+    test.each([
+      ['SIGTERM', 143],
+      ['SIGHUP', 129],
+      ['SIGINT', 130],
+    ] as const)('at %s', async (signal, code) => {
+      using screen = openPicker(user.home, writesPid)
+      await screen.shows(/^›sbx_/m)
+      process.kill(pidOf(screen), signal)
+      await expectRestored(screen, code)
+    })
+
+    test('at a crash, which is told', async () => {
+      using screen = openPicker(user.home, writesPid)
+      await screen.shows(/^›sbx_/m)
+      process.kill(pidOf(screen), 'SIGUSR2')
+      await expectRestored(screen, 1)
+      expect(screen.text()).toContain('a crash for a test')
+    })
+  })
+})
+
+test('off a terminal it is the help, on stderr, and exit code 2', async () => {
+  using home = new Home()
+  const { code, stdout, stderr } = await home.run([])
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain('session')
+})
+
+/** Makes the picker tell its pid in the title of the terminal, and crash at SIGUSR2. */
+const writesPid = {
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
+    [
+      "process.stdout.write('\\x1b]0;pid ' + process.pid + '\\x07')",
+      "process.on('SIGUSR2', () => { throw new Error('a crash for a test') })",
+    ].join(';'),
+  )}`,
+}
+const pidOf = (screen: Screen) => Number(/\]0;pid (\d+)/.exec(screen.raw())![1])
