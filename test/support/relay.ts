@@ -10,6 +10,8 @@ export interface Relay {
   port: number
   /** Connections that are open right now. */
   connections(): number
+  /** Breaks every connection that is open. @returns how many there were */
+  breakAll(): number
   /** Breaks every connection, and takes no new one. */
   cut(): void
   /** Passes nothing on any more, and tells nobody. */
@@ -20,25 +22,38 @@ export interface Relay {
   delay(ms: number): void
   /** Passes on again what is new; connections that have lost something break. */
   mend(): void
-  close(): void
+  close(): Promise<void>
+}
+
+export interface RelayOptions {
+  /** Told of each connection, and where it leads, before anything has passed. */
+  opened?(near: Socket, far: Socket): void
+  /** What breaks is reset, as by a router that forgot it; closed unless told. TCP only. */
+  resets?: boolean
 }
 
 type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
 
 /** @param at where it listens; port 0 is any that is free */
-export async function openRelay(from: ListenAddress, at: ListenAddress): Promise<Relay> {
+export async function openRelay(
+  from: ListenAddress,
+  at: ListenAddress,
+  { opened, resets = false }: RelayOptions = {},
+): Promise<Relay> {
   const sockets = new Set<Socket>()
   let mode: Mode = 'whole'
   let delayMs = 0
+  const breakOff = (socket: Socket) => (resets ? socket.resetAndDestroy() : socket.destroy())
   const keep = (socket: Socket) =>
     sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)))
 
   const server = createServer({ allowHalfOpen: true }, (near) => {
     keep(near)
-    if (mode === 'cut') return near.destroy()
+    if (mode === 'cut') return breakOff(near)
     if (mode === 'frozen') return
     const far = connect({ ...from, allowHalfOpen: true })
     keep(far)
+    opened?.(near, far)
     pass(near, far, () => mode !== 'frozen')
     pass(far, near, () => mode === 'whole')
     near.on('close', () => far.destroy())
@@ -74,11 +89,14 @@ export async function openRelay(from: ListenAddress, at: ListenAddress): Promise
   })
   const address = server.address()
   const breakAll = () => {
-    for (const socket of sockets) socket.destroy()
+    const count = sockets.size / 2
+    for (const socket of sockets) breakOff(socket)
+    return count
   }
   return {
     port: typeof address === 'object' && address ? address.port : 0,
     connections: () => sockets.size / 2,
+    breakAll,
     cut() {
       mode = 'cut'
       breakAll()
@@ -98,9 +116,9 @@ export async function openRelay(from: ListenAddress, at: ListenAddress): Promise
       mode = 'whole'
       delayMs = 0
     },
-    close() {
+    async close() {
       breakAll()
-      server.close()
+      await new Promise((resolve) => server.close(resolve))
     },
   }
 }

@@ -3,8 +3,8 @@
  * write down each statement and each command. One entry is one round trip.
  */
 import { mkdirSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { openRelay } from './relay.ts'
 
 export interface Tap extends AsyncDisposable {
   /** Where the process is to connect in place of the server. */
@@ -33,30 +33,17 @@ export async function tapRedis(url: string, folder: string): Promise<Tap> {
 
 async function tap(from: string, at: string, url: string, open: () => Listen): Promise<Tap> {
   const said: string[] = []
-  const sockets = new Set<Socket>()
-  const server = createServer((client) => {
-    const listen = open()
-    const upstream = connect(from)
-    client.on('data', (bytes) => said.push(...listen(bytes)))
-    client.pipe(upstream).pipe(client)
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        client.destroy()
-        upstream.destroy()
-      })
-    }
-  })
-  await new Promise<void>((resolve) => server.listen(at, resolve))
-  return {
-    url,
-    said,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy()
-      await new Promise((resolve) => server.close(resolve))
+  const relay = await openRelay(
+    { path: from },
+    { path: at },
+    {
+      opened(near) {
+        const listen = open()
+        near.on('data', (bytes) => said.push(...listen(bytes)))
+      },
     },
-  }
+  )
+  return { url, said, [Symbol.asyncDispose]: relay.close }
 }
 
 /** PostgreSQL's protocol: a message is a letter, its length, its content; the first has no letter. */
