@@ -1,11 +1,8 @@
 /** A throw-away PostgreSQL, migrated, and a Redis for one benchmark, in a folder of their own. */
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { migrate } from '../migrations/run.ts'
-import { postgresUrl, preparePostgres } from '../scripts/services/postgres.ts'
-import { prepareRedis, redisUrl } from '../scripts/services/redis.ts'
-import { startService } from '../scripts/services/service.ts'
 import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
+import { ownPostgres, ownRedis } from '../test/support/services.ts'
 
 export interface Services extends AsyncDisposable {
   /** Goes with the services; its path is short. */
@@ -25,22 +22,15 @@ export async function startServices(): Promise<Services> {
   watchdog.remove(folder)
   undo.defer(() => rmSync(folder, { recursive: true, force: true }))
 
-  const placeOf = (name: string) => ({
-    directory: join(folder, name),
-    socketDir: folder,
-    log: join(folder, `${name}.log`),
-  })
-  mkdirSync(join(folder, 'redis'))
-  const postgres = await startService(await preparePostgres(placeOf('postgres'), watchdog), watchdog)
+  const [postgres, redis] = await Promise.all([ownPostgres(folder, watchdog), ownRedis(folder, watchdog)])
   undo.defer(() => postgres.stop())
-  const redis = await startService(await prepareRedis(placeOf('redis'), console.error), watchdog)
   undo.defer(() => redis.stop())
-  await migrate(postgresUrl(folder))
+  await migrate(postgres.url)
   const rest = undo.move()
   return {
     folder,
-    databaseUrl: postgresUrl(folder),
-    redisUrl: redisUrl(folder),
+    databaseUrl: postgres.url,
+    redisUrl: redis.url,
     watchdog,
     [Symbol.asyncDispose]: () => rest[Symbol.asyncDispose](),
   }

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import { root } from '../scripts/root.mjs'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
 import { keysFor } from '../shared/platform/keys.ts'
+import { signUp } from '../test/support/account.ts'
 import { sumUp } from '../test/support/metrics.ts'
 import { type Services, startServices } from './services.ts'
 
@@ -83,7 +84,7 @@ export async function startStack(
     ),
   ])
   const base = addressOf(apis[0]!)
-  const key = await makeKey(base)
+  const { key } = await signUp({ url: () => base })
   const rest = undo.move()
   return {
     apis,
@@ -95,12 +96,6 @@ export async function startStack(
     countOutcomes: (counter) => sumUp(workers.map(addressOf), counter, 'outcome'),
     [Symbol.asyncDispose]: () => rest[Symbol.asyncDispose](),
   }
-}
-async function makeKey(base: string): Promise<string> {
-  const credentials = { email: 'bench@example.com', password: randomBytes(16).toString('hex') }
-  const { token } = await send(base, undefined, 'POST', '/v1/auth/signup', credentials)
-  const { key } = await send(base, String(token), 'POST', '/v1/api-keys', {})
-  return String(key)
 }
 
 async function send(base: string, bearer: string | undefined, method: string, path: string, body?: unknown) {
