@@ -7,7 +7,7 @@ import { type BodyBudget, openBodyBudget } from './limits/body-budget.ts'
 import { type ClientAddress, makeClientAddress } from './limits/client-address.ts'
 import { countRequests, type RunningRequests } from './limits/concurrent-requests.ts'
 import { type Buckets, openBuckets } from './limits/rate-limit.ts'
-import { connectWorkers, type Workers } from './worker-client/client.ts'
+import { Workers } from './worker-client/client.ts'
 
 export interface App {
   context: Context
@@ -33,6 +33,6 @@ export function openApp(context: Context): App {
     bodies: openBodyBudget(),
     running: countRequests(),
     clientAddress: makeClientAddress(settings.trustedProxies),
-    workers: connectWorkers(context),
+    workers: new Workers(context),
   }
 }

@@ -6,12 +6,11 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { errors } from '../../shared/contract/errors.ts'
-import { noWorker } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
+import type { Logger } from '../../shared/platform/log.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import { stoodStill, whenSilentFor } from '../../shared/platform/standstill.ts'
+import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
   argsHeader,
   attachPath,
@@ -27,9 +26,10 @@ import {
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../../shared/rpc/directory.ts'
+import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
+import { Candidates } from './candidates.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
-import { bytesOver, watchHealth } from './health.ts'
+import { bytesOver, type WorkerHealth, watchHealth } from './health.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 export { CallLost }
@@ -55,32 +55,6 @@ export interface StreamAnswer {
   body: IncomingMessage
 }
 
-export interface Workers {
-  /** @throws {Problem} `unavailable` when no worker is there, or none reaches the cluster */
-  mustBeThere(): Promise<void>
-  isThere(workerId: string): Promise<boolean>
-  /**
-   * @throws {Problem} what the worker refused with, or `unavailable` when no worker took the call
-   * @throws {WorkerGone} when the worker that must take it is not there
-   * @throws {CallLost} when it was handed over and no answer came: what it did is not known
-   * @throws {ExecElsewhere} when another worker has the command of this Idempotency-Key
-   */
-  call<N extends CallName>(name: N, args: Calls[N]['args'], options: CallOptions): Promise<Calls[N]['result']>
-  /** As {@link call}, for bytes that are streamed. `timeoutMs` is until the head of the answer. */
-  stream<N extends StreamCallName>(
-    name: N,
-    args: Streams[N]['args'],
-    options: StreamOptions,
-  ): Promise<StreamAnswer>
-  /** A WebSocket to a command. @throws as {@link call} */
-  attach(
-    args: OneExec,
-    headers: IncomingHttpHeaders,
-    options: { workerId: string; signal: AbortSignal },
-  ): Promise<Tunnel>
-  close(): void
-}
-
 /** The worker that must take the call is not there any more. */
 export class WorkerGone extends Error {
   override name = 'WorkerGone'
@@ -89,7 +63,7 @@ export class WorkerGone extends Error {
 
 /** The worker that has, or had, the command of an Idempotency-Key. */
 export class ExecOnAnotherWorker extends Error {
-  override name = 'ExecElsewhere'
+  override name = 'ExecOnAnotherWorker'
   readonly execId: string
   readonly workerId: string
 
@@ -103,86 +77,109 @@ export class ExecOnAnotherWorker extends Error {
 /** A request without the worker that it goes to. */
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
 
-const directoryMs = 500
-/** A worker that is not listed for this many milliseconds is gone. */
-const goneMs = 5_000
-const lookEveryMs = 250
-/** How long a missing worker is remembered. By then its commands are written down as lost. */
-const rememberMs = 10 * 60_000
 /** How long the body of an answer may be silent, once its head is there. */
 const bodyMs = 10_000
 
-export function connectWorkers(context: Context): Workers {
-  const { log } = context
-  const freshList = () => listWorkers(context)
-  const directory = cacheFor(directoryMs, freshList)
-  const agent = openCallAgent({ keepAlive: true })
-  const freshAgent = openCallAgent()
-  const health = watchHealth(log)
-  /** Workers that are not listed, and the wait for each: all callers share one. */
-  const missing = new Map<string, Promise<ListedWorker[]>>()
+export class Workers {
+  private readonly log: Logger
+  private readonly health: WorkerHealth
+  private readonly candidates: Candidates
+  private readonly agent = openCallAgent({ keepAlive: true })
+  private readonly freshAgent = openCallAgent()
 
-  /** Waits for a worker that is not listed: after Redis was emptied no worker is listed for a second. */
-  async function listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
-    if (workerId === undefined || workerId === noWorker || health.isSilent(workerId)) return []
-    const known = missing.get(workerId)
-    if (known) return await known
-    const waiting = waitFor(workerId)
-    missing.set(workerId, waiting)
-    setTimeout(() => missing.delete(workerId), rememberMs).unref()
-    return await waiting
+  constructor(context: Context) {
+    this.log = context.log
+    this.health = watchHealth(context.log)
+    this.candidates = new Candidates(context, this.health.isSilent)
   }
 
-  async function waitFor(workerId: string): Promise<ListedWorker[]> {
-    const from = performance.now()
-    // A wait does not count while this process stood still.
-    const isOver = () => performance.now() - from > goneMs && !stoodStill(performance.now() - goneMs)
-    for (; !isOver(); await sleep(lookEveryMs)) {
-      const list = await freshList().catch(() => [])
-      if (list.some(({ id }) => id === workerId)) return list
-    }
-    return []
-  }
-
-  /** The workers to try, in order. The remembered list may be older than the death of one, or the start of another. */
-  async function* candidates(sandboxId: string, workerId: string | undefined) {
-    const asked = new Set<string>()
-    for (const list of [directory, freshList, () => (asked.size > 0 ? [] : listAwaited(workerId))]) {
-      const isFit = (worker: ListedWorker) =>
-        workerId === undefined ? takesCalls(worker) : worker.id === workerId
-      const fitting = (await list()).filter(
-        (worker) => isFit(worker) && !asked.has(worker.id) && !health.isSilent(worker.id),
+  /** @throws {Problem} `unavailable` when no worker is there, or none reaches the cluster */
+  async mustBeThere(): Promise<void> {
+    const workers = (await this.candidates.list()).filter(takesCalls)
+    if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
+    if (workers.every(({ driverProblem }) => driverProblem !== null)) {
+      throw unavailable(
+        'No worker reaches what runs the sandboxes right now, or it is not set up: their log says what to do.',
       )
-      for (const { id } of fitting) missing.delete(id)
-      for (const worker of inOrderFor(sandboxId, fitting)) {
-        asked.add(worker.id)
-        yield worker
-      }
     }
   }
 
-  /** @returns the answer, undefined when the call was not handed over */
-  async function offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
-    const url = new URL(path, worker.url)
-    const target: Omit<HandOver, 'url' | 'agent'> = {
-      ...asked,
-      callee: worker,
-      watch: (onSilence, bytesMoved) => health.follow(worker, onSilence, bytesMoved),
-    }
-    const first: HandedOver = await handOver({ ...target, url, agent })
-    // A kept connection may have been closed meanwhile, which says nothing of the worker.
-    const sent = 'stale' in first ? await handOver({ ...target, url, agent: freshAgent }) : first
-    if ('response' in sent) return sent.response
-    const why = 'notTaken' in sent ? sent.notTaken : undefined
-    log.warn({ worker: worker.id, reason: why?.message }, 'a worker did not take a call')
-    return undefined
+  async isThere(workerId: string): Promise<boolean> {
+    for await (const _ of this.candidates.of('', workerId)) return true
+    return false
   }
 
-  async function ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
+  /**
+   * @throws {Problem} what the worker refused with, or `unavailable` when no worker took the call
+   * @throws {WorkerGone} when the worker that must take it is not there
+   * @throws {CallLost} when it was handed over and no answer came: what it did is not known
+   * @throws {ExecOnAnotherWorker} when another worker has the command of this Idempotency-Key
+   */
+  async call<N extends CallName>(
+    name: N,
+    args: Calls[N]['args'],
+    { workerId, ...options }: CallOptions,
+  ): Promise<Calls[N]['result']> {
+    const headers = { 'content-type': 'application/json' }
+    const body = Buffer.from(JSON.stringify(args))
+    const target = { ...options, headers, body }
+    const response = await this.ask(callPath(name), args.sandboxId, target, workerId)
+    const reply = await readJson(response, options.signal)
+    if (response.statusCode === 200) return reply as never
+    throw errorOf(reply as CallProblem)
+  }
+
+  /** As {@link call}, for bytes that are streamed. `timeoutMs` is until the head of the answer. */
+  async stream<N extends StreamCallName>(
+    name: N,
+    args: Streams[N]['args'],
+    { workerId, upload, ...options }: StreamOptions,
+  ): Promise<StreamAnswer> {
+    const json = Buffer.from(JSON.stringify(args))
+    const headers = upload
+      ? { [argsHeader]: json.toString('base64url') }
+      : { 'content-type': 'application/json' }
+    const target = { ...options, headers, body: upload ?? json }
+    const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
+    if (problemHeader in response.headers) {
+      throw errorOf((await readJson(response, options.signal)) as CallProblem)
+    }
+    return { status: response.statusCode ?? 0, headers: response.headers, body: response }
+  }
+
+  /** A WebSocket to a command. @throws as {@link call} */
+  async attach(
+    args: OneExec,
+    headers: IncomingHttpHeaders,
+    { workerId, signal }: { workerId: string; signal: AbortSignal },
+  ): Promise<Tunnel> {
+    for await (const worker of this.candidates.of(args.sandboxId, workerId)) {
+      const own = { [argsHeader]: Buffer.from(JSON.stringify(args)).toString('base64url') }
+      const url = new URL(attachPath, worker.url)
+      const opened = await openTunnel({ url, callee: worker, agent: this.freshAgent, own, headers, signal })
+      if ('refusal' in opened) throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)
+      const { socket } = opened
+      const end = () => socket.destroy()
+      socket.on(
+        'close',
+        this.health.follow(worker, end, () => bytesOver(socket as Socket)),
+      )
+      return opened
+    }
+    throw new WorkerGone()
+  }
+
+  close(): void {
+    this.agent.destroy()
+    this.freshAgent.destroy()
+    this.health.close()
+  }
+
+  private async ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
     let isThere = false
-    for await (const worker of candidates(sandboxId, id)) {
+    for await (const worker of this.candidates.of(sandboxId, id)) {
       isThere = true
-      const response = await offer(worker, path, asked)
+      const response = await this.offer(worker, path, asked)
       if (response) return response
     }
     throw id === undefined || isThere
@@ -190,68 +187,21 @@ export function connectWorkers(context: Context): Workers {
       : new WorkerGone()
   }
 
-  return {
-    async mustBeThere() {
-      const workers = (await directory()).filter(takesCalls)
-      if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
-      if (workers.every(({ driverProblem }) => driverProblem !== null)) {
-        throw unavailable(
-          'No worker reaches what runs the sandboxes right now, or it is not set up: their log says what to do.',
-        )
-      }
-    },
-    async isThere(workerId) {
-      for await (const _ of candidates('', workerId)) return true
-      return false
-    },
-    async call(name, args, { workerId, ...options }) {
-      const headers = { 'content-type': 'application/json' }
-      const body = Buffer.from(JSON.stringify(args))
-      const target = { ...options, headers, body }
-      const response = await ask(callPath(name), args.sandboxId, target, workerId)
-      const reply = await readJson(response, options.signal)
-      if (response.statusCode === 200) return reply as never
-      throw errorOf(reply as CallProblem)
-    },
-    async stream(name, args, { workerId, upload, ...options }) {
-      const json = Buffer.from(JSON.stringify(args))
-      const headers = upload
-        ? { [argsHeader]: json.toString('base64url') }
-        : { 'content-type': 'application/json' }
-      const target = { ...options, headers, body: upload ?? json }
-      const response = await ask(streamPath(name), args.sandboxId, target, workerId)
-      if (problemHeader in response.headers) {
-        throw errorOf((await readJson(response, options.signal)) as CallProblem)
-      }
-      return { status: response.statusCode ?? 0, headers: response.headers, body: response }
-    },
-    async attach(args, headers, { workerId, signal }) {
-      for await (const worker of candidates(args.sandboxId, workerId)) {
-        const argsText = Buffer.from(JSON.stringify(args)).toString('base64url')
-        const own = { [argsHeader]: argsText }
-        const url = new URL(attachPath, worker.url)
-        const opened = await openTunnel({ url, callee: worker, agent: freshAgent, own, headers, signal })
-        if ('socket' in opened) {
-          const { socket } = opened
-          socket.on(
-            'close',
-            health.follow(
-              worker,
-              () => socket.destroy(),
-              () => bytesOver(socket as Socket),
-            ),
-          )
-          return opened
-        }
-        throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)
-      }
-      throw new WorkerGone()
-    },
-    close() {
-      agent.destroy()
-      freshAgent.destroy()
-      health.close()
-    },
+  /** @returns the answer, undefined when the call was not handed over */
+  private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
+    const target: Omit<HandOver, 'agent'> = {
+      ...asked,
+      url: new URL(path, worker.url),
+      callee: worker,
+      watch: (onSilence, bytesMoved) => this.health.follow(worker, onSilence, bytesMoved),
+    }
+    const first: HandedOver = await handOver({ ...target, agent: this.agent })
+    // A kept connection may have been closed meanwhile, which says nothing of the worker.
+    const sent = 'stale' in first ? await handOver({ ...target, agent: this.freshAgent }) : first
+    if ('response' in sent) return sent.response
+    const why = 'notTaken' in sent ? sent.notTaken : undefined
+    this.log.warn({ worker: worker.id, reason: why?.message }, 'a worker did not take a call')
+    return undefined
   }
 }
 
@@ -274,19 +224,4 @@ function errorOf({ code, detail, members, retryAfterSeconds }: CallProblem): Err
     members,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   })
-}
-
-/** Asks at most once in `ms`; all who ask meanwhile get that answer. */
-function cacheFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
-  let last: { answer: Promise<T>; at: number } | undefined
-  return () => {
-    const now = performance.now()
-    if (last && now - last.at < ms) return last.answer
-    const asked = { answer: ask(), at: now }
-    last = asked
-    asked.answer.catch(() => {
-      if (last === asked) last = undefined
-    })
-    return asked.answer
-  }
 }

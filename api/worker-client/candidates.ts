@@ -1,0 +1,86 @@
+/** The workers that a call is offered to. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { noWorker } from '../../shared/data/execs.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import { stoodStill } from '../../shared/platform/standstill.ts'
+import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../../shared/rpc/directory.ts'
+
+const directoryMs = 500
+/** A worker that is not listed for this many milliseconds is gone. */
+const goneMs = 5_000
+const lookEveryMs = 250
+/** How long a missing worker is remembered. By then its commands are written down as lost. */
+const rememberMs = 10 * 60_000
+
+export class Candidates {
+  /** The workers that are listed, as of half a second ago at most. */
+  readonly list: () => Promise<ListedWorker[]>
+  private readonly listNow: () => Promise<ListedWorker[]>
+  private readonly isSilent: (workerId: string) => boolean
+  /** Workers that are not listed, and the wait for each: all callers share one. */
+  private readonly missing = new Map<string, Promise<ListedWorker[]>>()
+
+  constructor(context: Context, isSilent: (workerId: string) => boolean) {
+    this.listNow = () => listWorkers(context)
+    this.list = cacheFor(directoryMs, this.listNow)
+    this.isSilent = isSilent
+  }
+
+  /**
+   * The workers to try, in order. The remembered list may be older than the death of one, or the start of another.
+   * @param workerId the one that must take the call; else any may, the sandbox's slot owner first
+   */
+  async *of(sandboxId: string, workerId: string | undefined): AsyncGenerator<ListedWorker> {
+    const asked = new Set<string>()
+    const listAwaited = () => (asked.size > 0 ? [] : this.listAwaited(workerId))
+    for (const list of [this.list, this.listNow, listAwaited]) {
+      const isFit = (worker: ListedWorker) =>
+        workerId === undefined ? takesCalls(worker) : worker.id === workerId
+      const fitting = (await list()).filter(
+        (worker) => isFit(worker) && !asked.has(worker.id) && !this.isSilent(worker.id),
+      )
+      for (const { id } of fitting) this.missing.delete(id)
+      for (const worker of inOrderFor(sandboxId, fitting)) {
+        asked.add(worker.id)
+        yield worker
+      }
+    }
+  }
+
+  /** Waits for a worker that is not listed: after Redis was emptied no worker is listed for a second. */
+  private async listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
+    if (workerId === undefined || workerId === noWorker || this.isSilent(workerId)) return []
+    const known = this.missing.get(workerId)
+    if (known) return await known
+    const waiting = this.waitFor(workerId)
+    this.missing.set(workerId, waiting)
+    setTimeout(() => this.missing.delete(workerId), rememberMs).unref()
+    return await waiting
+  }
+
+  private async waitFor(workerId: string): Promise<ListedWorker[]> {
+    const from = performance.now()
+    // A wait does not count while this process stood still.
+    const isOver = () => performance.now() - from > goneMs && !stoodStill(performance.now() - goneMs)
+    for (; !isOver(); await sleep(lookEveryMs)) {
+      const list = await this.listNow().catch(() => [])
+      if (list.some(({ id }) => id === workerId)) return list
+    }
+    return []
+  }
+}
+
+/** Asks at most once in `ms`; all who ask meanwhile get that answer. */
+function cacheFor<T>(ms: number, ask: () => Promise<T>): () => Promise<T> {
+  let last: { answer: Promise<T>; at: number } | undefined
+  return () => {
+    const now = performance.now()
+    if (last && now - last.at < ms) return last.answer
+    const asked = { answer: ask(), at: now }
+    last = asked
+    asked.answer.catch(() => {
+      if (last === asked) last = undefined
+    })
+    return asked.answer
+  }
+}
