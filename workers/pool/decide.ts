@@ -1,0 +1,126 @@
+/**
+ * What the pool's rows become, decided by one worker at a time. The pods follow afterwards (index.ts): a row that is
+ * gone has lost its pod, and a new row gets one.
+ */
+
+import type { Queries } from '../../shared/data/database.ts'
+import { newWarmPodName } from '../../shared/data/ids.ts'
+import { tryLock } from '../../shared/data/locks.ts'
+import { warmPodMs } from '../../shared/data/sandboxes.ts'
+import type { WorkerContext } from '../context.ts'
+import { readClock } from '../pods/sandbox-rows.ts'
+import { type Demand, makeDemand } from './demand.ts'
+import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
+import { addWarmPod, countStarting, findWarmPods, removeWarmPod, type WarmPod } from './rows.ts'
+
+/** Milliseconds until a refused image is tried again; doubled after each refusal. */
+const backOffMs = { least: 5_000, most: 300_000 }
+
+/** What is decided in one transaction, and done after it. */
+export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
+
+export class PoolDecider {
+  readonly failures = makeFailures()
+  private readonly claims = makeClaims()
+  private readonly worker: WorkerContext
+  private readonly demand: Demand
+  private readonly lifeSeconds: number
+  private yieldsSince: number | undefined
+
+  constructor(worker: WorkerContext) {
+    this.worker = worker
+    this.demand = makeDemand(worker.db, worker.settings.pools)
+    this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
+  }
+
+  /** @returns what to do; undefined when another worker decides */
+  decide(): Promise<PoolDecision | undefined> {
+    const { db, settings, slotOwner } = this.worker
+    return db.transaction(async (queries) => {
+      const isOurs = await tryLock(queries, 'pool')
+      // Asked again under the lock, so that no worker with older settings decides after a newer one.
+      if (!isOurs || !(await slotOwner.isNewest())) return undefined
+      const rows = await findWarmPods(queries)
+      const wanted = await this.readWanted()
+      const { remove, resume, add } = plan({
+        rows,
+        wanted,
+        now: await readClock(queries),
+        startSeconds: settings.sandbox.startSeconds,
+        starts: allowedStarts(sum(wanted), ...(await this.readWaiting(queries))),
+        quietMs: this.claims.quietMs(rows),
+      })
+      const removed: WarmPod[] = []
+      for (const each of remove) if (await removeWarmPod(queries, each.name)) removed.push(each)
+      this.claims.forget(removed)
+      const added: WarmPod[] = []
+      for (const image of add) {
+        const { fingerprint } = wanted.get(image)!
+        added.push(
+          await addWarmPod(queries, { name: newWarmPodName(), image, fingerprint }, this.lifeSeconds),
+        )
+      }
+      tellSizes(this.worker, rows, wanted)
+      return { remove: removed, resume, added }
+    })
+  }
+
+  private async readWanted(): Promise<Map<string, PoolTarget>> {
+    const sizes = await this.demand.sizes()
+    return new Map(
+      [...sizes].map(([image, size]) => {
+        const fingerprint = this.worker.driver.fingerprint({ image, deadlineSeconds: this.lifeSeconds })
+        return [image, { size, fingerprint, isPaused: this.failures.arePaused(image) }]
+      }),
+    )
+  }
+
+  private async readWaiting(queries: Queries): Promise<[waiting: number, yieldedMs: number]> {
+    const waiting = await countStarting(queries)
+    this.yieldsSince = waiting > 0 ? (this.yieldsSince ?? performance.now()) : undefined
+    return [waiting, this.yieldsSince === undefined ? 0 : performance.now() - this.yieldsSince]
+  }
+}
+
+const sum = (wanted: Map<string, PoolTarget>) => [...wanted.values()].reduce((all, { size }) => all + size, 0)
+
+function tellSizes({ metrics }: WorkerContext, rows: WarmPod[], wanted: Map<string, PoolTarget>) {
+  metrics.poolPods.reset()
+  for (const [image, { size }] of wanted) {
+    const pods = rows.filter((row) => row.image === image)
+    const ready = pods.filter((row) => row.ready_at).length
+    metrics.poolPods.set({ image, state: 'wanted' }, size)
+    metrics.poolPods.set({ image, state: 'ready' }, ready)
+    metrics.poolPods.set({ image, state: 'starting' }, pods.length - ready)
+  }
+}
+
+/** Tells how long ago a pod was claimed: one that was ready at the last look and is gone at this one. */
+function makeClaims() {
+  let ready = new Set<string>()
+  let claimedAt = Number.NEGATIVE_INFINITY
+  return {
+    quietMs(rows: WarmPod[]): number {
+      const now = new Set(rows.filter((row) => row.ready_at).map(({ name }) => name))
+      if ([...ready].some((name) => !now.has(name))) claimedAt = performance.now()
+      ready = now
+      return performance.now() - claimedAt
+    },
+    forget(removed: WarmPod[]) {
+      for (const { name } of removed) ready.delete(name)
+    },
+  }
+}
+
+/** Remembers images that the cluster refused lately. */
+function makeFailures() {
+  const known = new Map<string, { ms: number; until: number }>()
+  return {
+    note(image: string) {
+      const ms = Math.min(backOffMs.most, (known.get(image)?.ms ?? backOffMs.least / 2) * 2)
+      known.set(image, { ms, until: performance.now() + ms })
+    },
+    forget: (image: string) => known.delete(image),
+    arePaused: (image: string) => (known.get(image)?.until ?? 0) > performance.now(),
+  }
+}
