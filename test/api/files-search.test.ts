@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import type { CallOptions } from '../support/account.ts'
-import { describeOnEveryImage } from '../support/drivers.ts'
+import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnEveryImage('changing and searching files', ({ driver, env }) => {
+describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => {
   const { alice, params, ...inside } = shareSandbox({ driver, env })
 
   const create = (path: string, content: string) =>

@@ -8,37 +8,53 @@ import type { World } from './world.ts'
 
 type DriverName = 'local' | 'kubernetes'
 
-const places = [
-  ['local', 'on the local driver', true],
-  ['kubernetes', 'on Kubernetes', hasCluster],
-] as const
-
-export function describeOnBothDrivers(name: string, suite: (driver: DriverName) => void): void {
-  for (const [driver, words, isThere] of places)
-    describe.skipIf(!isThere)(`${name}, ${words}`, () => suite(driver))
+interface Place {
+  words: string
+  driver: DriverName
+  /** Settings of its world. */
+  env: Record<string, string>
+  isThere: boolean
 }
 
-/**
- * The same with both at once, the tests of each still one after the other: for what waits more than it computes, and
- * leans on no short time.
- */
-export function describeOnBothDriversAtOnce(name: string, suite: (driver: DriverName) => void): void {
-  for (const [driver, words, isThere] of places)
-    describe.skipIf(!isThere)(name, { concurrent: true }, () => {
-      describe(words, { concurrent: false }, () => suite(driver))
+const bothDrivers: Place[] = [
+  { words: 'on the local driver', driver: 'local', env: {}, isThere: true },
+  { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isThere: hasCluster },
+]
+const inBusybox = { SANDBOX_IMAGE: images.busybox }
+const everyImage: Place[] = [
+  ...bothDrivers,
+  { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isThere: hasCluster },
+]
+
+type Describe = (places: Place[], name: string, suite: (place: Place) => void) => void
+
+const oneByOne: Describe = (places, name, suite) => {
+  for (const place of places) describe.skipIf(!place.isThere)(`${name}, ${place.words}`, () => suite(place))
+}
+
+const atOnce: Describe = (places, name, suite) => {
+  for (const place of places)
+    describe.skipIf(!place.isThere)(name, { concurrent: true }, () => {
+      describe(place.words, { concurrent: false }, () => suite(place))
     })
 }
 
+export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
+  oneByOne(bothDrivers, name, ({ driver }) => suite(driver))
+
 /** The same, and on Kubernetes in an image too that has little but busybox. */
-export function describeOnEveryImage(
-  name: string,
-  suite: (world: { driver: DriverName; env: Record<string, string> }) => void,
-): void {
-  describeOnBothDrivers(name, (driver) => suite({ driver, env: {} }))
-  describe.skipIf(!hasCluster)(`${name}, in busybox on Kubernetes`, () =>
-    suite({ driver: 'kubernetes', env: { SANDBOX_IMAGE: images.busybox } }),
-  )
-}
+export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
+  oneByOne(everyImage, name, suite)
+
+/**
+ * All at once, the tests of each one after the other: for what waits more than it computes, and leans on no short
+ * time.
+ */
+export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
+  atOnce(bothDrivers, name, ({ driver }) => suite(driver))
+
+export const describeOnEveryImageAtOnce = (name: string, suite: (place: Place) => void) =>
+  atOnce(everyImage, name, suite)
 
 /** One more driver of a world's installation, to look at its pods and to harm them. */
 export async function openWorldDriver({ db, settings }: World): Promise<Driver> {

@@ -1,3 +1,4 @@
+/** A worker on a cluster that nobody has prepared. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { startWorld } from '../support/index.ts'

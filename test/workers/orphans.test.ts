@@ -1,3 +1,4 @@
+/** Commands whose worker died: who is told, and who ends what still runs. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

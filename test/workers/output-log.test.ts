@@ -1,3 +1,4 @@
+/** The log of a running command's output: what readers get of it, and what is kept without one. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'

@@ -1,3 +1,4 @@
+/** The mark behind a command's output on the stream of its slot. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MarkFinder } from '../../workers/shell/mark.ts'

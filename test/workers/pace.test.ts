@@ -1,3 +1,4 @@
+/** How accounts share a worker's time for output. */
 import { expect, test } from 'vitest'
 import { makePace } from '../../workers/shell/pace.ts'
 

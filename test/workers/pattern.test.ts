@@ -1,3 +1,4 @@
+/** Patterns of paths: what they match, and how long that may take. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { makeMatcher } from '../../workers/files/matcher.ts'

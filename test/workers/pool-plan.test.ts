@@ -1,3 +1,4 @@
+/** What the pool decides to make and to end, from what there is. */
 import { expect, test } from 'vitest'
 import { readSettings, SettingsError } from '../../shared/platform/settings.ts'
 import { sizeFor } from '../../workers/pool/demand.ts'

@@ -1,3 +1,4 @@
+/** A create and a destroy of one sandbox that race each other. */
 import pLimit from 'p-limit'
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'

@@ -1,3 +1,4 @@
+/** Replacing text in a file for an edit. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Replacement, replaceExact } from '../../workers/files/replace.ts'

@@ -1,3 +1,4 @@
+/** Workers that are told to end: what they finish, and who takes over. */
 import { expect, test } from 'vitest'
 import { listWorkers } from '../../shared/rpc/directory.ts'
 import { bytesOf, readEvents } from '../support/events.ts'

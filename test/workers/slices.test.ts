@@ -1,3 +1,4 @@
+/** Long work on files, cut so that others have their turns. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { FirstInOrder, readRecords } from '../../workers/files/records.ts'

@@ -1,3 +1,4 @@
+/** What the sweep decides about a sandbox, from its row and its pod. */
 import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
