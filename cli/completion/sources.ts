@@ -2,7 +2,7 @@
 import { posix } from 'node:path'
 import { createApi } from '../core/api.ts'
 import { selectSession } from '../core/session.ts'
-import { createSettings } from '../core/settings.ts'
+import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
 
 /** The user waits for it. */
@@ -32,7 +32,7 @@ export function openSources(options: Record<string, string>): Sources {
   }
 
   function settings() {
-    return createSettings(options)
+    return new Settings(options)
   }
   function api() {
     return createApi(settings())

@@ -5,7 +5,7 @@ import { CliError } from './errors.ts'
 import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
 import { type Ask, createAsk } from './prompt.ts'
-import { type ColorChoice, colorChoices, createSettings, type Settings } from './settings.ts'
+import { type ColorChoice, colorChoices, Settings } from './settings.ts'
 
 /** A command file exports one: it adds arguments, options, help and action to its command. */
 export type Define = (command: Command, exitWith: (code: number) => void) => void
@@ -109,7 +109,7 @@ export function handleWith<Options extends object>(
     const options = optionsOf<Options & CommonOptions>(command)
     const shape = shapeOf(options)
     const output = createOutput(outputOptionsOf(options, shape))
-    const settings = createSettings(options, process.env, { mayBeNew: makesProfile })
+    const settings = new Settings(options, process.env, { mayBeNew: makesProfile })
     const trace = options.debug ? output.trace : undefined
     const api = createApi(settings, trace)
     try {

@@ -8,8 +8,6 @@ import { isAbsolute, join } from 'node:path'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 
-export type Settings = ReturnType<typeof createSettings>
-
 export interface Flags {
   url?: string
   apiKey?: string
@@ -43,120 +41,138 @@ export const variables: Record<string, string> = {
   NODE_EXTRA_CA_CERTS: 'a file with more certificate authorities to trust',
 }
 
-/** @param mayBeNew whether the profile need not be there yet: the command will save it */
-export function createSettings(
-  flags: Flags,
-  environment: NodeJS.ProcessEnv = process.env,
-  { mayBeNew = false } = {},
-) {
-  const file = configFile(environment)
-  const profile = chooseProfile(flags, environment)
+export class Settings {
+  /** The path of the file, which need not be there. */
+  readonly file: string
+  /** The one that is in use, of the file's `[profiles.NAME]`; undefined for the top of the file. */
+  readonly profile: string | undefined
+  /** Where `save` writes, in words. */
+  readonly location: string
+  private readonly flags: Flags
+  private readonly environment: NodeJS.ProcessEnv
+  private readonly mayBeNew: boolean
 
-  async function find(name: keyof typeof names): Promise<FoundSetting | undefined> {
+  /** @param mayBeNew whether the profile need not be there yet: the command will save it */
+  constructor(flags: Flags, environment: NodeJS.ProcessEnv = process.env, { mayBeNew = false } = {}) {
+    this.file = configFile(environment)
+    this.profile = chooseProfile(flags, environment)
+    this.location = locationOf(this.file, this.profile)
+    this.flags = flags
+    this.environment = environment
+    this.mayBeNew = mayBeNew
+  }
+
+  async find(name: keyof typeof names): Promise<FoundSetting | undefined> {
     const { flag, variable, key } = names[name]
-    const given = flags[name]
+    const given = this.flags[name]
     if (given !== undefined) return { value: given, source: flag }
     // A profile that was asked for by a flag wins as flags do.
-    const named = flags.profile === undefined ? undefined : await findInFile(key)
+    const named = this.flags.profile === undefined ? undefined : await this.findInFile(key)
     if (named !== undefined) return named
-    const set = environment[variable]
+    const set = this.environment[variable]
     if (set !== undefined && set !== '') return { value: set, source: variable }
-    return flags.profile === undefined ? await findInFile(key) : undefined
+    return this.flags.profile === undefined ? await this.findInFile(key) : undefined
+  }
+
+  /** The names in the file. */
+  async profiles(): Promise<string[]> {
+    const { readConfig, profileNames } = await import('./config-file.ts')
+    return profileNames(readConfig(this.file))
+  }
+
+  /** @throws {CliError} when there is none, or it is refused */
+  async baseUrl(): Promise<string> {
+    const found = await this.find('url')
+    if (found !== undefined) return readAddress(found.value, found.source)
+    const { inProfile, flag } = this.words()
+    throw new CliError('no_address', `No base address is set${inProfile}.`, {
+      hint: `Type \`sandlot signup --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
+    })
+  }
+
+  /** @throws {CliError} when there is none, or it cannot stand in a header */
+  async apiKey(): Promise<string> {
+    const found = await this.find('apiKey')
+    if (found !== undefined) return readKey(found.value, found.source)
+    const { inProfile, flag } = this.words()
+    throw new CliError('no_api_key', `No API key is set${inProfile}.`, {
+      hint: `Type \`sandlot signup${flag}\` or \`sandlot config set-key API_KEY${flag}\`, or set SANDLOT_API_KEY.`,
+    })
+  }
+
+  /** What the file holds where `save` writes. @throws {CliError} `settings_broken` */
+  async saved(): Promise<Record<string, unknown>> {
+    return (await this.readTable()).table ?? {}
+  }
+
+  /** Saves what is named, in the profile if there is one, and keeps the rest of the file. */
+  async save(changes: { base_url?: string; api_key?: string }): Promise<void> {
+    const { saveConfig } = await import('./config-file.ts')
+    saveConfig(this.file, changes, this.profile)
+  }
+
+  /** A command line. */
+  editor(): string {
+    return this.environment.VISUAL || this.environment.EDITOR || 'vi'
+  }
+
+  /** Where people and other programs keep their settings on this machine. */
+  folders() {
+    return {
+      home: homedir(),
+      folder: process.cwd(),
+      platform: process.platform,
+      config: configHome(this.environment),
+      appData: this.environment.APPDATA,
+      codexHome: this.environment.CODEX_HOME,
+    }
+  }
+
+  /** For a program that we start. */
+  environmentWith(more: Record<string, string>): NodeJS.ProcessEnv {
+    return { ...this.environment, ...more }
+  }
+
+  /** Where Node sends what goes to https:// addresses. */
+  proxy(): string | undefined {
+    const { NODE_USE_ENV_PROXY, https_proxy, HTTPS_PROXY } = this.environment
+    return NODE_USE_ENV_PROXY === '1' ? https_proxy || HTTPS_PROXY || undefined : undefined
+  }
+
+  /** Names of set variables that win over what the file says. */
+  shadowing(): string[] {
+    if (this.flags.profile !== undefined) return []
+    return [names.url.variable, names.apiKey.variable].filter(
+      (variable) => (this.environment[variable] ?? '') !== '',
+    )
   }
 
   /** A profile uses only its own settings: no other key may go to its address. */
-  async function findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
+  private async findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
     if (key === undefined) return undefined
-    const { readConfig, readProfile, profileNames } = await import('./config-file.ts')
-    const config = readConfig(file)
-    const table = profile === undefined ? config.values : readProfile(config, profile, file)
-    if (table === undefined && !mayBeNew) throw noProfile(profile!, file, profileNames(config))
+    const { table, known } = await this.readTable()
+    if (table === undefined && !this.mayBeNew) throw noProfile(this.profile!, this.file, known)
     const value = table?.[key]
     if (value === undefined) return undefined
-    const source = locationOf(file, profile)
+    const source = this.location
     if (typeof value !== 'string')
       throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
     return { value, source }
   }
 
-  const [inProfile, flag] =
-    profile === undefined ? ['', ''] : [` in the profile ${profile}`, ` --profile ${profile}`]
+  /** @returns the part of the file that counts, undefined for a profile that is not there; and all profiles' names */
+  private async readTable() {
+    const { readConfig, readProfile, profileNames } = await import('./config-file.ts')
+    const config = readConfig(this.file)
+    const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
+    return { table, known: profileNames(config) }
+  }
 
-  return {
-    /** The path of the file, which need not be there. */
-    file,
-    /** The one that is in use, of the file's `[profiles.NAME]`; undefined for the top of the file. */
-    profile,
-    /** Where `save` writes, in words. */
-    location: locationOf(file, profile),
-    find,
-
-    /** The names in the file. */
-    async profiles(): Promise<string[]> {
-      const { readConfig, profileNames } = await import('./config-file.ts')
-      return profileNames(readConfig(file))
-    },
-
-    /** @throws {CliError} when there is none, or it is refused */
-    async baseUrl(): Promise<string> {
-      const found = await find('url')
-      if (found !== undefined) return readAddress(found.value, found.source)
-      throw new CliError('no_address', `No base address is set${inProfile}.`, {
-        hint: `Type \`sandlot signup --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
-      })
-    },
-
-    /** @throws {CliError} when there is none, or it cannot stand in a header */
-    async apiKey(): Promise<string> {
-      const found = await find('apiKey')
-      if (found !== undefined) return readKey(found.value, found.source)
-      throw new CliError('no_api_key', `No API key is set${inProfile}.`, {
-        hint: `Type \`sandlot signup${flag}\` or \`sandlot config set-key API_KEY${flag}\`, or set SANDLOT_API_KEY.`,
-      })
-    },
-
-    /** What the file holds where `save` writes. @throws {CliError} `settings_broken` */
-    async saved(): Promise<Record<string, unknown>> {
-      const { readConfig, readProfile } = await import('./config-file.ts')
-      const config = readConfig(file)
-      return (profile === undefined ? config.values : readProfile(config, profile, file)) ?? {}
-    },
-
-    /** Saves what is named, in the profile if there is one, and keeps the rest of the file. */
-    async save(changes: { base_url?: string; api_key?: string }): Promise<void> {
-      const { saveConfig } = await import('./config-file.ts')
-      saveConfig(file, changes, profile)
-    },
-
-    /** A command line. */
-    editor: () => environment.VISUAL || environment.EDITOR || 'vi',
-
-    /** Where people and other programs keep their settings on this machine. */
-    folders: () => ({
-      home: homedir(),
-      folder: process.cwd(),
-      platform: process.platform,
-      config: configHome(environment),
-      appData: environment.APPDATA,
-      codexHome: environment.CODEX_HOME,
-    }),
-
-    /** For a program that we start. */
-    environmentWith: (more: Record<string, string>): NodeJS.ProcessEnv => ({ ...environment, ...more }),
-
-    /** Where Node sends what goes to https:// addresses. */
-    proxy: (): string | undefined =>
-      environment.NODE_USE_ENV_PROXY === '1'
-        ? environment.https_proxy || environment.HTTPS_PROXY || undefined
-        : undefined,
-
-    /** Names of set variables that win over what the file says. */
-    shadowing: (): string[] =>
-      flags.profile !== undefined
-        ? []
-        : [names.url.variable, names.apiKey.variable].filter(
-            (variable) => (environment[variable] ?? '') !== '',
-          ),
+  private words() {
+    const { profile } = this
+    return profile === undefined
+      ? { inProfile: '', flag: '' }
+      : { inProfile: ` in the profile ${profile}`, flag: ` --profile ${profile}` }
   }
 }
 

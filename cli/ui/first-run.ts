@@ -1,7 +1,7 @@
 /** The first run, without settings or with a refused key: address, then sign up or paste a key. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
-import { createSettings, readKey } from '../core/settings.ts'
+import { readKey, Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 import { askForm, closeDialog, formOf, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
@@ -68,7 +68,7 @@ function askToSignUp(ui: Ui): void {
   const take = ({ email = '', password = '' }: Record<string, string>) =>
     void whileBusy(ui, 'signing up', async () => {
       const { address } = findPage(ui.store.get(), 'first-run')!
-      const settings = createSettings({ ...profileOf(ui), url: address })
+      const settings = new Settings({ ...profileOf(ui), url: address })
       const { account, made, key } = await signUp(createApi(settings), ui.settings, address, {
         email: email.trim(),
         password,
@@ -86,7 +86,7 @@ function askKey(ui: Ui): void {
     void whileBusy(ui, 'trying it', async () => {
       const { address } = findPage(ui.store.get(), 'first-run')!
       const apiKey = readKey(values.key!.trim(), 'pasted')
-      const account = await createApi(createSettings({ url: address, apiKey })).call('getAccount', {})
+      const account = await createApi(new Settings({ url: address, apiKey })).call('getAccount', {})
       await ui.settings.save({ base_url: address, api_key: apiKey })
       enter(ui, address, apiKey)
       tell(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
@@ -102,5 +102,5 @@ const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {}
 /** Uses what was typed, so that no variable and no flag wins over it. */
 function enter(ui: Ui, url: string, apiKey: string): void {
   if (formOf(ui.store.get())) closeDialog(ui)
-  ui.connect(createSettings({ ...profileOf(ui), url, apiKey }))
+  ui.connect(new Settings({ ...profileOf(ui), url, apiKey }))
 }

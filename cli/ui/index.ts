@@ -1,13 +1,13 @@
 /** Opens the picker. The drawing code is loaded here, so that plain commands do not pay for it. */
 import { leave } from '../core/leaving.ts'
-import { type ColorChoice, createSettings, type Flags, wantsColor } from '../core/settings.ts'
+import { type ColorChoice, type Flags, Settings, wantsColor } from '../core/settings.ts'
 
 /** @returns the exit code @throws {CliError} for settings that are wrong */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {
   // Ink reads only FORCE_COLOR, and reads it when it is loaded.
   if (!wantsColor(process.stdout, flags.color)) process.env.FORCE_COLOR = '0'
   const { runPicker } = await import('./run.tsx')
-  const code = await runPicker(createSettings(flags, process.env, { mayBeNew: true }))
+  const code = await runPicker(new Settings(flags, process.env, { mayBeNew: true }))
   // A request without an answer must not keep the process.
   await leave(code)
   return code

@@ -1,7 +1,7 @@
 /** Which base addresses are taken and which refused, wherever they come from. */
 import { describe, expect, test } from 'vitest'
 import { readAddress } from '../../cli/core/address.ts'
-import { createSettings } from '../../cli/core/settings.ts'
+import { Settings } from '../../cli/core/settings.ts'
 import { Home } from './client.ts'
 
 const taken: [typed: string, meant: string][] = [
@@ -104,9 +104,9 @@ describe('an address that is refused', () => {
       home.writeConfig(`base_url = ${JSON.stringify(typed)}\n`)
       const environment = home.environment()
       const sources = {
-        '--url': createSettings({ url: typed }, environment),
-        SANDLOT_URL: createSettings({}, { ...environment, SANDLOT_URL: typed }),
-        [home.configFile]: createSettings({}, environment),
+        '--url': new Settings({ url: typed }, environment),
+        SANDLOT_URL: new Settings({}, { ...environment, SANDLOT_URL: typed }),
+        [home.configFile]: new Settings({}, environment),
       }
       for (const [source, settings] of Object.entries(sources)) {
         const error = await settings.baseUrl().catch((thrown) => thrown)

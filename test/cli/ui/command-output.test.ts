@@ -1,6 +1,6 @@
 /** Commands of a session's page and the output that is read of them. */
 import { expect, test } from 'vitest'
-import { createSettings } from '../../../cli/core/settings.ts'
+import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { openCommand, runCommand } from '../../../cli/ui/outputs.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
@@ -21,7 +21,7 @@ test('output that is no longer kept is counted where it would have stood', async
       events.map(([name, data]) => `id: 48-2\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''),
     )
   })
-  const settings = createSettings({ url: peer.url, apiKey: 'sandlot_live_a' }, {})
+  const settings = new Settings({ url: peer.url, apiKey: 'sandlot_live_a' }, {})
   const ui = await createUi(settings, { leaveTo: (use) => use(), write() {}, quit() {} })
   try {
     openPage(ui, sessionPage('sbx_1', { commands: [command({ status: 'running', exit_code: null })] }))
@@ -45,7 +45,7 @@ test('a command that was just started is in the list of its session at once, and
     const exit = { id: result.id, status: 'exited', exit_code: 3, signal: null, reason: null, duration_ms: 7 }
     void end.promise.then(() => response.end(`id: 0-0\nevent: exit\ndata: ${JSON.stringify(exit)}\n\n`))
   })
-  const settings = createSettings({ url: peer.url, apiKey: 'sandlot_live_a' }, {})
+  const settings = new Settings({ url: peer.url, apiKey: 'sandlot_live_a' }, {})
   const ui = await createUi(settings, { leaveTo: (use) => use(), write() {}, quit() {} })
   try {
     openPage(ui, sessionPage('sbx_1', { commands: [] }))

@@ -1,6 +1,6 @@
 /** The tree of a session's files: a link to a folder. */
 import { expect, test } from 'vitest'
-import { createSettings } from '../../../cli/core/settings.ts'
+import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { enter } from '../../../cli/ui/files.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
@@ -29,7 +29,7 @@ test('a link to a folder opens as the folder does, and closes again', async () =
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ path: '/workspace/link', entries, truncated: false }))
   })
-  const settings = createSettings({ url: peer.url, apiKey: 'sandlot_live_a' }, {})
+  const settings = new Settings({ url: peer.url, apiKey: 'sandlot_live_a' }, {})
   const ui = await createUi(settings, { leaveTo: (use) => use(), write() {}, quit() {} })
   try {
     const entries = [entry('link', 'symlink')]
