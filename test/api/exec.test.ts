@@ -1,11 +1,11 @@
 /** Commands that are waited for: argv, exit code, environment, stdin, time-out, output, and how each of them may end. */
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
-import { describeOnBothDrivers } from '../support/drivers.ts'
+import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { inside } from '../support/inside.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnBothDrivers('exec', (driver) => {
+describeOnBothDriversAtOnce('exec', (driver) => {
   const { world, alice, params, exec, sh, countOf } = shareSandbox(
     { driver },
     { env: { FROM_CREATE: 'yes', BOTH: 'create' } },

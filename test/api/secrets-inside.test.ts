@@ -7,10 +7,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs } from '../support/account.ts'
 import { openAdmin } from '../support/cluster.ts'
-import { describeOnBothDrivers } from '../support/drivers.ts'
+import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 
-describeOnBothDrivers('secrets', (driver) => {
+describeOnBothDriversAtOnce('secrets', (driver) => {
   let world: World
   beforeAll(async () => {
     world = await startWorld({ driver, env: { QUOTA_CONCURRENT_SANDBOXES: '5', LOG_LEVEL: 'trace' } })
