@@ -1,10 +1,10 @@
 /** `sandlot doctor`, by the built client, where all is well and where it is not. */
 import { chmodSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { eventually } from '../support/eventually.ts'
+import { openRelay } from '../support/relay.ts'
 import { shareWorld } from '../support/shared.ts'
 import { makeCertificate } from './certificate.ts'
 import { startPeer } from './peer.ts'
@@ -174,25 +174,16 @@ test('interrupted in the middle, it destroys its session before it ends', async 
 /** A line on which a command never gets through. */
 async function openLineWithoutExec(to: string) {
   const { promise: asked, resolve } = Promise.withResolvers<void>()
-  const { connect } = await import('node:net')
   const { hostname, port } = new URL(to)
-  const server = createServer((near) => {
-    near.on('error', () => {})
-    near.once('data', (first: Buffer) => {
-      if (/^POST \S+\/exec /.test(first.toString('latin1'))) return resolve()
-      const far = connect(Number(port), hostname)
-      far.on('error', () => near.destroy())
-      far.write(first)
-      near.pipe(far).pipe(near)
-    })
-  })
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  const { port: own } = server.address() as { port: number }
-  return {
-    url: `http://127.0.0.1:${own}`,
-    asked,
-    async [Symbol.asyncDispose]() {
-      await new Promise((closed) => server.close(closed))
-    },
+  const sift = () => {
+    let isExec = false
+    return (bytes: Buffer) => {
+      isExec ||= /^POST \S+\/exec /.test(bytes.toString('latin1'))
+      if (isExec) resolve()
+      return !isExec
+    }
   }
+  const from = { host: hostname, port: Number(port) }
+  const relay = await openRelay(from, { host: '127.0.0.1', port: 0 }, { sift })
+  return { url: `http://127.0.0.1:${relay.port}`, asked, [Symbol.asyncDispose]: relay.close }
 }

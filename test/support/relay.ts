@@ -28,6 +28,8 @@ export interface Relay {
 export interface RelayOptions {
   /** Told of each connection, and where it leads, before anything has passed. */
   opened?(near: Socket, far: Socket): void
+  /** Opened for each connection. @returns whether what is asked there passes */
+  sift?(): (bytes: Buffer) => boolean
   /** What breaks is reset, as by a router that forgot it; closed unless told. TCP only. */
   resets?: boolean
 }
@@ -38,7 +40,7 @@ type Mode = 'whole' | 'cut' | 'frozen' | 'one-way'
 export async function openRelay(
   from: ListenAddress,
   at: ListenAddress,
-  { opened, resets = false }: RelayOptions = {},
+  { opened, sift, resets = false }: RelayOptions = {},
 ): Promise<Relay> {
   const sockets = new Set<Socket>()
   let mode: Mode = 'whole'
@@ -54,13 +56,14 @@ export async function openRelay(
     const far = connect({ ...from, allowHalfOpen: true })
     keep(far)
     opened?.(near, far)
-    pass(near, far, () => mode !== 'frozen')
+    const passes = sift?.()
+    pass(near, far, (bytes) => mode !== 'frozen' && (passes?.(bytes) ?? true))
     pass(far, near, () => mode === 'whole')
     near.on('close', () => far.destroy())
     far.on('close', () => near.destroy())
   })
 
-  function pass(source: Socket, sink: Socket, isHeard: () => boolean) {
+  function pass(source: Socket, sink: Socket, isHeard: (bytes: Buffer) => boolean) {
     /** What is on its way, in order: a wire that is quick again passes nothing by. */
     let onItsWay = Promise.resolve()
     let waiting = 0
@@ -78,7 +81,7 @@ export async function openRelay(
       sink.once('drain', () => mode !== 'frozen' && source.resume())
     }
     source.on('data', (bytes) => {
-      if (isHeard()) later(() => write(bytes))
+      if (isHeard(bytes)) later(() => write(bytes))
     })
     source.on('end', () => later(() => sink.end()))
   }
