@@ -5,7 +5,7 @@ import { delimiter, dirname, join, resolve } from 'node:path'
 import { loadEnvFile } from 'node:process'
 import { parseArgs } from 'node:util'
 import { keysFor } from '../../shared/keys.ts'
-import { root } from '../root.mjs'
+import { compileCache, root } from '../root.mjs'
 import type { Found } from './databases.ts'
 
 export interface StackSettings {
@@ -98,6 +98,7 @@ export function childEnvironment(
     KUBECONFIG: undefined,
     // `node` in the Procfile is the Node that runs this.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     // Each kind of process has its own, and a migration has none.

@@ -4,7 +4,7 @@ import { createWriteStream, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFailed } from 'vitest'
-import { root } from '../../scripts/root.mjs'
+import { compileCache, root } from '../../scripts/root.mjs'
 import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
 
 export interface Process {
@@ -50,7 +50,7 @@ const readyWords = { api: 'listening', worker: 'working' }
 export function startProcess({ kind, name, folder, env, watchdog, entry }: ProcessOptions): Process {
   const child = spawn(process.execPath, [entry ?? entries[kind]], {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: folder, ...env },
+    env: { PATH: process.env.PATH, HOME: folder, NODE_COMPILE_CACHE: compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, which the watchdog ends with us.
     detached: true,
