@@ -59,6 +59,8 @@ export class Ledger {
   readonly harmed = new Set<string>()
   /** When PostgreSQL was killed, in milliseconds since 1970. */
   readonly crashes: number[] = []
+  /** While PostgreSQL was frozen, and wrote nothing. */
+  readonly standstills: { from: number; to: number }[] = []
   /** Requests under way, for a fault that takes a client away. */
   readonly flights = new Set<AbortController>()
   readonly wrongs: Wrong[] = []

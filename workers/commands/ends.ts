@@ -1,6 +1,6 @@
 /**
  * Writes down how commands ended, before anybody is told: PostgreSQL may be away, and is then tried again. It may
- * also crash before it has kept what it took (rows.ts asks it not to wait for its disk), so each end is looked at once
+ * also crash before it has kept what it took (rows.ts asks it not to wait for its disk, but for commands with an Idempotency-Key), so each end is looked at once
  * more, and written again where the row says that the command runs. Where somebody has told a client otherwise by then,
  * that stands: whoever tells a client of a loss has most likely not got the answer of this worker.
  */

@@ -6,7 +6,7 @@
  */
 import type { Queries } from '../../shared/database/index.ts'
 import { listWorkers } from '../../shared/directory.ts'
-import { execDurationMs, workerLost } from '../../shared/execs.ts'
+import { endUnknown, workerLost } from '../../shared/execs.ts'
 import { podOf } from '../../shared/sandboxes.ts'
 import { stoodStill } from '../../shared/standstill.ts'
 import type { WorkerContext } from '../context.ts'
@@ -85,12 +85,8 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
 }
 
 /** What it printed went with its worker. */
-const writeEnd = (db: Queries, { id, destroy_reason }: Orphan) =>
-  db.query(
-    `update exec set status = ?, reason = ?, truncated = true, duration_ms = ${execDurationMs}
-      where id = ? and status = 'running'`,
-    [destroy_reason ? 'killed' : 'lost', destroy_reason ?? workerLost, id],
-  )
+const writeEnd = (db: Queries, { id, sandbox_id }: Orphan) =>
+  db.query(endUnknown(), [sandbox_id, workerLost, id])
 
 const reachEveryMs = 2_000
 const reachTimes = 30

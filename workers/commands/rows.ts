@@ -28,7 +28,13 @@ const insertStart = prepare('command starts', insert(quick))
 /** A key outlives a crash: its command runs once. */
 const insertStartWithKey = prepare('command with a key starts', insert('with way as (select 1)'))
 
-const update = (condition: string) => `${quick}
+/** What is told of a command with a key stands, whatever crashes right behind. */
+const quickWithoutKey = `with way as (
+  select set_config('synchronous_commit',
+                    case when idempotency_key is null then 'off' else current_setting('synchronous_commit') end, true)
+    from exec where id = ?)`
+
+const update = (condition: string) => `${quickWithoutKey}
    update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
           truncated = ?, duration_ms = ?
      from way
@@ -130,6 +136,7 @@ export const recordToldEnd = async (db: Queries, end: End): Promise<boolean> =>
   (await db.run(updateRunning, valuesOf(end))).length === 1
 
 const valuesOf = (end: End) => [
+  end.id,
   end.status,
   end.exit_code,
   end.signal,

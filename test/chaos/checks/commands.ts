@@ -54,8 +54,10 @@ function checkTold(ledger: Ledger, entry: CommandEntry, rows: Map<string, Row>, 
     // Nothing was claimed of it but that nothing is known.
     if (!row && (told.status === 'lost' || told.status === 'killed')) continue
     // What PostgreSQL took in its last moments is written again by the worker that told it, unless that dies as well.
+    // With a key it is on the disk before it is told.
     const others = ['lost', 'killed']
-    if (row && told.status === 'exited' && others.includes(row.status) && crashedSince(ledger, told.at)) {
+    const mayGo = row && !row.has_key && told.status === 'exited' && others.includes(row.status)
+    if (mayGo && crashedSince(ledger, told.at)) {
       sums.forgotten++
       continue
     }
@@ -73,9 +75,16 @@ function checkTold(ledger: Ledger, entry: CommandEntry, rows: Map<string, Row>, 
   }
 }
 
-/** Right behind: the WAL writer of PostgreSQL is late by 0.6 s at most, and a client hears of an end when it can. */
-const crashedSince = ({ crashes }: Ledger, toldAt: number) =>
-  crashes.some((at) => at > toldAt - slackMs && at < toldAt + slackMs)
+/**
+ * Right behind: the WAL writer of PostgreSQL is late by 0.6 s at most of the time that it runs, and a client hears of an
+ * end when it can.
+ */
+const crashedSince = ({ crashes, standstills }: Ledger, toldAt: number) =>
+  crashes.some((at) => {
+    const stood = standstills.map(({ from, to }) => Math.max(0, Math.min(to, at) - Math.max(from, toldAt)))
+    const ranMs = at - toldAt - stood.reduce((a, b) => a + b, 0)
+    return at > toldAt - slackMs && ranMs < slackMs
+  })
 
 function agree(told: Told, row: Row): boolean {
   // The sandbox took it along: whoever asks is told so.
