@@ -56,7 +56,7 @@ function checkTold(ledger: Ledger, entry: CommandEntry, rows: Map<string, Row>, 
     // What PostgreSQL took in its last moments is written again by the worker that told it, unless that dies as well.
     // With a key it is on the disk before it is told.
     const others = ['lost', 'killed']
-    const mayGo = row && !row.has_key && told.status === 'exited' && others.includes(row.status)
+    const mayGo = row && !row.has_key && told.status !== 'lost' && others.includes(row.status)
     if (mayGo && crashedSince(ledger, told.at)) {
       sums.forgotten++
       continue
