@@ -93,6 +93,12 @@ export class Ledger {
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
   }
 
+  /** When a worker was about to write down how a command ended, in milliseconds since 1970. */
+  endedAt(execId: string): number | undefined {
+    const lines = this.processes().flatMap((process) => process.lines)
+    return lines.find((line) => line.exec_id === execId && line.msg === 'a command ended')?.seenAt
+  }
+
   private linesOf(ids: readonly (string | undefined)[]): Line[] {
     const wanted = ids.filter((id) => id !== undefined)
     if (wanted.length === 0) return []

@@ -32,6 +32,8 @@ export interface Process {
 export interface Line extends Record<string, unknown> {
   msg: string
   level?: string
+  /** When it came, in milliseconds since 1970: a process may have another time. */
+  seenAt?: number
 }
 
 export interface ProcessOptions {
@@ -100,7 +102,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
   createInterface(child.stdout).on('line', (text) => take(parse(text)))
 
   function take(line: Line) {
-    lines.push(line)
+    lines.push({ ...line, seenAt: Date.now() })
     log.write(`${JSON.stringify(line)}\n`)
     if (line.msg === 'listening') {
       const { port, internal_port } = line as { port?: number; internal_port?: number }

@@ -57,7 +57,7 @@ function checkTold(ledger: Ledger, entry: CommandEntry, rows: Map<string, Row>, 
     // With a key it is on the disk before it is told.
     const others = ['lost', 'killed']
     const mayGo = row && !row.has_key && told.status !== 'lost' && others.includes(row.status)
-    if (mayGo && crashedSince(ledger, told.at)) {
+    if (mayGo && crashedSince(ledger, told)) {
       sums.forgotten++
       continue
     }
@@ -76,15 +76,19 @@ function checkTold(ledger: Ledger, entry: CommandEntry, rows: Map<string, Row>, 
 }
 
 /**
- * Right behind: the WAL writer of PostgreSQL is late by 0.6 s at most of the time that it runs, and a client hears of an
- * end when it can.
+ * Between the end of a command and the moment at which the disk has it: the WAL writer of PostgreSQL is late by 0.6 s at
+ * most of the time that it runs. A client may hear of the end much later: its answer waits on a frozen wire.
  */
-const crashedSince = ({ crashes, standstills }: Ledger, toldAt: number) =>
-  crashes.some((at) => {
-    const stood = standstills.map(({ from, to }) => Math.max(0, Math.min(to, at) - Math.max(from, toldAt)))
-    const ranMs = at - toldAt - stood.reduce((a, b) => a + b, 0)
-    return at > toldAt - slackMs && ranMs < slackMs
+function crashedSince(ledger: Ledger, told: Told): boolean {
+  const endedAt = ledger.endedAt(told.id) ?? told.at - slackMs
+  return ledger.crashes.some((at) => {
+    const stood = ledger.standstills.map(({ from, to }) =>
+      Math.max(0, Math.min(to, at) - Math.max(from, told.at)),
+    )
+    const ranMs = at - told.at - stood.reduce((a, b) => a + b, 0)
+    return at > endedAt && ranMs < slackMs
   })
+}
 
 function agree(told: Told, row: Row): boolean {
   // The sandbox took it along: whoever asks is told so.
