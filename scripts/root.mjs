@@ -1,5 +1,8 @@
 /** The folder of the clone. */
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** Where Node keeps what it compiled (NODE_COMPILE_CACHE): a process then starts in half the time. */
+export const compileCache = join(root, 'node_modules', '.cache', 'compiled')

@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { buildCli } from './build-cli.mjs'
 import { ensureInstalled } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
-import { root } from './root.mjs'
+import { compileCache, root } from './root.mjs'
 
 /**
  * @param {string[]} args for vitest: names of files, `-t pattern`
@@ -23,6 +23,7 @@ export async function test(args) {
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
     const code = await runOnNode(projectNode(), [vitest, 'run', '--root', root, ...args], {
       ...process.env,
+      NODE_COMPILE_CACHE: compileCache,
       SANDLOT_TEST_SUMMARY: summary,
     })
     const { passed, failed, skipped } = readSummary(summary)

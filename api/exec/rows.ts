@@ -3,7 +3,7 @@
 import type { ExecEnd, ExecRequest, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { Queries, Row } from '../../shared/data/database.ts'
-import { commandSealContext, execDurationMs, noWorker, oneLine, workerLost } from '../../shared/data/execs.ts'
+import { commandSealContext, endUnknown, noWorker, oneLine, workerLost } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { App } from '../app.ts'
@@ -84,10 +84,8 @@ export async function lastWordOf(
   const told = fromRow(row, sandbox)
   if (told.status !== 'running') return told
   const [lost] = await db.query<ExecRow>(
-    `update exec set status = 'lost', reason = ?, stdout_bytes = ?, stderr_bytes = ?, truncated = true,
-            duration_ms = ${execDurationMs}, is_left = true
-      where id = ? and status = 'running' returning *`,
-    [workerLost, printed.stdout, printed.stderr, row.id],
+    `${endUnknown(', stdout_bytes = ?, stderr_bytes = ?, is_left = destroyed_at is null')} returning exec.*`,
+    [sandbox.id, workerLost, printed.stdout, printed.stderr, row.id],
   )
   const ended = lost ?? (await findExec(db, { sandboxId: sandbox.id, execId: row.id }))
   return ended ? fromRow(ended, sandbox) : neverSeen(row.id, new Date(row.started_at), sandbox)

@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import * as z from 'zod'
 import { keysFor } from '../../shared/platform/keys.ts'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
-import { root } from '../root.mjs'
+import { compileCache, root } from '../root.mjs'
 
 export interface StackSettings {
   host: string
@@ -108,6 +108,7 @@ export function childEnvironment(
     KUBECONFIG: undefined,
     // `node` in the Procfile is the Node that runs this.
     PATH: [dirname(process.execPath), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     // Each kind of process has its own, and a migration has none.

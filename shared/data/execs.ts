@@ -11,8 +11,22 @@ export const workerLost = 'the worker that ran it was lost'
 export const noWorker = ''
 
 /** In SQL: how long a command has run until now, or until its sandbox ended, in milliseconds. */
-export const execDurationMs = `greatest(0, round(1000 * extract(epoch from
+const execDurationMs = `greatest(0, round(1000 * extract(epoch from
   least(sandlot_now(), (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
+
+/**
+ * SQL that ends a command of which nobody knows how it ended, with three values: its sandbox's id, {@link workerLost}, its
+ * own id. It is lost, or, once its sandbox is destroyed, killed, as clients are told from that moment on: the sandbox's row is
+ * held, so that nobody destroys it meanwhile.
+ * @param more further assignments, with values of their own behind the second
+ */
+export const endUnknown = (more = '') => `
+  with home as (select destroyed_at, destroy_reason from sandbox where id = ? for share)
+  update exec
+     set status = case when destroyed_at is null then 'lost' else 'killed' end,
+         reason = case when destroyed_at is null then ? else destroy_reason end,
+         truncated = true, duration_ms = ${execDurationMs}${more}
+    from home where exec.id = ? and status = 'running'`
 
 const lineCharacters = 300
 

@@ -59,6 +59,8 @@ export class Ledger {
   readonly harmed = new Set<string>()
   /** When PostgreSQL was killed, in milliseconds since 1970. */
   readonly crashes: number[] = []
+  /** While PostgreSQL was frozen, and wrote nothing. */
+  readonly standstills: { from: number; to: number }[] = []
   /** Requests under way, for a fault that takes a client away. */
   readonly flights = new Set<AbortController>()
   readonly wrongs: Wrong[] = []
@@ -89,6 +91,12 @@ export class Ledger {
     const outcomes = this.counts.operations.get(operation) ?? new Map<string, number>()
     this.counts.operations.set(operation, outcomes)
     outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+  }
+
+  /** When a worker was about to write down how a command ended, in milliseconds since 1970. */
+  endedAt(execId: string): number | undefined {
+    const lines = this.processes().flatMap((process) => process.lines)
+    return lines.find((line) => line.exec_id === execId && line.msg === 'a command ended')?.seenAt
   }
 
   private linesOf(ids: readonly (string | undefined)[]): Line[] {

@@ -59,6 +59,10 @@ export function tableOf(report: Report): string {
       'commands',
       `${commands.commands}; of ${commands.lookedInto} it was looked up in the sandbox whether they ran`,
     ],
+    [
+      'told, and then taken along by a crash of PostgreSQL (not promised, see above)',
+      String(commands.forgotten),
+    ],
     ['billed', `${(sandboxes.billedMs / 1000).toFixed(3)} s, each interval as its rows say`],
     ['memory of the processes, MiB', grown('memoryMiB')],
     ['open files of the processes', grown('descriptors')],

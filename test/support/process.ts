@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFailed } from 'vitest'
-import { root } from '../../scripts/root.mjs'
+import { compileCache, root } from '../../scripts/root.mjs'
 import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
 import { readStat } from '../../shared/platform/process-stat.mjs'
 
@@ -37,6 +37,8 @@ export interface Process {
 export interface Line extends Record<string, unknown> {
   msg: string
   level?: string
+  /** When it came, in milliseconds since 1970: a process may have another time. */
+  seenAt?: number
 }
 
 export interface ProcessOptions {
@@ -55,7 +57,7 @@ const readyWords = { api: 'listening', worker: 'working' }
 export function startProcess({ kind, name, folder, env, watchdog, entry }: ProcessOptions): Process {
   const child = spawn(process.execPath, [entry ?? entries[kind]], {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: folder, ...env },
+    env: { PATH: process.env.PATH, HOME: folder, NODE_COMPILE_CACHE: compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, which the watchdog ends with us.
     detached: true,
@@ -107,7 +109,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
   createInterface(child.stdout).on('line', (text) => take(parse(text)))
 
   function take(line: Line) {
-    lines.push(line)
+    lines.push({ ...line, seenAt: Date.now() })
     log.write(`${JSON.stringify(line)}\n`)
     if (line.msg === 'listening') {
       const { port, internal_port } = line as { port?: number; internal_port?: number }

@@ -51,15 +51,19 @@ test('nothing is told of an end that PostgreSQL is away for too long, and it is 
   expect((await start('long-away', 'sleep 1; exit 8')).body).toMatchObject({ status: 'exited', exit_code: 8 })
 })
 
+const runTen = (run: (command: string, n: number) => ReturnType<typeof start>) =>
+  Promise.all(Array.from({ length: 10 }, async (_, n) => (await run(`sleep 2; exit ${n + 40}`, n)).body))
+
+async function expectEnds(told: Awaited<ReturnType<typeof runTen>>) {
+  const known = await ends()
+  for (const { id, exit_code } of told) expect(known.get(id)).toEqual({ status: 'exited', exit_code })
+}
+
 test('ends that a crash took along are written again', async () => {
-  const told = await Promise.all(
-    Array.from({ length: 10 }, async (_, n) => (await start(`end-${n}`, `exit ${n + 40}`)).body),
-  )
-  for (const { status } of told) expect(status).toBe('exited')
+  const told = await runTen((command) => alice.call('execCommand', { params, body: { command } }))
   await crash(world)
   await world.eventually(async () => {
-    const known = await ends()
-    for (const { id, exit_code } of told) expect(known.get(id)).toEqual({ status: 'exited', exit_code })
+    await expectEnds(told)
     return true
   }, soonMs)
 })
@@ -76,4 +80,12 @@ test('an Idempotency-Key outlives a crash: its command runs once', async () => {
     expect(again.id).toBe(body.id)
     expect((await sh(`cat ran-${key}`)).stdout).toBe('x\n')
   }
+})
+
+test('a told end of a command with a key outlives a crash, and its worker too', async () => {
+  const told = await runTen((command, n) => start(`end-${n}`, command))
+  await Promise.all([world.workers[0]!.kill(), world.plugs.postgres!.kill()])
+  await crash(world)
+  await expectEnds(told)
+  await world.startWorker()
 })

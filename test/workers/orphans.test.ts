@@ -83,3 +83,31 @@ test('more lost commands than a pass looks at, in a pod out of reach, keep nobod
     writeFileSync(file, pod)
   }
 }, 90_000)
+
+test('a command is killed, not lost, when its sandbox is destroyed while it is being ended', async () => {
+  await using world = await startWorld()
+  const alice = await world.account()
+  const { body: params } = await alice.call('createSandbox')
+  const body = { command: 'exec sleep 4325', background: true }
+  const { id } = (await alice.call('execCommand', { params, body })).body
+  const { countOf } = inside(alice, params)
+  await world.db.transaction(async (tx) => {
+    await tx.query(
+      `update sandbox set destroyed_at = sandlot_now(), destroy_reason = 'requested' where id = ?`,
+      [params.id],
+    )
+    await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
+    // The sweep has read the sandbox as one that lives, and has only the end to write.
+    await world.eventually(async () => {
+      // One that is idle for long is ended.
+      await tx.query('select 1')
+      return (await countOf('sleep 432[5]')) === 0
+    }, 40_000)
+  })
+  const get = async () => (await alice.call('getExec', { params: { ...params, exec_id: id } })).body
+  expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
+  const status = async () =>
+    (await world.db.query<{ status: string }>('select status from exec where id = ?', [id]))[0]!.status
+  await world.eventually(async () => (await status()) !== 'running', 20_000)
+  expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
+}, 90_000)

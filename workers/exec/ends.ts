@@ -1,6 +1,6 @@
 /**
  * Writes into rows how commands ended, before anybody is told, and tries again while PostgreSQL is away. PostgreSQL is
- * not asked to wait for its disk (rows.ts): that would cost each command some 4 ms on a slow one. So a crash of it may
+ * not asked to wait for its disk (rows.ts), but for commands with an Idempotency-Key: that would cost each command some 4 ms on a slow one. So a crash of it may
  * forget an end that was told. Therefore each end is looked at once more, and written again where the row says that the
  * command runs. Only if this worker dies in those seconds as well is the command `lost`. Where somebody has told a
  * client another end by then, that one stands: whoever tells a client of a loss has most likely not got this worker's

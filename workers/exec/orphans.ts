@@ -4,7 +4,7 @@
  * even when their worker is back. A worker that lost the connection to a command of its own ends that command itself.
  */
 import type { Queries } from '../../shared/data/database.ts'
-import { execDurationMs, workerLost } from '../../shared/data/execs.ts'
+import { endUnknown, workerLost } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import { listWorkers } from '../../shared/rpc/directory.ts'
@@ -84,12 +84,7 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
 }
 
 /** Its output is gone with its worker. */
-const writeEnd = (db: Queries, { id, destroy_reason }: Orphan) =>
-  db.query(
-    `update exec set status = ?, reason = ?, truncated = true, duration_ms = ${execDurationMs}
-      where id = ? and status = 'running'`,
-    [destroy_reason ? 'killed' : 'lost', destroy_reason ?? workerLost, id],
-  )
+const writeEnd = (db: Queries, { id, sandbox_id }: Orphan) => db.query(endUnknown(), [sandbox_id, workerLost, id])
 
 const reachEveryMs = 2_000
 const reachTimes = 30

@@ -29,7 +29,13 @@ const insertStart = prepare('command starts', insert(quick))
 /** The row of a command with a key survives a crash, so that the command runs once. */
 const insertStartWithKey = prepare('command with a key starts', insert('with way as (select 1)'))
 
-const update = (condition: string) => `${quick}
+/** What is told of a command with a key stands, whatever crashes right behind. */
+const quickWithoutKey = `with way as (
+  select set_config('synchronous_commit',
+                    case when idempotency_key is null then 'off' else current_setting('synchronous_commit') end, true)
+    from exec where id = ?)`
+
+const update = (condition: string) => `${quickWithoutKey}
    update exec set status = ?, exit_code = ?, signal = ?, reason = ?, stdout_bytes = ?, stderr_bytes = ?,
           truncated = ?, duration_ms = ?
      from way
@@ -131,6 +137,7 @@ export const recordToldEnd = async (db: Queries, end: ExecEnd): Promise<boolean>
   (await db.run(updateRunning, valuesOf(end))).length === 1
 
 const valuesOf = (end: ExecEnd) => [
+  end.id,
   end.status,
   end.exit_code,
   end.signal,

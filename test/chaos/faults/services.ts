@@ -17,12 +17,14 @@ export const serviceFaults = {
         )
         .catch(() => {}),
   }),
-  'PostgreSQL is frozen': ({ stage: { world } }, { lastsMs }) => ({
+  'PostgreSQL is frozen': ({ stage: { world }, ledger }, { lastsMs }) => ({
     target: 'postgres',
     async act() {
+      const from = Date.now()
       world.plugs.postgres!.freeze()
       await sleep(lastsMs)
       await world.plugs.postgres!.start()
+      ledger.standstills.push({ from, to: Date.now() })
     },
   }),
   'PostgreSQL is killed': ({ stage: { world }, ledger }, { lastsMs }) => ({

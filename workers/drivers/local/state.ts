@@ -135,7 +135,10 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
   return false
 }
 
+/** ENODEV is a file of a control group that goes while it is read. */
+const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
+
 export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined
+  if (missingCodes.includes(error.code ?? '')) return undefined
   throw error
 }
