@@ -1,5 +1,6 @@
 /** An answer in JSON: whoever asked for it must take it, since until then it is held here. */
 import type { Context as KoaContext } from 'koa'
+import { toJson } from '../shared/own-turn.ts'
 import type { HeldBytes } from './body-budget.ts'
 
 /** How long nothing of it may be taken, and how long all of it may last. */
@@ -10,8 +11,12 @@ const wholeMs = 300_000
  * @param held counts it for the account; a stranger's answers are small, or rare
  * @throws {Problem} when the account has yet to read too many others
  */
-export function replyWithJson(koa: KoaContext, reply: object, held: HeldBytes | undefined): void {
-  const bytes = Buffer.from(JSON.stringify(reply))
+export async function replyWithJson(
+  koa: KoaContext,
+  reply: object,
+  held: HeldBytes | undefined,
+): Promise<void> {
+  const bytes = Buffer.from(await toJson(reply))
   held?.add(bytes.length)
   koa.type = 'application/json'
   koa.body = bytes

@@ -119,7 +119,7 @@ export function route<E extends Endpoint>(
       const answer = await handle(call as unknown as Call<E>)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof Streamed) return replyWith(koa, answer)
-      reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}), held)
+      await reply(koa, endpoint, answer instanceof Answer ? answer : new Answer(answer, {}), held)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -162,12 +162,12 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
 }
 
-function reply(
+async function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: Answer<unknown>,
   held: HeldBytes,
-) {
+): Promise<void> {
   koa.status = status ?? endpoint.status
   koa.set(headers)
   if (isPlain(reply)) return replyWithJson(koa, reply, endpoint.credential === 'none' ? undefined : held)

@@ -26,6 +26,7 @@ import type { Context } from '../shared/context.ts'
 import { errors } from '../shared/contract/errors.ts'
 import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../shared/directory.ts'
 import { noWorker } from '../shared/execs.ts'
+import { inOwnTurn } from '../shared/own-turn.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
 import { stoodStill, whenSilentFor } from '../shared/standstill.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
@@ -258,7 +259,8 @@ export function connectWorkers(context: Context): Workers {
 async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
   try {
-    return JSON.parse(await text(response))
+    const json = await text(response)
+    return await inOwnTurn(json.length, () => JSON.parse(json))
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })

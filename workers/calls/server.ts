@@ -9,6 +9,7 @@ import {
   type StreamName,
   streamPath,
 } from '../../shared/calls.ts'
+import { toJson } from '../../shared/own-turn.ts'
 import { unavailable } from '../../shared/problem.ts'
 import { boundRest, endSoon } from '../../shared/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/standstill.ts'
@@ -85,7 +86,7 @@ function makeHandlers(): Map<string, Handler> {
       guard(worker, name, request, response, json, async (args, signal, isAwaited) => {
         const result = await (call as Call<CallName>)(args as never, worker, signal, isAwaited)
         response.setHeader('content-type', 'application/json')
-        response.end(JSON.stringify(result))
+        response.end(await toJson(result))
       }),
     )
   }
