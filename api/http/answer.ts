@@ -1,5 +1,6 @@
 /** Answers in JSON. An answer takes memory until its client has read it, so the time for that is bounded. */
 import type { Context as KoaContext } from 'koa'
+import { toJson } from '../../shared/platform/own-turn.ts'
 import type { HeldBytes } from '../limits/body-budget.ts'
 
 /** How long the client may take nothing of an answer, and how long all of it may last. Milliseconds. */
@@ -10,8 +11,12 @@ const wholeMs = 300_000
  * @param held counts the bytes for the account. Answers to strangers are small or rare, and not counted
  * @throws {Problem} when the account has too many unread answers
  */
-export function replyWithJson(koa: KoaContext, reply: object, held: HeldBytes | undefined): void {
-  const bytes = Buffer.from(JSON.stringify(reply))
+export async function replyWithJson(
+  koa: KoaContext,
+  reply: object,
+  held: HeldBytes | undefined,
+): Promise<void> {
+  const bytes = Buffer.from(await toJson(reply))
   held?.add(bytes.length)
   koa.type = 'application/json'
   koa.body = bytes

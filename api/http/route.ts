@@ -122,7 +122,7 @@ export function route<E extends Endpoint>(
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)
-      reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), held)
+      await reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), held)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -165,12 +165,12 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
   koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
 }
 
-function reply(
+async function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: JsonReply<unknown>,
   held: HeldBytes,
-) {
+): Promise<void> {
   koa.status = status ?? endpoint.status
   koa.set(headers)
   if (isPlain(reply)) return replyWithJson(koa, reply, endpoint.credential === 'none' ? undefined : held)

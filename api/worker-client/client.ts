@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers'
 import { errors } from '../../shared/contract/errors.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import { inOwnTurn } from '../../shared/platform/own-turn.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
@@ -208,7 +209,8 @@ export class Workers {
 async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
   try {
-    return JSON.parse(await text(response))
+    const json = await text(response)
+    return await inOwnTurn(json.length, () => JSON.parse(json))
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })

@@ -103,8 +103,8 @@ test('a command is one query and one script in the API, three queries before it 
   expect(said.workerPostgres!.toSorted()).toEqual([
     starting('select .* from sandbox where id'),
     starting('select id, name, sealed_value from secret'),
-    starting('with way .* insert into exec'),
     starting('with way .* update exec'),
+    starting('with way .* insert into exec'),
   ])
 })
 

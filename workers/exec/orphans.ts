@@ -84,7 +84,8 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
 }
 
 /** Its output is gone with its worker. */
-const writeEnd = (db: Queries, { id, sandbox_id }: Orphan) => db.query(endUnknown(), [sandbox_id, workerLost, id])
+const writeEnd = (db: Queries, { id, sandbox_id }: Orphan) =>
+  db.query(endUnknown(), [sandbox_id, workerLost, id])
 
 const reachEveryMs = 2_000
 const reachTimes = 30

@@ -1,6 +1,7 @@
 /** Takes the API's calls, on the worker's internal server. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
+import { toJson } from '../../shared/platform/own-turn.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { boundRest, endSoon } from '../../shared/platform/sockets.ts'
@@ -85,7 +86,7 @@ function makeHandlers(): Map<string, Handler> {
       guard(worker, name, request, response, json, async (args, signal, isAwaited) => {
         const result = await (call as CallHandler<CallName>)(args as never, worker, signal, isAwaited)
         response.setHeader('content-type', 'application/json')
-        response.end(JSON.stringify(result))
+        response.end(await toJson(result))
       }),
     )
   }
