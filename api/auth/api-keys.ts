@@ -6,7 +6,7 @@
 import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { apiKeyPrefix } from '../../shared/contract/api-keys.ts'
-import type { Bucket, Scope } from '../../shared/contract/routes.ts'
+import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
 import { prepare, type Row } from '../../shared/data/database.ts'
 import type { Context } from '../../shared/platform/context.ts'
 

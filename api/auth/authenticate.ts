@@ -1,5 +1,5 @@
 /** Who is asking: an API key or a session token. Each opens only its own routes. */
-import type { Credential, Route, Scope } from '../../shared/contract/routes.ts'
+import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { looksLikeApiKey, type Overrides } from './api-keys.ts'
@@ -67,7 +67,10 @@ async function callerOfKey(app: App, credential: string): Promise<Caller> {
 }
 
 /** @throws {Problem} `scope_not_allowed` */
-export function mustHaveScope({ scope }: Caller, endpoint: Pick<Route, 'method' | 'path' | 'scope'>): void {
+export function mustHaveScope(
+  { scope }: Caller,
+  endpoint: Pick<Endpoint, 'method' | 'path' | 'scope'>,
+): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(
     'scope_not_allowed',

@@ -4,7 +4,7 @@
  * in the process, so that a key can be revoked while Redis is away.
  */
 
-import type { Bucket } from '../../shared/contract/routes.ts'
+import type { Bucket } from '../../shared/contract/endpoint.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { openLocalBuckets } from './local-buckets.ts'

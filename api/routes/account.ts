@@ -1,4 +1,4 @@
-import * as contract from '../../shared/contract/account.ts'
+import { account as contract } from '../../shared/contract/account.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { millisecondsPerHour, usage, usageBySandbox } from '../sandboxes/usage.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { decide, warningOf } from '../../shared/allowlist/decide.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
-import * as contract from '../../shared/contract/allowlist.ts'
+import { allowlist as contract } from '../../shared/contract/allowlist.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { rememberMs } from '../auth/api-keys.ts'

@@ -1,6 +1,6 @@
 import { hash as digest } from 'node:crypto'
 import type { Session } from '../../shared/contract/auth.ts'
-import * as contract from '../../shared/contract/auth.ts'
+import { auth, sessions } from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newAccountId } from '../../shared/data/ids.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -26,7 +26,7 @@ const known = `${shown}, password_hash, suspended_at is not null as suspended, l
 /** How many addresses of earlier logins are remembered. Guesses from elsewhere do not slow logins from those. */
 const mostAddresses = 8
 
-export const signUp = route(contract.signUp, async ({ body: { email, password }, request, signal }, app) => {
+export const signUp = route(auth.signUp, async ({ body: { email, password }, request, signal }, app) => {
   const address = app.clientAddress(request)
   const hash = await app.passwords.hash(password, waiterFrom(address, { isKnown: false, signal }))
   const [account] = await app.context.db.query<AccountRow>(
@@ -38,7 +38,7 @@ export const signUp = route(contract.signUp, async ({ body: { email, password },
   return sessionOf(account, app.tokens)
 })
 
-export const logIn = route(contract.logIn, async ({ body: { email, password }, request, signal }, app) => {
+export const logIn = route(auth.logIn, async ({ body: { email, password }, request, signal }, app) => {
   const { db } = app.context
   const [account] = await db.query<KnownAccount>(`select ${known} from account where email = ?`, [email])
   const address = app.clientAddress(request)
@@ -56,7 +56,7 @@ export const logIn = route(contract.logIn, async ({ body: { email, password }, r
 })
 
 export const changePassword = route(
-  contract.changePassword,
+  sessions.changePassword,
   async ({ account: { id }, body, request, signal }, app) => {
     const { db } = app.context
     const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
@@ -78,7 +78,7 @@ export const changePassword = route(
   },
 )
 
-export const endSessions = route(contract.endSessions, async ({ account: { id } }, app) => {
+export const endSessions = route(sessions.endSessions, async ({ account: { id } }, app) => {
   await app.context.db.query('update account set session_generation = session_generation + 1 where id = ?', [
     id,
   ])

@@ -1,4 +1,4 @@
-import * as contract from '../../shared/contract/exec.ts'
+import { exec as contract } from '../../shared/contract/exec.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
 import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec/known.ts'

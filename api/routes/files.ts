@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import * as contract from '../../shared/contract/files.ts'
+import { files as contract } from '../../shared/contract/files.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'

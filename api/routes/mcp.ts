@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import * as contract from '../../shared/contract/mcp.ts'
+import { mcp as contract } from '../../shared/contract/mcp.ts'
 import { inOneLine } from '../../shared/contract/server-sent-events.ts'
 import { JsonReply, route, type ServedRoute } from '../http/route.ts'
 

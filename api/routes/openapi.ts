@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import * as contract from '../../shared/contract/openapi.ts'
+import { openApi as contract } from '../../shared/contract/openapi.ts'
 import { docsPage } from '../http/docs-page.ts'
 import { describeApi } from '../http/openapi.ts'
 import { route, StreamReply } from '../http/route.ts'

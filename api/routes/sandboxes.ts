@@ -1,6 +1,6 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import * as contract from '../../shared/contract/sandboxes.ts'
+import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'

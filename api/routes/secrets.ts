@@ -1,6 +1,6 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Secret } from '../../shared/contract/secrets.ts'
-import * as contract from '../../shared/contract/secrets.ts'
+import { secrets as contract } from '../../shared/contract/secrets.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newSecretId } from '../../shared/data/ids.ts'
 import { lockAccount } from '../../shared/data/locks.ts'

@@ -5,7 +5,7 @@
  */
 import type * as z from 'zod'
 import { limits } from '../../shared/contract/limits.ts'
-import type { createSandbox } from '../../shared/contract/sandboxes.ts'
+import type { sandboxes } from '../../shared/contract/sandboxes.ts'
 import { prepare, type Queries } from '../../shared/data/database.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
 import { endExpired, envSealContext, warmPodMs } from '../../shared/data/sandboxes.ts'
@@ -17,7 +17,7 @@ import { suspended } from '../auth/authenticate.ts'
 import { invalid } from '../http/validate.ts'
 import { millisecondsPerHour, usage } from './usage.ts'
 
-export type CreateRequest = z.output<typeof createSandbox.body>
+export type CreateRequest = z.output<typeof sandboxes.createSandbox.body>
 
 export interface Admission {
   sandboxId: string

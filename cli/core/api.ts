@@ -1,9 +1,9 @@
 /** The service as typed calls: the name of a route, with inputs and outputs from the contract. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
-import type { endpoints } from '../../shared/contract/index.ts'
+import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { type Route, type RouteName, routes } from '../../shared/contract/routes.ts'
+import { type Route, routes } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import {
   ConnectionError,
@@ -21,7 +21,7 @@ import { version } from './version.ts'
 type Endpoints = typeof endpoints
 
 /** `{params: …}` where the route has parameters, `{}` where it has none; optional where all of it is. */
-type Part<Name extends RouteName, Key extends 'params' | 'query' | 'body'> =
+type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
   Endpoints[Name] extends Record<Key, infer Schema extends ZodType>
     ? Record<never, never> extends input<Schema>
       ? { [K in Key]?: input<Schema> }
@@ -30,7 +30,7 @@ type Part<Name extends RouteName, Key extends 'params' | 'query' | 'body'> =
         : { [K in Key]: input<Schema> }
     : unknown
 
-export type Request<Name extends RouteName> = Part<Name, 'params'> &
+export type Request<Name extends EndpointName> = Part<Name, 'params'> &
   Part<Name, 'query'> &
   Part<Name, 'body'> & {
     /** The session token, for the routes that take one. */
@@ -42,7 +42,7 @@ export type Request<Name extends RouteName> = Part<Name, 'params'> &
     bytes?: AsyncIterable<Uint8Array>
   }
 
-export type Reply<Name extends RouteName> =
+export type Reply<Name extends EndpointName> =
   Endpoints[Name] extends Record<'reply', infer Schema extends ZodType> ? output<Schema> : undefined
 
 export type Api = ReturnType<typeof createApi>
@@ -71,7 +71,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
    * Calls a route.
    * @throws {CliError} with the service's code, or one of the client's own when there was no such answer
    */
-  async call<Name extends RouteName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
+  async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
     const route: Route = routes[name]
     const given: RequestInput = request
     const base = await settings.baseUrl()
@@ -90,7 +90,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
    * Calls a route that streams its answer. `timeoutMs` ends when the answer begins.
    * @throws {CliError} as {@link call}
    */
-  async open<Name extends RouteName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
+  async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const route: Route = routes[name]
     const given: RequestInput = request
     const base = await settings.baseUrl()
@@ -106,7 +106,7 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
   },
 
   /** What a WebSocket to a route needs: its address and headers, how to read a refusal, and the trace. */
-  async addressOf<Name extends RouteName>(name: Name, request: Request<Name>) {
+  async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
     const route: Route = routes[name]
     const given: RequestInput = request
     const { url, headers } = prepare(

@@ -1,8 +1,8 @@
-/** The tables of docs/http-api.md and docs/agents.md, from the contract. */
+/** The tables of docs/http-api.md and docs/agents.md and the client's table of routes, from the contract. */
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { tools as declared } from '../../shared/contract/mcp.ts'
-import type { Route } from '../../shared/contract/routes.ts'
 import { code, plain, table } from './table.ts'
 
 export const routes = (): string =>
@@ -16,7 +16,7 @@ export const routes = (): string =>
     ]),
   )
 
-function credentialOf({ credential, scope }: Route): string {
+function credentialOf({ credential, scope }: Endpoint): string {
   if (credential === 'none') return 'none'
   if (credential === 'token') return 'session token'
   return scope === 'full' ? 'API key, scope `full`' : 'API key'
@@ -37,3 +37,12 @@ export const tools = (): string =>
       code(`${endpoint.method} ${endpoint.path}`),
     ]),
   )
+
+/** @param file shared/contract/routes.ts as it is */
+export const withRoutes = (file: string): string => {
+  const lines = Object.values(endpoints).map(
+    ({ name, method, path, credential }) =>
+      `  ${name}: { method: '${method}', path: '${path}', credential: '${credential}' },\n`,
+  )
+  return file.replace(/(?<=export const routes = \{\n).*(?=\} as const)/s, lines.join(''))
+}

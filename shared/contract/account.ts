@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { Scope } from './api-keys.ts'
-import { endpoint, listOf, Page, Time } from './endpoint.ts'
+import { family, listOf, Page, Time } from './endpoint.ts'
 
 const Account = z
   .object({
@@ -42,19 +42,30 @@ export const Month = z
   .regex(/^20\d\d-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
   .meta({ description: 'UTC; default: the current one' })
 
-export const getUsage = endpoint('getUsage', {
-  summary: "A month's usage by sandbox, newest first; all pages add up to the total of each",
-  query: Page.extend({ month: Month.optional() }),
-  reply: listOf(SandboxUsage).extend({
-    month: z.string(),
-    as_of: Time.meta({ description: 'Sandboxes that run are counted up to then, the same on all pages' }),
-    total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
-  }),
-  errors: [],
-})
-
-export const getAccount = endpoint('getAccount', {
-  summary: 'The account, its usage and its limits',
-  reply: Account,
-  errors: [],
+export const account = family({
+  getAccount: {
+    summary: 'The account, its usage and its limits',
+    method: 'GET',
+    path: '/v1/account',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    reply: Account,
+    errors: [],
+  },
+  getUsage: {
+    summary: "A month's usage by sandbox, newest first; all pages add up to the total of each",
+    method: 'GET',
+    path: '/v1/account/usage',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    query: Page.extend({ month: Month.optional() }),
+    reply: listOf(SandboxUsage).extend({
+      month: z.string(),
+      as_of: Time.meta({ description: 'Sandboxes that run are counted up to then, the same on all pages' }),
+      total: z.object({ milliseconds: z.int(), sandbox_hours: z.number() }),
+    }),
+    errors: [],
+  },
 })

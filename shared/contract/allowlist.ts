@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint } from './endpoint.ts'
+import { family } from './endpoint.ts'
 import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
@@ -37,31 +37,6 @@ const Allowlist = z
   .meta({ id: 'Allowlist' })
 export type Allowlist = z.infer<typeof Allowlist>
 
-export const getAllowlist = endpoint('getAllowlist', {
-  summary: "The account's command allowlist",
-  reply: Allowlist,
-  errors: [],
-})
-
-export const setAllowlist = endpoint('setAllowlist', {
-  summary: 'Replace the command allowlist; when it answers, the new one holds everywhere',
-  bodyBytes: 256 * 1024,
-  body: z.strictObject({
-    commands: z
-      .array(Entry)
-      .max(limits.allowlist.entries)
-      .transform((entries) => [...new Set(entries)])
-      .meta({ description: 'An empty list allows no command at all' }),
-  }),
-  reply: Allowlist,
-  errors: [],
-})
-
-export const clearAllowlist = endpoint('clearAllowlist', {
-  summary: 'Remove the command allowlist: everything may run',
-  errors: [],
-})
-
 const AllowlistDecision = z
   .object({
     allowed: z.boolean(),
@@ -71,10 +46,55 @@ const AllowlistDecision = z
   .meta({ id: 'AllowlistDecision' })
 export type AllowlistDecision = z.infer<typeof AllowlistDecision>
 
-export const checkAllowlist = endpoint('checkAllowlist', {
-  summary: 'Whether a command would be allowed, without running it',
-  bodyBytes: 2 * limits.argumentsBytes,
-  body: z.strictObject({ command: ExecRequest.shape.command }),
-  reply: AllowlistDecision,
-  errors: [],
+export const allowlist = family({
+  getAllowlist: {
+    summary: "The account's command allowlist",
+    method: 'GET',
+    path: '/v1/allowlist',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    reply: Allowlist,
+    errors: [],
+  },
+  setAllowlist: {
+    summary: 'Replace the command allowlist; when it answers, the new one holds everywhere',
+    method: 'PUT',
+    path: '/v1/allowlist',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    bodyBytes: 256 * 1024,
+    body: z.strictObject({
+      commands: z
+        .array(Entry)
+        .max(limits.allowlist.entries)
+        .transform((entries) => [...new Set(entries)])
+        .meta({ description: 'An empty list allows no command at all' }),
+    }),
+    reply: Allowlist,
+    errors: [],
+  },
+  clearAllowlist: {
+    summary: 'Remove the command allowlist: everything may run',
+    method: 'DELETE',
+    path: '/v1/allowlist',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 204,
+    errors: [],
+  },
+  checkAllowlist: {
+    summary: 'Whether a command would be allowed, without running it',
+    method: 'POST',
+    path: '/v1/allowlist/check',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    bodyBytes: 2 * limits.argumentsBytes,
+    body: z.strictObject({ command: ExecRequest.shape.command }),
+    reply: AllowlistDecision,
+    errors: [],
+  },
 })

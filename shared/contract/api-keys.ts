@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Id, listOf, Moment, Page, Time } from './endpoint.ts'
+import { family, Id, listOf, Moment, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
@@ -30,43 +30,61 @@ const NewApiKey = ApiKey.omit({ last_used_at: true })
   .meta({ id: 'NewApiKey' })
 export type NewApiKey = z.infer<typeof NewApiKey>
 
-export const createApiKey = endpoint('createApiKey', {
-  summary: 'Create an API key',
-  body: z.strictObject({
-    name: Text.trim().min(1).max(100).optional(),
-    expires_at: Moment.optional(),
-    scope: Scope.default('full'),
-  }),
-  reply: NewApiKey,
-  errors: ['api_key_limit_reached'],
-})
-
-export const rotateApiKey = endpoint('rotateApiKey', {
-  summary: 'Replace an API key by a new one of the same name, scope and length of life',
-  params: z.object({ key_id: Id }),
-  body: z
-    .strictObject({
-      overlap_seconds: z
-        .int()
-        .min(0)
-        .max(limits.overlapSeconds.most)
-        .default(limits.overlapSeconds.default)
-        .meta({ description: 'How long the former key goes on; 0 ends it at once' }),
-    })
-    .prefault({}),
-  reply: NewApiKey,
-  errors: ['not_found', 'api_key_limit_reached'],
-})
-
-export const listApiKeys = endpoint('listApiKeys', {
-  summary: "List the account's API keys",
-  query: Page,
-  reply: listOf(ApiKey),
-  errors: [],
-})
-
-export const revokeApiKey = endpoint('revokeApiKey', {
-  summary: 'Revoke an API key',
-  params: z.object({ key_id: Id }),
-  errors: ['not_found'],
+export const apiKeys = family({
+  createApiKey: {
+    summary: 'Create an API key',
+    method: 'POST',
+    path: '/v1/api-keys',
+    credential: 'token',
+    bucket: 'changes',
+    status: 201,
+    body: z.strictObject({
+      name: Text.trim().min(1).max(100).optional(),
+      expires_at: Moment.optional(),
+      scope: Scope.default('full'),
+    }),
+    reply: NewApiKey,
+    errors: ['api_key_limit_reached'],
+  },
+  listApiKeys: {
+    summary: "List the account's API keys",
+    method: 'GET',
+    path: '/v1/api-keys',
+    credential: 'token',
+    bucket: 'reads',
+    query: Page,
+    reply: listOf(ApiKey),
+    errors: [],
+  },
+  revokeApiKey: {
+    summary: 'Revoke an API key',
+    method: 'DELETE',
+    path: '/v1/api-keys/:key_id',
+    credential: 'token',
+    bucket: 'changes',
+    status: 204,
+    params: z.object({ key_id: Id }),
+    errors: ['not_found'],
+  },
+  rotateApiKey: {
+    summary: 'Replace an API key by a new one of the same name, scope and length of life',
+    method: 'POST',
+    path: '/v1/api-keys/:key_id/rotate',
+    credential: 'token',
+    bucket: 'changes',
+    status: 201,
+    params: z.object({ key_id: Id }),
+    body: z
+      .strictObject({
+        overlap_seconds: z
+          .int()
+          .min(0)
+          .max(limits.overlapSeconds.most)
+          .default(limits.overlapSeconds.default)
+          .meta({ description: 'How long the former key goes on; 0 ends it at once' }),
+      })
+      .prefault({}),
+    reply: NewApiKey,
+    errors: ['not_found', 'api_key_limit_reached'],
+  },
 })

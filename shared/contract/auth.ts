@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Time } from './endpoint.ts'
+import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
@@ -35,37 +35,57 @@ const Session = z
   .meta({ id: 'Session' })
 export type Session = z.infer<typeof Session>
 
-export const signUp = endpoint('signUp', {
-  summary: 'Create an account',
-  bodyBytes,
-  body: z.strictObject({ email: Email, password: Password }),
-  reply: Session,
-  errors: ['email_taken'],
+export const auth = family({
+  signUp: {
+    summary: 'Create an account',
+    method: 'POST',
+    path: '/v1/auth/signup',
+    credential: 'none',
+    bucket: 'signup',
+    status: 201,
+    bodyBytes,
+    body: z.strictObject({ email: Email, password: Password }),
+    reply: Session,
+    errors: ['email_taken'],
+  },
+  logIn: {
+    summary: 'Exchange email and password for a session token',
+    method: 'POST',
+    path: '/v1/auth/login',
+    credential: 'none',
+    bucket: 'login',
+    bodyBytes,
+    // Any text is looked up, so that a malformed address is refused like an unknown one.
+    body: z.strictObject({
+      email: Text.max(1024).transform(normaliseEmail),
+      password: z.string().max(limits.passwordCharacters.most),
+    }),
+    reply: Session,
+    errors: ['invalid_credentials', 'account_suspended'],
+  },
 })
 
-export const logIn = endpoint('logIn', {
-  summary: 'Exchange email and password for a session token',
-  bodyBytes,
-  // Any text is looked up, so that a malformed address is refused like an unknown one.
-  body: z.strictObject({
-    email: Text.max(1024).transform(normaliseEmail),
-    password: z.string().max(limits.passwordCharacters.most),
-  }),
-  reply: Session,
-  errors: ['invalid_credentials', 'account_suspended'],
-})
-
-export const changePassword = endpoint('changePassword', {
-  summary: 'Change the password; all sessions end but the one that is answered. API keys stay as they are',
-  body: z.strictObject({
-    current_password: z.string().max(limits.passwordCharacters.most),
-    new_password: Password,
-  }),
-  reply: Session,
-  errors: ['invalid_credentials'],
-})
-
-export const endSessions = endpoint('endSessions', {
-  summary: 'End all sessions of the account, this one too. API keys stay as they are',
-  errors: [],
+export const sessions = family({
+  changePassword: {
+    summary: 'Change the password; all sessions end but the one that is answered. API keys stay as they are',
+    method: 'PUT',
+    path: '/v1/account/password',
+    credential: 'token',
+    bucket: 'login',
+    body: z.strictObject({
+      current_password: z.string().max(limits.passwordCharacters.most),
+      new_password: Password,
+    }),
+    reply: Session,
+    errors: ['invalid_credentials'],
+  },
+  endSessions: {
+    summary: 'End all sessions of the account, this one too. API keys stay as they are',
+    method: 'DELETE',
+    path: '/v1/account/sessions',
+    credential: 'token',
+    bucket: 'changes',
+    status: 204,
+    errors: [],
+  },
 })

@@ -1,14 +1,41 @@
 /**
- * What an endpoint is: a route of routes.ts, with the schemas of its request and reply. In a schema, a bound on length
+ * What an endpoint is: its route, with the schemas of its request and reply. In a schema, a bound on length
  * comes before any check that takes more than linear time; a test sends the worst to each field of each route.
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
-import { type Route, type RouteName, routes } from './routes.ts'
 
-export interface Schemas {
+export type Credential = 'none' | 'token' | 'key'
+/**
+ * The bucket that a request counts against: per account, or per address where there is no account. Each API process
+ * counts `reads` and `changes` by itself, so that they do not need Redis. A login also counts against its e-mail
+ * address (`login_account`).
+ */
+export type Bucket =
+  | 'sandbox_ops'
+  | 'sandbox_lifecycle'
+  | 'signup'
+  | 'login'
+  | 'login_account'
+  | 'mcp'
+  | 'reads'
+  | 'changes'
+
+/** `run` keys run commands and work with files and sandboxes; `full` ones also change what binds those. */
+export type Scope = 'full' | 'run'
+
+interface Declared {
   /** One sentence for the API description. */
   summary: string
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** `:name` marks a parameter. */
+  path: `/${string}`
+  credential: Credential
+  /** The least scope of key that the route takes. */
+  scope?: Scope
+  bucket: Bucket
+  /** The status of success, by default 200. */
+  status?: 101 | 201 | 204
   params?: z.ZodObject
   query?: z.ZodObject
   body?: z.ZodType
@@ -27,16 +54,16 @@ export interface Schemas {
   errors: readonly ErrorCode[]
 }
 
-export type Endpoint<S extends Schemas = Schemas> = Route & S & { name: RouteName }
+/** Each route that takes a key must name a scope, so none is open to `run` keys by oversight. */
+type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
-export const endpoint = <N extends RouteName, const S extends Schemas>(
-  name: N,
-  schemas: S,
-): Endpoint<S> & (typeof routes)[N] => ({
-  ...routes[name],
-  ...schemas,
-  name,
-})
+export type Endpoint = Omit<Declared, 'status'> & { name: string; status: 101 | 200 | 201 | 204 }
+
+/** The endpoints of one file, each with its name. They keep their order in the API description. */
+export const family = <const All extends Record<string, Declared & WithScope>>(all: All) =>
+  Object.fromEntries<unknown>(
+    Object.entries(all).map(([name, declared]) => [name, { status: 200, ...declared, name }]),
+  ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status'> & { name: Name } }
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
 /** What a client sends: fields with a default are optional. */

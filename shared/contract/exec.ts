@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+import { family, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { bytesOf, Content, Environment, Text } from './sandboxes.ts'
 
@@ -84,7 +84,9 @@ export type ExecResult = z.infer<typeof ExecResult>
 /** The result without its output, as events and rows carry it. */
 export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr'>
 
-/** Error codes of every route that works inside a sandbox. */
+/** Whom every route that works inside a sandbox takes, and the bucket that it counts against. */
+export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
+/** Their error codes. */
 export const insideErrors = [
   'not_found',
   'sandbox_starting',
@@ -104,19 +106,6 @@ export const IdempotencyHeaders = z.object({
     .meta({ description: 'A repeated request attaches to the command that runs under this key' }),
 })
 
-export const execCommand = endpoint('execCommand', {
-  summary: 'Run a command in a sandbox',
-  params: ById,
-  headers: IdempotencyHeaders.extend({
-    accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
-  }),
-  bodyBytes: limits.bodyBytes,
-  body: ExecRequest,
-  reply: ExecResult,
-  alsoStatus: 202,
-  errors: [...insideErrors, 'command_not_allowed', 'idempotency_conflict'],
-})
-
 /** A command in a list: its result without the output, and its command line. */
 export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true })
   .extend({
@@ -126,56 +115,6 @@ export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true })
   })
   .meta({ id: 'ExecSummary' })
 export type ExecSummary = z.infer<typeof ExecSummary>
-
-export const listExecs = endpoint('listExecs', {
-  summary: "List a sandbox's commands, newest first",
-  params: ById,
-  query: Page,
-  reply: listOf(ExecSummary),
-  errors: ['not_found'],
-})
-
-export const getExec = endpoint('getExec', {
-  summary: 'The result of a command so far',
-  params: ByExec,
-  reply: ExecResult,
-  errors: ['not_found', 'exec_not_found'],
-})
-
-export const streamExec = endpoint('streamExec', {
-  summary: 'The events of a command: start, stdout, stderr, gap, exit',
-  params: ByExec,
-  headers: z.object({
-    'last-event-id': z
-      .string()
-      .regex(/^\d{1,16}-\d{1,16}$/, 'must be the id of an event')
-      .optional()
-      .meta({ description: 'Goes on behind this event' }),
-  }),
-  rawReply: 'text/event-stream',
-  errors: execErrors,
-})
-
-export const writeExecStdin = endpoint('writeExecStdin', {
-  summary: 'Feed a background command: bytes that begin at `offset` of its stdin',
-  params: ByExec,
-  query: z.strictObject({
-    offset: z.coerce.number().int().min(0).optional().meta({ description: 'Default: where it stands' }),
-    eof: z.enum(['true', 'false']).optional().meta({ description: '`true` closes stdin behind these bytes' }),
-  }),
-  rawBody: true,
-  reply: z.object({ offset: z.int().meta({ description: 'Where the next bytes belong' }), eof: z.boolean() }),
-  errors: [...execErrors, 'exec_finished', 'stdin_offset_conflict'],
-})
-
-export const readExecOutput = endpoint('readExecOutput', {
-  summary: 'The raw bytes of one stream that are kept, or a Range of them',
-  params: ByExec,
-  query: z.strictObject({ stream: z.enum(['stdout', 'stderr']).default('stdout') }),
-  headers: z.object({ range: z.string().optional() }),
-  rawReply: 'application/octet-stream',
-  errors: [...execErrors, 'range_not_satisfiable'],
-})
 
 export const execSignals = [
   'HUP',
@@ -191,17 +130,106 @@ export const execSignals = [
   'WINCH',
 ] as const
 
-export const stopExec = endpoint('stopExec', {
-  summary: "Signal a command's process group; TERM, the default, is followed by KILL after 2 s",
-  params: ByExec,
-  query: z.strictObject({ signal: z.enum(execSignals).default('TERM') }),
-  reply: ExecResult,
-  errors: [...execErrors, 'exec_finished'],
-})
-
-export const attachExec = endpoint('attachExec', {
-  summary: 'A WebSocket to a command: binary frames are stdin and output, text frames are JSON',
-  params: ByExec,
-  rawReply: 'websocket',
-  errors: [...execErrors, 'exec_finished'],
+export const exec = family({
+  execCommand: {
+    summary: 'Run a command in a sandbox',
+    method: 'POST',
+    path: '/v1/sandboxes/:id/exec',
+    ...inside,
+    params: ById,
+    headers: IdempotencyHeaders.extend({
+      accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
+    }),
+    bodyBytes: limits.bodyBytes,
+    body: ExecRequest,
+    reply: ExecResult,
+    alsoStatus: 202,
+    errors: [...insideErrors, 'command_not_allowed', 'idempotency_conflict'],
+  },
+  listExecs: {
+    summary: "List a sandbox's commands, newest first",
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec',
+    ...inside,
+    params: ById,
+    query: Page,
+    reply: listOf(ExecSummary),
+    errors: ['not_found'],
+  },
+  getExec: {
+    summary: 'The result of a command so far',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id',
+    ...inside,
+    params: ByExec,
+    reply: ExecResult,
+    errors: ['not_found', 'exec_not_found'],
+  },
+  streamExec: {
+    summary: 'The events of a command: start, stdout, stderr, gap, exit',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id/stream',
+    ...inside,
+    params: ByExec,
+    headers: z.object({
+      'last-event-id': z
+        .string()
+        .regex(/^\d{1,16}-\d{1,16}$/, 'must be the id of an event')
+        .optional()
+        .meta({ description: 'Goes on behind this event' }),
+    }),
+    rawReply: 'text/event-stream',
+    errors: execErrors,
+  },
+  writeExecStdin: {
+    summary: 'Feed a background command: bytes that begin at `offset` of its stdin',
+    method: 'POST',
+    path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
+    ...inside,
+    params: ByExec,
+    query: z.strictObject({
+      offset: z.coerce.number().int().min(0).optional().meta({ description: 'Default: where it stands' }),
+      eof: z
+        .enum(['true', 'false'])
+        .optional()
+        .meta({ description: '`true` closes stdin behind these bytes' }),
+    }),
+    rawBody: true,
+    reply: z.object({
+      offset: z.int().meta({ description: 'Where the next bytes belong' }),
+      eof: z.boolean(),
+    }),
+    errors: [...execErrors, 'exec_finished', 'stdin_offset_conflict'],
+  },
+  readExecOutput: {
+    summary: 'The raw bytes of one stream that are kept, or a Range of them',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id/output',
+    ...inside,
+    params: ByExec,
+    query: z.strictObject({ stream: z.enum(['stdout', 'stderr']).default('stdout') }),
+    headers: z.object({ range: z.string().optional() }),
+    rawReply: 'application/octet-stream',
+    errors: [...execErrors, 'range_not_satisfiable'],
+  },
+  stopExec: {
+    summary: "Signal a command's process group; TERM, the default, is followed by KILL after 2 s",
+    method: 'DELETE',
+    path: '/v1/sandboxes/:id/exec/:exec_id',
+    ...inside,
+    params: ByExec,
+    query: z.strictObject({ signal: z.enum(execSignals).default('TERM') }),
+    reply: ExecResult,
+    errors: [...execErrors, 'exec_finished'],
+  },
+  attachExec: {
+    summary: 'A WebSocket to a command: binary frames are stdin and output, text frames are JSON',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/exec/:exec_id/attach',
+    ...inside,
+    status: 101,
+    params: ByExec,
+    rawReply: 'websocket',
+    errors: [...execErrors, 'exec_finished'],
+  },
 })

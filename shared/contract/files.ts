@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { endpoint, Id, Time } from './endpoint.ts'
-import { insideErrors } from './exec.ts'
+import { family, Id, Time } from './endpoint.ts'
+import { inside, insideErrors } from './exec.ts'
 import { limits } from './limits.ts'
 import { Content, Text } from './sandboxes.ts'
 
@@ -52,68 +52,8 @@ export const FileView = z
   .meta({ id: 'FileView' })
 export type FileView = z.infer<typeof FileView>
 
-export const viewFile = endpoint('viewFile', {
-  summary: 'Read a file, or some lines of it',
-  params: ById,
-  query: z
-    .strictObject({
-      ...named,
-      start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
-      end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
-      reveal: z
-        .enum(['true', 'false'])
-        .optional()
-        .meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
-    })
-    .refine(oneName, whichName)
-    .refine(({ start_line, end_line }) => end_line === undefined || end_line >= (start_line ?? 1), {
-      path: ['end_line'],
-      message: 'must not come before start_line',
-    }),
-  reply: FileView,
-  errors: readErrors,
-})
-
 export const CreatedFile = z.object({ ...located, size: z.int(), sha256: Sha256 }).meta({ id: 'CreatedFile' })
 export type CreatedFile = z.infer<typeof CreatedFile>
-
-export const createFile = endpoint('createFile', {
-  summary: 'Write a file whole, or not at all; folders on its way are made',
-  params: ById,
-  bodyBytes: limits.bodyBytes,
-  body: z
-    .strictObject({
-      ...named,
-      content: Content,
-      encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
-      mode: Mode.optional(),
-      overwrite: z.boolean().default(false),
-    })
-    .refine(oneName, whichName)
-    .refine(({ content, encoding }) => encoding !== 'base64' || isBase64(content), {
-      path: ['content'],
-      message: 'is not base64',
-    }),
-  reply: CreatedFile,
-  errors: writeErrors,
-})
-
-export const editFile = endpoint('editFile', {
-  summary: 'Replace exact text in a file, atomically; mode and line endings stay',
-  params: ById,
-  bodyBytes: limits.bodyBytes,
-  body: z
-    .strictObject({
-      ...named,
-      old: Content.min(1).meta({ description: 'Must be in the file exactly once, unless replace_all' }),
-      new: Content,
-      replace_all: z.boolean().default(false),
-      if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
-    })
-    .refine(oneName, whichName),
-  reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
-  errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
-})
 
 export const FileEntry = z
   .object({
@@ -129,96 +69,180 @@ export const FileEntry = z
 
 export type FileEntry = z.infer<typeof FileEntry>
 
-export const listFiles = endpoint('listFiles', {
-  summary: 'The entries of a directory, sorted by name; the entry itself for anything else',
-  params: ById,
-  query: z.strictObject(named).refine(oneNameAtMost, notBoth),
-  reply: z.object({ ...located, entries: z.array(FileEntry), truncated: z.boolean() }),
-  errors: readErrors,
-})
-
-export const globFiles = endpoint('globFiles', {
-  summary:
-    'Paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. A leading dot is matched by a dot alone',
-  params: ById,
-  query: z
-    .strictObject({ pattern: Text.pipe(z.string().min(1).max(4096)), ...named })
-    .refine(oneNameAtMost, notBoth),
-  reply: z.object({
-    paths: z.array(z.string()).meta({ description: 'Relative to path' }),
-    paths_base64: z
-      .record(z.string(), z.string())
-      .optional()
-      .meta({ description: 'By index in paths: those that are not UTF-8' }),
-    truncated: z.boolean(),
-  }),
-  errors: readErrors,
-})
-
-export const grepFiles = endpoint('grepFiles', {
-  summary: 'Lines that match, in the files below a path; sorted by path and line',
-  params: ById,
-  query: z
-    .strictObject({
-      pattern: Text.pipe(z.string().min(1).max(4096)).meta({
-        description: 'A POSIX extended regular expression',
-      }),
-      ...named,
-      include: Text.pipe(z.string().min(1).max(4096)).optional().meta({
-        description: 'A glob that the file must match: its name, or with a / its path relative to path',
-      }),
-      ignore_case: z.enum(['true', 'false']).optional(),
-      fixed: z.enum(['true', 'false']).optional().meta({ description: 'The pattern is text, no expression' }),
-    })
-    .refine(oneNameAtMost, notBoth),
-  reply: z.object({
-    matches: z.array(
-      z.object({
-        path: z
-          .string()
-          .meta({ description: 'Begins with path as it was given, so that other calls take it' }),
-        path_base64: z.string().optional(),
-        line: z.int(),
-        text: z.string().meta({ description: 'Cut after 2000 bytes' }),
-      }),
-    ),
-    skipped_binary: z.array(z.string()).meta({ description: 'Files that match and are no text' }),
-    truncated: z.boolean(),
-  }),
-  errors: readErrors,
-})
-
-export const readRawFile = endpoint('readRawFile', {
-  summary: 'The bytes of a file, or a Range of them, streamed',
-  params: ById,
-  query: z.strictObject(named).refine(oneName, whichName),
-  headers: z.object({ range: z.string().optional() }),
-  rawReply: 'application/octet-stream',
-  errors: [...readErrors, 'range_not_satisfiable'],
-})
-
-export const writeRawFile = endpoint('writeRawFile', {
-  summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
-  params: ById,
-  query: z
-    .strictObject({
-      ...named,
-      mode: Mode.optional(),
-      overwrite: z.enum(['true', 'false']).optional().meta({ description: 'Default true' }),
-    })
-    .refine(oneName, whichName),
-  headers: z.object({
-    'if-match': z
-      .string()
-      .regex(/^"[0-9a-f]{64}"$/, 'must be a sha256 in quotes')
-      .optional()
-      .meta({ description: 'sha256 of the file that is meant, in quotes' }),
-  }),
-  rawBody: true,
-  reply: CreatedFile,
-  errors: [...writeErrors, 'file_changed'],
-})
-
 /** Checked without a repeated group, which over megabytes would overflow the stack. */
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
+
+export const files = family({
+  viewFile: {
+    summary: 'Read a file, or some lines of it',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/view',
+    ...inside,
+    params: ById,
+    query: z
+      .strictObject({
+        ...named,
+        start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
+        end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
+        reveal: z
+          .enum(['true', 'false'])
+          .optional()
+          .meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
+      })
+      .refine(oneName, whichName)
+      .refine(({ start_line, end_line }) => end_line === undefined || end_line >= (start_line ?? 1), {
+        path: ['end_line'],
+        message: 'must not come before start_line',
+      }),
+    reply: FileView,
+    errors: readErrors,
+  },
+  createFile: {
+    summary: 'Write a file whole, or not at all; folders on its way are made',
+    method: 'POST',
+    path: '/v1/sandboxes/:id/files/create',
+    ...inside,
+    status: 201,
+    params: ById,
+    bodyBytes: limits.bodyBytes,
+    body: z
+      .strictObject({
+        ...named,
+        content: Content,
+        encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
+        mode: Mode.optional(),
+        overwrite: z.boolean().default(false),
+      })
+      .refine(oneName, whichName)
+      .refine(({ content, encoding }) => encoding !== 'base64' || isBase64(content), {
+        path: ['content'],
+        message: 'is not base64',
+      }),
+    reply: CreatedFile,
+    errors: writeErrors,
+  },
+  editFile: {
+    summary: 'Replace exact text in a file, atomically; mode and line endings stay',
+    method: 'POST',
+    path: '/v1/sandboxes/:id/files/edit',
+    ...inside,
+    params: ById,
+    bodyBytes: limits.bodyBytes,
+    body: z
+      .strictObject({
+        ...named,
+        old: Content.min(1).meta({ description: 'Must be in the file exactly once, unless replace_all' }),
+        new: Content,
+        replace_all: z.boolean().default(false),
+        if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
+      })
+      .refine(oneName, whichName),
+    reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
+    errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
+  },
+  listFiles: {
+    summary: 'The entries of a directory, sorted by name; the entry itself for anything else',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/ls',
+    ...inside,
+    params: ById,
+    query: z.strictObject(named).refine(oneNameAtMost, notBoth),
+    reply: z.object({ ...located, entries: z.array(FileEntry), truncated: z.boolean() }),
+    errors: readErrors,
+  },
+  globFiles: {
+    summary:
+      'Paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. A leading dot is matched by a dot alone',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/glob',
+    ...inside,
+    params: ById,
+    query: z
+      .strictObject({ pattern: Text.pipe(z.string().min(1).max(4096)), ...named })
+      .refine(oneNameAtMost, notBoth),
+    reply: z.object({
+      paths: z.array(z.string()).meta({ description: 'Relative to path' }),
+      paths_base64: z
+        .record(z.string(), z.string())
+        .optional()
+        .meta({ description: 'By index in paths: those that are not UTF-8' }),
+      truncated: z.boolean(),
+    }),
+    errors: readErrors,
+  },
+  grepFiles: {
+    summary: 'Lines that match, in the files below a path; sorted by path and line',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/grep',
+    ...inside,
+    params: ById,
+    query: z
+      .strictObject({
+        pattern: Text.pipe(z.string().min(1).max(4096)).meta({
+          description: 'A POSIX extended regular expression',
+        }),
+        ...named,
+        include: Text.pipe(z.string().min(1).max(4096)).optional().meta({
+          description: 'A glob that the file must match: its name, or with a / its path relative to path',
+        }),
+        ignore_case: z.enum(['true', 'false']).optional(),
+        fixed: z
+          .enum(['true', 'false'])
+          .optional()
+          .meta({ description: 'The pattern is text, no expression' }),
+      })
+      .refine(oneNameAtMost, notBoth),
+    reply: z.object({
+      matches: z.array(
+        z.object({
+          path: z
+            .string()
+            .meta({ description: 'Begins with path as it was given, so that other calls take it' }),
+          path_base64: z.string().optional(),
+          line: z.int(),
+          text: z.string().meta({ description: 'Cut after 2000 bytes' }),
+        }),
+      ),
+      skipped_binary: z.array(z.string()).meta({ description: 'Files that match and are no text' }),
+      truncated: z.boolean(),
+    }),
+    errors: readErrors,
+  },
+  readRawFile: {
+    summary: 'The bytes of a file, or a Range of them, streamed',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/files/raw',
+    ...inside,
+    params: ById,
+    query: z.strictObject(named).refine(oneName, whichName),
+    headers: z.object({ range: z.string().optional() }),
+    rawReply: 'application/octet-stream',
+    errors: [...readErrors, 'range_not_satisfiable'],
+  },
+  writeRawFile: {
+    summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
+    method: 'PUT',
+    path: '/v1/sandboxes/:id/files/raw',
+    ...inside,
+    status: 201,
+    params: ById,
+    query: z
+      .strictObject({
+        ...named,
+        mode: Mode.optional(),
+        overwrite: z.enum(['true', 'false']).optional().meta({ description: 'Default true' }),
+      })
+      .refine(oneName, whichName),
+    headers: z.object({
+      'if-match': z
+        .string()
+        .regex(/^"[0-9a-f]{64}"$/, 'must be a sha256 in quotes')
+        .optional()
+        .meta({ description: 'sha256 of the file that is meant, in quotes' }),
+    }),
+    rawBody: true,
+    reply: CreatedFile,
+    errors: [...writeErrors, 'file_changed'],
+  },
+})

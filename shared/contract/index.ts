@@ -1,29 +1,27 @@
-/** Every endpoint, by its name in routes.ts, whose order it has. The compiler asks for each one in its family's file. */
-import * as account from './account.ts'
-import * as allowlist from './allowlist.ts'
-import * as apiKeys from './api-keys.ts'
-import * as auth from './auth.ts'
-import * as exec from './exec.ts'
-import * as files from './files.ts'
-import * as mcp from './mcp.ts'
-import * as openapi from './openapi.ts'
-import { type RouteName, routes } from './routes.ts'
-import * as sandboxes from './sandboxes.ts'
-import * as secrets from './secrets.ts'
+/** Every endpoint, by its name. */
+import { account } from './account.ts'
+import { allowlist } from './allowlist.ts'
+import { apiKeys } from './api-keys.ts'
+import { auth, sessions } from './auth.ts'
+import { exec } from './exec.ts'
+import { files } from './files.ts'
+import { mcp } from './mcp.ts'
+import { openApi } from './openapi.ts'
+import { sandboxes } from './sandboxes.ts'
+import { secrets } from './secrets.ts'
 
-const families = {
-  ...account,
-  ...allowlist,
-  ...apiKeys,
+/** In the order of the API description. */
+export const endpoints = {
   ...auth,
+  ...apiKeys,
+  ...sandboxes,
   ...exec,
   ...files,
-  ...mcp,
-  ...openapi,
-  ...sandboxes,
+  ...allowlist,
   ...secrets,
+  ...account,
+  ...sessions,
+  ...mcp,
+  ...openApi,
 }
-
-export const endpoints = Object.fromEntries(
-  (Object.keys(routes) as RouteName[]).map((name) => [name, families[name]]),
-) as Pick<typeof families, RouteName>
+export type EndpointName = keyof typeof endpoints

@@ -3,12 +3,12 @@
  * its schemas are made of the route's, so the two cannot differ.
  */
 import * as z from 'zod'
-import { getAccount } from './account.ts'
-import { type Endpoint, endpoint } from './endpoint.ts'
-import { execCommand } from './exec.ts'
-import { createFile, editFile, globFiles, grepFiles, listFiles, viewFile } from './files.ts'
+import { account } from './account.ts'
+import { type Endpoint, family } from './endpoint.ts'
+import { exec } from './exec.ts'
+import { files } from './files.ts'
 import { limits } from './limits.ts'
-import { createSandbox, destroySandbox, getSandbox, listSandboxes } from './sandboxes.ts'
+import { sandboxes } from './sandboxes.ts'
 
 /** The most that one answer of a tool holds: a model pays for every character. */
 export const toolLimits = {
@@ -21,27 +21,6 @@ export const toolLimits = {
 } as const
 
 const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
-
-export const callMcp = endpoint('callMcp', {
-  summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
-  headers: z.object({
-    accept: z.string().optional().meta({ description: 'Must name application/json and text/event-stream' }),
-    'mcp-protocol-version': z.string().optional(),
-    'mcp-session-id': z
-      .string()
-      .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
-      .optional()
-      .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
-  }),
-  bodyBytes: limits.bodyBytes,
-  body: z.union(
-    [Message, z.array(Message).min(1).max(limits.mcpMessages)],
-    `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
-  ),
-  reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
-  alsoStatus: 202,
-  errors: [],
-})
 
 export interface Tool {
   title: string
@@ -72,7 +51,7 @@ export const tools = {
     title: 'Create a session',
     description:
       'Create a sandbox (a session): an isolated Linux machine that lives until expires_at at most. Do it once, then pass its id as session_id to the other tools. Destroy it when you are done: it counts against a quota.',
-    endpoint: createSandbox,
+    endpoint: sandboxes.createSandbox,
     readOnly: false,
     destructive: false,
     idempotent: false,
@@ -81,20 +60,20 @@ export const tools = {
   session_list: {
     title: 'List sessions',
     description: 'List sessions, newest first. state "active" shows those that can be used.',
-    endpoint: listSandboxes,
+    endpoint: sandboxes.listSandboxes,
     ...reads,
   },
   session_get: {
     title: 'Look at a session',
     description: 'Show one session: whether it is active, when it expires, why it ended.',
-    endpoint: getSandbox,
+    endpoint: sandboxes.getSandbox,
     ...reads,
   },
   session_destroy: {
     title: 'Destroy a session',
     description:
       'Destroy a session with all its files and processes. It cannot be undone; again is no error.',
-    endpoint: destroySandbox,
+    endpoint: sandboxes.destroySandbox,
     readOnly: false,
     destructive: true,
     idempotent: true,
@@ -104,7 +83,7 @@ export const tools = {
     title: 'Run a command',
     description:
       'Run a command in a session and wait for its end. command is a list of arguments that runs as it is, or a string for /bin/sh -c. A command that fails is a result, not an error: look at status and exit_code. It is ended after timeout_ms (60000 by default). Long output is cut in the middle.',
-    endpoint: execCommand,
+    endpoint: exec.execCommand,
     readOnly: false,
     destructive: true,
     idempotent: false,
@@ -117,7 +96,7 @@ export const tools = {
     title: 'Read a file',
     description:
       'Read a file of a session, or the lines start_line to end_line of it. When truncated is true, read on with start_line.',
-    endpoint: viewFile,
+    endpoint: files.viewFile,
     ...reads,
     without: [...named.without, 'reveal'],
     required: ['path'],
@@ -126,7 +105,7 @@ export const tools = {
     title: 'Write a file',
     description:
       'Write a file whole, folders on its way included. One that exists is refused unless overwrite is true.',
-    endpoint: createFile,
+    endpoint: files.createFile,
     readOnly: false,
     destructive: true,
     idempotent: true,
@@ -138,7 +117,7 @@ export const tools = {
     title: 'Edit a file',
     description:
       'Replace exact text in a file. old must be in it exactly once, white space included, unless replace_all is true.',
-    endpoint: editFile,
+    endpoint: files.editFile,
     readOnly: false,
     destructive: true,
     idempotent: false,
@@ -149,14 +128,14 @@ export const tools = {
   file_list: {
     title: 'List a directory',
     description: 'List the entries of a directory, of /workspace without a path.',
-    endpoint: listFiles,
+    endpoint: files.listFiles,
     ...reads,
     ...named,
   },
   file_glob: {
     title: 'Find files by name',
     description: 'Find paths by a pattern such as **/*.ts: *, ?, [a-z], {a,b}, and ** for any depth.',
-    endpoint: globFiles,
+    endpoint: files.globFiles,
     ...reads,
     ...named,
   },
@@ -164,16 +143,44 @@ export const tools = {
     title: 'Search in files',
     description:
       'Find lines that match a POSIX extended regular expression, in all files below path; include limits them by a glob.',
-    endpoint: grepFiles,
+    endpoint: files.grepFiles,
     ...reads,
     ...named,
   },
   whoami: {
     title: 'Account and limits',
     description: 'The account, the sandbox-hours it used this month, how many sessions it may have at once.',
-    endpoint: getAccount,
+    endpoint: account.getAccount,
     ...reads,
   },
 } as const satisfies Record<string, Tool>
 
 export type ToolName = keyof typeof tools
+
+export const mcp = family({
+  callMcp: {
+    summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
+    method: 'POST',
+    path: '/v1/mcp',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'mcp',
+    headers: z.object({
+      accept: z.string().optional().meta({ description: 'Must name application/json and text/event-stream' }),
+      'mcp-protocol-version': z.string().optional(),
+      'mcp-session-id': z
+        .string()
+        .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
+        .optional()
+        .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
+    }),
+    bodyBytes: limits.bodyBytes,
+    body: z.union(
+      [Message, z.array(Message).min(1).max(limits.mcpMessages)],
+      `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
+    ),
+    reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
+    alsoStatus: 202,
+    errors: [],
+  },
+})

@@ -1,14 +1,23 @@
 import * as z from 'zod'
-import { endpoint } from './endpoint.ts'
+import { family } from './endpoint.ts'
 
-export const getOpenApi = endpoint('getOpenApi', {
-  summary: 'This description',
-  reply: z.looseObject({ openapi: z.string() }),
-  errors: [],
-})
-
-export const getDocs = endpoint('getDocs', {
-  summary: 'The same as a page to read',
-  rawReply: 'text/html',
-  errors: [],
+export const openApi = family({
+  getOpenApi: {
+    summary: 'This description',
+    method: 'GET',
+    path: '/v1/openapi.json',
+    credential: 'none',
+    bucket: 'reads',
+    reply: z.looseObject({ openapi: z.string() }),
+    errors: [],
+  },
+  getDocs: {
+    summary: 'The same as a page to read',
+    method: 'GET',
+    path: '/v1/docs',
+    credential: 'none',
+    bucket: 'reads',
+    rawReply: 'text/html',
+    errors: [],
+  },
 })

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+import { family, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
@@ -54,59 +54,79 @@ export type Sandbox = z.infer<typeof Sandbox>
 
 const ById = z.object({ id: Id })
 
-export const createSandbox = endpoint('createSandbox', {
-  summary: 'Create a sandbox',
-  headers: z.object({
-    'idempotency-key': z
-      .string()
-      .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
-      .optional()
-      .meta({ description: 'The same key and body give the same sandbox' }),
-    prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
-  }),
-  // Room for an environment, with JSON's escapes.
-  bodyBytes: 2 * limits.argumentsBytes,
-  body: z
-    .strictObject({
-      image: z.string().min(1).max(512).optional(),
-      name: Text.trim().min(1).max(100).optional(),
-      metadata: z
-        .record(Text.min(1).max(64), Text.max(512))
-        .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
-        .optional(),
-      env: Environment.optional(),
-      ttl_seconds: z.int().min(1).optional(),
-    })
-    .prefault({}),
-  reply: Sandbox,
-  alsoStatus: 202,
-  errors: [
-    'account_suspended',
-    'command_not_allowed',
-    'idempotency_conflict',
-    'concurrent_sandbox_limit_reached',
-    'monthly_usage_limit_reached',
-    'sandbox_start_failed',
-  ],
-})
-
-export const listSandboxes = endpoint('listSandboxes', {
-  summary: 'List sandboxes, newest first',
-  query: Page.extend({ state: z.enum(['active', 'destroyed', 'all']).default('all') }),
-  reply: listOf(Sandbox),
-  errors: [],
-})
-
-export const getSandbox = endpoint('getSandbox', {
-  summary: 'Get a sandbox',
-  params: ById,
-  reply: Sandbox,
-  errors: ['not_found'],
-})
-
-export const destroySandbox = endpoint('destroySandbox', {
-  summary: 'Destroy a sandbox; one that is destroyed stays so',
-  params: ById,
-  reply: Sandbox,
-  errors: ['not_found'],
+export const sandboxes = family({
+  createSandbox: {
+    summary: 'Create a sandbox',
+    method: 'POST',
+    path: '/v1/sandboxes',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'sandbox_lifecycle',
+    status: 201,
+    headers: z.object({
+      'idempotency-key': z
+        .string()
+        .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
+        .optional()
+        .meta({ description: 'The same key and body give the same sandbox' }),
+      prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
+    }),
+    // Room for an environment, with JSON's escapes.
+    bodyBytes: 2 * limits.argumentsBytes,
+    body: z
+      .strictObject({
+        image: z.string().min(1).max(512).optional(),
+        name: Text.trim().min(1).max(100).optional(),
+        metadata: z
+          .record(Text.min(1).max(64), Text.max(512))
+          .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+          .optional(),
+        env: Environment.optional(),
+        ttl_seconds: z.int().min(1).optional(),
+      })
+      .prefault({}),
+    reply: Sandbox,
+    alsoStatus: 202,
+    errors: [
+      'account_suspended',
+      'command_not_allowed',
+      'idempotency_conflict',
+      'concurrent_sandbox_limit_reached',
+      'monthly_usage_limit_reached',
+      'sandbox_start_failed',
+    ],
+  },
+  listSandboxes: {
+    summary: 'List sandboxes, newest first',
+    method: 'GET',
+    path: '/v1/sandboxes',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    query: Page.extend({ state: z.enum(['active', 'destroyed', 'all']).default('all') }),
+    reply: listOf(Sandbox),
+    errors: [],
+  },
+  getSandbox: {
+    summary: 'Get a sandbox',
+    method: 'GET',
+    path: '/v1/sandboxes/:id',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    params: ById,
+    reply: Sandbox,
+    errors: ['not_found'],
+  },
+  destroySandbox: {
+    summary: 'Destroy a sandbox; one that is destroyed stays so',
+    method: 'DELETE',
+    path: '/v1/sandboxes/:id',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'sandbox_lifecycle',
+    params: ById,
+    reply: Sandbox,
+    errors: ['not_found'],
+  },
 })

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { endpoint, Id, listOf, Page, Time } from './endpoint.ts'
+import { family, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
@@ -18,34 +18,53 @@ const Secret = z
   .meta({ id: 'Secret', description: 'A secret without its value, which no answer ever holds' })
 export type Secret = z.infer<typeof Secret>
 
-export const createSecret = endpoint('createSecret', {
-  summary: 'Set a secret: an environment variable of every command that starts from now on',
-  // Room for a value whose every byte is escaped as six.
-  bodyBytes: 256 * 1024,
-  body: z.strictObject({
-    name: SecretName,
-    value: Text.min(1)
-      .refine(
-        (text) => Buffer.byteLength(text) <= limits.secretBytes,
-        `must have at most ${limits.secretBytes} bytes`,
-      )
-      .meta({ description: 'Replaces the one of before' }),
-    sandbox_id: Id.optional().meta({ description: "For one sandbox alone, over the account's of this name" }),
-  }),
-  reply: Secret,
-  errors: ['not_found', 'sandbox_destroyed', 'command_not_allowed'],
-})
-
-export const listSecrets = endpoint('listSecrets', {
-  summary: "List the names of the account's secrets and its sandboxes', newest first",
-  query: Page.extend({ sandbox_id: Id.optional().meta({ description: 'Those of one sandbox alone' }) }),
-  reply: listOf(Secret),
-  errors: ['not_found'],
-})
-
-export const deleteSecret = endpoint('deleteSecret', {
-  summary: 'Delete a secret of the account, or of one sandbox; commands that run keep it',
-  params: z.object({ name: SecretName }),
-  query: z.strictObject({ sandbox_id: Id.optional() }),
-  errors: ['not_found'],
+export const secrets = family({
+  createSecret: {
+    summary: 'Set a secret: an environment variable of every command that starts from now on',
+    method: 'POST',
+    path: '/v1/secrets',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 201,
+    // Room for a value whose every byte is escaped as six.
+    bodyBytes: 256 * 1024,
+    body: z.strictObject({
+      name: SecretName,
+      value: Text.min(1)
+        .refine(
+          (text) => Buffer.byteLength(text) <= limits.secretBytes,
+          `must have at most ${limits.secretBytes} bytes`,
+        )
+        .meta({ description: 'Replaces the one of before' }),
+      sandbox_id: Id.optional().meta({
+        description: "For one sandbox alone, over the account's of this name",
+      }),
+    }),
+    reply: Secret,
+    errors: ['not_found', 'sandbox_destroyed', 'command_not_allowed'],
+  },
+  listSecrets: {
+    summary: "List the names of the account's secrets and its sandboxes', newest first",
+    method: 'GET',
+    path: '/v1/secrets',
+    credential: 'key',
+    scope: 'run',
+    bucket: 'reads',
+    query: Page.extend({ sandbox_id: Id.optional().meta({ description: 'Those of one sandbox alone' }) }),
+    reply: listOf(Secret),
+    errors: ['not_found'],
+  },
+  deleteSecret: {
+    summary: 'Delete a secret of the account, or of one sandbox; commands that run keep it',
+    method: 'DELETE',
+    path: '/v1/secrets/:name',
+    credential: 'key',
+    scope: 'full',
+    bucket: 'changes',
+    status: 204,
+    params: z.object({ name: SecretName }),
+    query: z.strictObject({ sandbox_id: Id.optional() }),
+    errors: ['not_found'],
+  },
 })

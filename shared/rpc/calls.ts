@@ -8,7 +8,7 @@
  */
 import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
-import type { CreatedFile, editFile, FileView, globFiles, grepFiles, listFiles } from '../contract/files.ts'
+import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
 /** JSON in, JSON out. */
 export interface Calls {
@@ -37,15 +37,17 @@ export interface Calls {
     result: CreatedFile
   }
   editFile: {
-    args: InSandbox & FileName & Pick<Input<typeof editFile.body>, 'old' | 'new' | 'replace_all' | 'if_match'>
-    result: Input<typeof editFile.reply>
+    args: InSandbox &
+      FileName &
+      Pick<Input<typeof files.editFile.body>, 'old' | 'new' | 'replace_all' | 'if_match'>
+    result: Input<typeof files.editFile.reply>
   }
-  listFiles: { args: InSandbox & FileName; result: Input<typeof listFiles.reply> }
-  globFiles: { args: InSandbox & FileName & { pattern: string }; result: Input<typeof globFiles.reply> }
+  listFiles: { args: InSandbox & FileName; result: Input<typeof files.listFiles.reply> }
+  globFiles: { args: InSandbox & FileName & { pattern: string }; result: Input<typeof files.globFiles.reply> }
   grepFiles: {
     args: InSandbox &
       FileName & { pattern: string; include?: string | undefined; ignoreCase: boolean; fixed: boolean }
-    result: Input<typeof grepFiles.reply>
+    result: Input<typeof files.grepFiles.reply>
   }
 }
 export type CallName = keyof Calls

@@ -7,13 +7,13 @@ import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type * as z from 'zod'
 import { isWellFormed, makeApiKey } from '../../api/auth/api-keys.ts'
-import type { listApiKeys } from '../../shared/contract/api-keys.ts'
+import type { apiKeys } from '../../shared/contract/api-keys.ts'
+import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { type RouteName, routes } from '../../shared/contract/routes.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'
 
-type Page = z.output<typeof listApiKeys.reply>
+type Page = z.output<typeof apiKeys.listApiKeys.reply>
 
 const world = shareWorld({ apis: 3, workers: 0 })
 
@@ -209,14 +209,16 @@ describe('a key of scope run', () => {
     return alice.with({ key: body.key })
   }
   const ids = { id: `sbx_${'0'.repeat(26)}`, exec_id: `exec_${'0'.repeat(26)}`, name: 'NAME' }
-  const withKey = (Object.keys(routes) as RouteName[]).filter((name) => routes[name].credential === 'key')
+  const withKey = (Object.keys(endpoints) as EndpointName[]).filter(
+    (name) => endpoints[name].credential === 'key',
+  )
 
   test.each(withKey)('opens %s exactly when the contract says so', async (name) => {
     const alice = await world.account()
     const agent = await runKey(alice)
-    const body = routes[name].method === 'GET' ? {} : { body: {} }
+    const body = endpoints[name].method === 'GET' ? {} : { body: {} }
     const answer = await agent.open(name, { params: ids, ...body } as never).catch((error: Refusal) => error)
-    const { scope } = routes[name] as { scope: string }
+    const { scope } = endpoints[name] as { scope: string }
     const isRefused = (answer as Refusal).code === 'scope_not_allowed'
     expect(isRefused).toBe(scope === 'full')
     if (isRefused) expect(answer).toMatchObject({ status: 403, problem: { needed: 'full', scope: 'run' } })
@@ -243,7 +245,7 @@ describe('a key of scope run', () => {
   })
 
   test('only these routes are kept from it: whoever adds one decides', () => {
-    const kept = withKey.filter((name) => (routes[name] as { scope: string }).scope === 'full')
+    const kept = withKey.filter((name) => (endpoints[name] as { scope: string }).scope === 'full')
     expect(kept).toEqual(['setAllowlist', 'clearAllowlist', 'createSecret', 'deleteSecret'])
   })
 })

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { openLocalBuckets } from '../../api/limits/local-buckets.ts'
 import { type Buckets, openBuckets } from '../../api/limits/rate-limit.ts'
-import { type RouteName, routes } from '../../shared/contract/routes.ts'
+import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { openContext } from '../../shared/platform/context.ts'
 import type { Account, Refusal } from '../support/account.ts'
@@ -118,19 +118,19 @@ test('commands and files share a bucket, creating and destroying another', async
 
 const ids = { id: newSandboxId(), key_id: `key_${'0'.repeat(26)}`, exec_id: newExecId(), name: 'NAME' }
 
-test.each(Object.keys(routes) as RouteName[])(
+test.each(Object.keys(endpoints) as EndpointName[])(
   '%s counts against the bucket that the contract names',
   async (name) => {
     const alice = await world.account()
     const answer = await alice
       .open(name, {
         params: ids,
-        ...(routes[name].method === 'GET' ? {} : { body: {} }),
+        ...(endpoints[name].method === 'GET' ? {} : { body: {} }),
         headers: { accept: 'application/json' },
       } as never)
       .catch((error: Refusal) => error)
     const limit = Number(answer.headers.get('x-ratelimit-limit'))
-    expect(limit).toBe(world.settings.rates[routes[name].bucket])
+    expect(limit).toBe(world.settings.rates[endpoints[name].bucket])
     expect(Number(answer.headers.get('x-ratelimit-remaining'))).toBeLessThan(limit)
   },
 )

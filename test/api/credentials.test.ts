@@ -2,9 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'
 import { makeTokens } from '../../api/auth/tokens.ts'
-import { endpoints } from '../../shared/contract/index.ts'
-import type { RouteName } from '../../shared/contract/routes.ts'
-import { routes } from '../../shared/contract/routes.ts'
+import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { type CallOptions, callAs } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -12,7 +10,7 @@ import { shareWorld } from '../support/shared.ts'
 const world = shareWorld({ workers: 0 })
 
 /** What else a route needs, so that nothing but the id can be what is wrong. */
-const inputs: { [N in RouteName]?: CallOptions<N> } = {
+const inputs: { [N in EndpointName]?: CallOptions<N> } = {
   createApiKey: { body: {} },
   execCommand: { body: { command: 'true' } },
   callMcp: { body: { jsonrpc: '2.0' } },
@@ -25,18 +23,18 @@ const inputs: { [N in RouteName]?: CallOptions<N> } = {
   writeRawFile: { query: { path: 'a' } },
 }
 
-const names = Object.keys(routes) as RouteName[]
-const guarded = names.filter((name) => routes[name].credential !== 'none')
+const names = Object.keys(endpoints) as EndpointName[]
+const guarded = names.filter((name) => endpoints[name].credential !== 'none')
 const withId = guarded.filter((name) => 'params' in endpoints[name])
 
-const attempt = (name: RouteName, credentials: { token?: string; key?: string }, params = {}) =>
+const attempt = (name: EndpointName, credentials: { token?: string; key?: string }, params = {}) =>
   callAs(world, credentials, name, { ...inputs[name], params } as never)
 
 /** A credential of this text where the route looks for its own. */
 const instead = (text: string) => ({ token: text, key: text })
 
 describe.each(guarded)('%s', (name) => {
-  const { credential } = routes[name]
+  const { credential } = endpoints[name]
   const other = credential === 'key' ? 'token' : 'key'
 
   test('refuses a request without credentials', async () => {

@@ -5,9 +5,8 @@ import jwt from 'jsonwebtoken'
 import { beforeAll, expect, inject, test } from 'vitest'
 import { codesOf } from '../../api/http/openapi.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
-import { endpoints } from '../../shared/contract/index.ts'
+import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { RouteName } from '../../shared/contract/routes.ts'
 import { newExecId } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs, Refusal } from '../support/account.ts'
 import { send } from '../support/http.ts'
@@ -17,7 +16,7 @@ import { shareWorld } from '../support/shared.ts'
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
 
 /** A route, called so that it answers with the code. */
-type Meeting = (alice: Account) => Promise<{ name: RouteName; call: Promise<unknown> }>
+type Meeting = (alice: Account) => Promise<{ name: EndpointName; call: Promise<unknown> }>
 
 const meetings: Record<ErrorCode, Meeting> = {
   invalid_request: async (alice) => calling(alice, 'createSandbox', { body: { ttl_seconds: 0 } }),
@@ -234,7 +233,7 @@ test('a sandbox that did not start says why, is not billed and holds no place', 
   })
 })
 
-function calling<N extends RouteName>(account: Account, name: N, options?: CallOptions<N>) {
+function calling<N extends EndpointName>(account: Account, name: N, options?: CallOptions<N>) {
   const call: Promise<unknown> = account.call(name, options)
   call.catch(() => {})
   return { name, call }

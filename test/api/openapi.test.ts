@@ -4,7 +4,6 @@ import { codesOf, describeApi } from '../../api/http/openapi.ts'
 import { served } from '../../api/routes/index.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { endpoints } from '../../shared/contract/index.ts'
-import { routes } from '../../shared/contract/routes.ts'
 import { callAs } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -20,7 +19,7 @@ test('every route that is served is described, and every route of the contract i
   )
   expect(described.sort()).toEqual(names.sort())
   expect(described).toEqual(
-    Object.values(routes)
+    Object.values(endpoints)
       .map(({ method, path }) => `${method} ${path}`)
       .sort(),
   )

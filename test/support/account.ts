@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
 import { type ClientInput, type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import type { ErrorCode } from '../../shared/contract/errors.ts'
-import { endpoints } from '../../shared/contract/index.ts'
-import type { RouteName } from '../../shared/contract/routes.ts'
+import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 
 /** What is called: the API processes of a world. */
 export interface ApiUrls {
@@ -13,11 +12,11 @@ export interface ApiUrls {
 }
 
 type Endpoints = typeof endpoints
-type Part<N extends RouteName, P extends 'params' | 'query' | 'body'> = P extends keyof Endpoints[N]
+type Part<N extends EndpointName, P extends 'params' | 'query' | 'body'> = P extends keyof Endpoints[N]
   ? ClientInput<Endpoints[N][P]>
   : never
 
-export interface CallOptions<N extends RouteName> {
+export interface CallOptions<N extends EndpointName> {
   params?: Part<N, 'params'>
   query?: Partial<Part<N, 'query'>>
   body?: Part<N, 'body'>
@@ -35,7 +34,7 @@ export interface Answer<T> {
   body: T
 }
 
-type ReplyOf<N extends RouteName> = Endpoints[N] extends { reply: infer R extends z.ZodType }
+type ReplyOf<N extends EndpointName> = Endpoints[N] extends { reply: infer R extends z.ZodType }
   ? z.output<R>
   : undefined
 
@@ -78,12 +77,12 @@ export interface Account {
    * Calls a route with the credential it needs, and holds the answer against the contract.
    * @throws {Refusal} for every answer that is no success
    */
-  call<N extends RouteName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
+  call<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
   /**
    * Calls a route whose answer comes as it is made.
    * @throws {Refusal} for every answer that is no success
    */
-  open<N extends RouteName>(name: N, options?: CallOptions<N>): Promise<Response>
+  open<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Response>
   /** Makes another API key of the same account, and calls with it. */
   withNewKey(): Promise<Account>
   /** The same account, calling with another credential. */
@@ -117,7 +116,7 @@ const accountOf = (world: ApiUrls, facts: Facts): Account => ({
 })
 
 /** Calls a route as whoever has these credentials. @throws {Refusal} */
-export async function callAs<N extends RouteName>(
+export async function callAs<N extends EndpointName>(
   world: ApiUrls,
   credentials: { token?: string; key?: string },
   name: N,
@@ -130,7 +129,7 @@ export async function callAs<N extends RouteName>(
   return { status: response.status, headers: response.headers, body: body as ReplyOf<N> }
 }
 
-async function openAs<N extends RouteName>(
+async function openAs<N extends EndpointName>(
   world: ApiUrls,
   credentials: { token?: string; key?: string },
   name: N,

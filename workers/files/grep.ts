@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import type * as z from 'zod'
-import type { grepFiles as grepFilesEndpoint } from '../../shared/contract/files.ts'
+import type { files } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { CallHandler } from '../sandbox/call.ts'
 import { wholeCharacters } from '../shell/output.ts'
@@ -56,7 +56,7 @@ cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
 find -H . -type f "$@" -print0 2>/dev/null | sort -z | xargs -0 -n 128 sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes"
 exit 0`
 
-type Match = z.output<typeof grepFilesEndpoint.reply>['matches'][number]
+type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
 
 /** Finds lines in files. */
 export const grepFiles: CallHandler<'grepFiles'> = async (args, worker, signal) => {

@@ -1,6 +1,6 @@
 /** `sandlot keys create`: creates another API key. Logs in for this run alone, since no key can create a key. */
 import { Option } from 'commander'
-import type { Scope } from '../../../shared/contract/routes.ts'
+import type { Scope } from '../../../shared/contract/endpoint.ts'
 import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readDuration } from '../../core/parse.ts'
