@@ -93,7 +93,10 @@ function withProfile(values: TomlTable, name: string, changes: Record<string, st
   return { ...values, profiles: { ...profiles, [name]: { ...before, ...changes } } }
 }
 
-/** In the profile's table, or before the first table: what stands there belongs to the top. */
+/**
+ * In the profile's table, or before the first table: what stands there belongs to the top. Not by toml-patch,
+ * which puts a new key between the next table and the comment above that.
+ */
 function changeLine(text: string, line: string, key: string, profile: string | undefined): string {
   const lines = text.split('\n')
   const isHead = (each: string) => /^\s*\[/.test(each)

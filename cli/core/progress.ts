@@ -1,5 +1,5 @@
 /** One line of stderr that shows what is being done, and disappears when it is done. */
-import { cellsOf } from './table.ts'
+import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
   /** Says it in other words. */
@@ -25,7 +25,9 @@ export function showProgress(first: string): Progress {
     isShown = false
   }
   const draw = () => {
-    process.stderr.write(`\r\u001b[2K${fitLine(`${frames[frame++ % frames.length]} ${text}`)}`)
+    // A line that wraps could not be drawn over.
+    const line = cut(`${frames[frame++ % frames.length]} ${text}`, (process.stderr.columns || 80) - 1)
+    process.stderr.write(`\r\u001b[2K${line}`)
     isShown = true
   }
   let timer = setTimeout(() => {
@@ -61,10 +63,3 @@ export function showTransfer(done: number, whole: number | undefined, seconds: n
 
 const barCells = 24
 const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(1)
-
-/** A line that wraps could not be drawn over. */
-function fitLine(line: string): string {
-  let fitted = line
-  while (cellsOf(fitted) > (process.stderr.columns || 80) - 1) fitted = fitted.slice(0, -1)
-  return fitted
-}

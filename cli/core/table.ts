@@ -39,7 +39,8 @@ function fitWidths(widths: number[], most: number): number[] {
   return fitted
 }
 
-function cut(text: string, cells: number): string {
+/** Cuts a text that takes more cells. */
+export function cut(text: string, cells: number): string {
   if (cellsOf(text) <= cells) return text
   let kept = ''
   for (const character of text) {
@@ -51,7 +52,10 @@ function cut(text: string, cells: number): string {
 
 const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(0, cells - cellsOf(text)))
 
-/** Columns of the terminal that a text takes: two for East Asian letters and emoji, none for marks on others. */
+/**
+ * Columns of the terminal that a text takes: two for East Asian letters and emoji, none for marks on others.
+ * Not string-width, which the picker uses: to load it takes more time than to start Node.
+ */
 export function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0

@@ -51,44 +51,35 @@ function serversOf(values: TomlTable, { section }: EntryPath): TomlTable {
   throw new Unreadable(`${section} is not a table`)
 }
 
+/** Our own, because toml-patch puts a new server in one line above the tables of the others. */
 function append(before: string, { section, name }: EntryPath, entry: ServerEntry): string {
-  const eol = before.includes('\r\n') ? '\r\n' : '\n'
-  const table = stringify({ [section]: { [name]: entry } })
-    .replace(/\n$/, '')
-    .replaceAll('\n', eol)
-  if (before.replace(/^\ufeff/, '') === '') return `${before}${table}${eol}`
-  const gap = before.endsWith('\n') ? eol : eol + eol
-  return `${before}${gap}${table}${eol}`
+  const eol = eolOf(before)
+  const table = stringify({ [section]: { [name]: entry } }).replaceAll('\n', eol)
+  if (before.replace(/^\ufeff/, '') === '') return before + table
+  return `${before}${before.endsWith('\n') ? '' : eol}${eol}${table}`
 }
 
-/** Removes the server's tables. Comments and blank lines above the next table belong to that one. */
+/**
+ * Removes the server's tables. Our own, because toml-patch removes the comments above the next table too:
+ * those and the blank lines there belong to that one.
+ */
 function cut(before: string, { section, name }: EntryPath): string {
-  const isOurs = (line: string) => {
-    const keys = /^\s*\[([^\]]+)\]/
-      .exec(line)?.[1]
-      ?.split('.')
-      .map((key) => key.trim().replace(/^["']|["']$/g, ''))
-    return keys?.[0] === section && keys[1] === name
-  }
-  const kept: string[] = []
-  let pending: string[] | undefined
-  for (const line of before.split('\n')) {
-    const isHeader = /^\s*\[/.test(line)
-    if (isHeader && isOurs(line)) pending = []
-    else if (isHeader) {
-      kept.push(...(pending ?? []))
-      pending = undefined
-    }
-    if (pending === undefined) kept.push(line)
-    else pending = /^\s*(#.*)?$/.test(line) ? [...pending, line] : []
-  }
-  if (pending === undefined) return kept.join('\n')
+  const head = new RegExp(`^\\s*\\[\\s*["']?${section}["']?\\s*\\.\\s*["']?${name}["']?\\s*[.\\]]`)
+  const tables = before.split(/^(?=[ \t]*\[)/m)
+  const isOurs = (at: number) => head.test(tables[at] ?? '')
+  const kept = tables.map((table, at) => (isOurs(at) ? (isOurs(at + 1) ? '' : commentsBehind(table)) : table))
+  if (!isOurs(tables.length - 1)) return kept.join('')
   // Removes the blank line before a server at the end of the file too.
-  const text = [kept.join('\n').trimEnd(), pending.join('\n').trimEnd()]
-    .filter((part) => part !== '')
-    .join('\n')
-  return text === '' ? '' : `${text}${before.includes('\r\n') ? '\r\n' : '\n'}`
+  const texts = [kept.slice(0, -1).join(''), kept.at(-1)!].map((text) => text.trimEnd())
+  return texts.map((text) => (text === '' ? '' : text + eolOf(before))).join('')
 }
+
+function commentsBehind(table: string): string {
+  const lines = table.split('\n')
+  return lines.slice(lines.findLastIndex((line) => !/^\s*(#.*)?$/.test(line)) + 1).join('\n')
+}
+
+const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n')
 
 function says(text: string, wanted: TomlTable): boolean {
   try {

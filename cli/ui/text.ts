@@ -1,6 +1,7 @@
 /** Text from elsewhere, made fit for cells of a screen. */
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
+import wrapAnsi from 'wrap-ansi'
 
 const tabWidth = 8
 /** Control characters, and those that turn the direction of what follows. */
@@ -32,7 +33,10 @@ function expandTabs(line: string): string {
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
-/** Breaks a line where the screen ends. @returns at least one row */
+/**
+ * Breaks a line where the screen ends. Not by wrap-ansi, which turns some letters into others (NFC).
+ * @returns at least one row
+ */
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
   // A short cut: most lines are plain ASCII, and there may be many thousands.
@@ -60,19 +64,5 @@ export function wrap(line: string, width: number): string[] {
 }
 
 /** The same for sentences: between words, where that is possible. */
-export function wrapWords(text: string, width: number): string[] {
-  const rows: string[] = []
-  let row = ''
-  for (const word of text.split(' ')) {
-    const longer = row === '' ? word : `${row} ${word}`
-    if (stringWidth(longer) <= width) {
-      row = longer
-      continue
-    }
-    if (row !== '') rows.push(row)
-    const broken = wrap(word, width)
-    rows.push(...broken.slice(0, -1))
-    row = broken.at(-1)!
-  }
-  return [...rows, row]
-}
+export const wrapWords = (text: string, width: number): string[] =>
+  wrapAnsi(text, width, { hard: true }).split('\n')
