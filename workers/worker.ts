@@ -14,12 +14,12 @@ import type { WorkerContext } from './context.ts'
 import { openDriver } from './drivers/open.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { keepEnds } from './exec/ends.ts'
-import { makeCommands } from './exec/registry.ts'
+import { Commands } from './exec/registry.ts'
 import { takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
-import { serveCalls } from './rpc/server.ts'
+import { CallServer } from './rpc/server.ts'
 import { makePace } from './shell/pace.ts'
 import { prepareSlots } from './shell/prepare-slots.ts'
 import { followWorkers } from './shell/slot-owner.ts'
@@ -60,7 +60,7 @@ export async function startWorker(
   })
   const id = newWorkerId()
   const channel = openChannel(server, id, settings.callsKeys)
-  const callServer = serveCalls(channel.server)
+  const callServer = new CallServer(channel.server)
   const port = await listen(server, settings.internal)
   log.info({ port }, 'listening')
   endWhenStalled(settings.stallSeconds, log)
@@ -75,7 +75,7 @@ export async function startWorker(
     opener: makeOpener(settings.secretsKeys),
     driver,
     reach,
-    commands: makeCommands(),
+    commands: new Commands(),
     ends: keepEnds(context.db, log),
     slots,
     slotOwner,

@@ -22,11 +22,11 @@ export type JobName = keyof Jobs
 export const queueName = 'lifecycle'
 export const queuePrefix = 'sandlot'
 
-const options: Record<JobName, JobsOptions> = {
-  createPod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
-  assignPod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
-  deletePod: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
-  expire: { attempts: 4, backoff: { type: 'exponential', delay: 500 } },
+const options: JobsOptions = {
+  attempts: 4,
+  backoff: { type: 'exponential', delay: 500 },
+  removeOnComplete: true,
+  removeOnFail: { count: 1_000, age: 86_400 },
 }
 
 export interface JobQueue {
@@ -53,8 +53,7 @@ export function openQueue(redis: Redis): JobQueue {
   return {
     async add(name, args, delayMs) {
       const queue = await open()
-      const delay = delayMs === undefined ? {} : { delay: Math.max(0, Math.ceil(delayMs)) }
-      await queue.add(name, args, { ...options[name], ...delay })
+      await queue.add(name, args, delayMs === undefined ? {} : { delay: Math.max(0, Math.ceil(delayMs)) })
     },
     depth: async () => await (await open()).getJobCounts('wait', 'active', 'delayed', 'failed'),
     close: async () => await (await opening)?.close(),
@@ -65,7 +64,7 @@ async function openReady(redis: Redis): Promise<Queue> {
   const queue = new Queue(queueName, {
     connection: redis,
     prefix: queuePrefix,
-    defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 1_000, age: 86_400 } },
+    defaultJobOptions: options,
   })
   // The connection logs its own outages. Without a listener an error would end the process.
   queue.on('error', () => {})

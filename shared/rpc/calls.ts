@@ -58,18 +58,17 @@ export type CallName = keyof Calls
  */
 export interface Streams {
   /** Starts a command and streams its events, as the client gets them. */
-  execEvents: { args: StartExec; upload: false }
+  execEvents: { args: StartExec }
   /** Follows a command from after an event, or from its start. */
-  followExec: { args: OneExec & { lastEventId?: string | undefined }; upload: false }
-  writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean }; upload: true }
-  readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined }; upload: false }
+  followExec: { args: OneExec & { lastEventId?: string | undefined } }
+  writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean } }
+  readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
   /** The bytes of a file, or one range of them. */
-  readRaw: { args: InSandbox & FileName & { range?: string | undefined }; upload: false }
+  readRaw: { args: InSandbox & FileName & { range?: string | undefined } }
   /** Writes a file's new bytes. Answers a CreatedFile. */
   writeRaw: {
     args: InSandbox &
       FileName & { mode?: string | undefined; overwrite: boolean; ifMatch?: string | undefined }
-    upload: true
   }
 }
 export type StreamCallName = keyof Streams
@@ -102,6 +101,8 @@ export interface OneExec extends InSandbox {
 
 export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
+/** The name of the call or the stream that has this path. */
+export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
 /** The path of WebSockets. The API passes the client's connection on as it is. */
 export const attachPath = '/attach'
 

@@ -1,13 +1,12 @@
+/** The calls about commands that answer JSON. Such a file exports nothing but handlers (rpc/handlers.ts). */
 import { untilAborted } from '../../shared/platform/patience.ts'
-import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import type { OneExec } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
+import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallHandler } from '../sandbox/call.ts'
 import type { Command } from './command.ts'
 import { startCommand } from './start.ts'
 
 /** Runs a client's command. Answers when it has ended; at once when it is in the background. */
-export const exec: CallHandler<'exec'> = async (args, worker, signal, isAwaited) => {
+export const exec: CallHandler<'exec'> = async (args, worker, { signal, isAwaited }) => {
   const command = await startCommand(worker, args, isAwaited)
   if (args.mode === 'background') lookIn(command)
   else await waitFor(command, signal)
@@ -15,24 +14,17 @@ export const exec: CallHandler<'exec'> = async (args, worker, signal, isAwaited)
 }
 
 /** The result of a command so far, or at its end. */
-export const getExec: CallHandler<'getExec'> = async (args, worker, signal) => {
-  const command = findCommand(worker, args)
+export const getExec: CallHandler<'getExec'> = async (args, worker, { signal }) => {
+  const command = worker.commands.get(args)
   if (args.wait) await waitFor(command, signal)
   return command.result()
 }
 
 /** Signals a command's process group. */
 export const stopExec: CallHandler<'stopExec'> = async (args, worker) => {
-  const command = findCommand(worker, args)
+  const command = worker.commands.get(args)
   await command.signal(args.signal)
   return command.result()
-}
-
-/** @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer */
-export function findCommand(worker: WorkerContext, { execId, accountId }: OneExec): Command {
-  const command = worker.commands.find(execId, accountId)
-  if (!command) throw new Problem('exec_not_found', 'There is no such command.')
-  return command
 }
 
 /**

@@ -1,71 +1,78 @@
 /** The commands that this worker runs or has run, by id, as long as their sandboxes live. */
 import { limits } from '../../shared/contract/limits.ts'
 import { within } from '../../shared/platform/patience.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, Ending } from './command.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
 const rememberMs = 60_000
 
-export interface Commands {
-  add(command: Command): void
-  remove(command: Command): void
-  find(execId: string, accountId: string): Command | undefined
-  of(sandboxId: string): Command[]
-  sandboxIds(): string[]
+export class Commands {
+  private readonly byId = new Map<string, Command>()
+  private readonly bySandbox = new Map<string, Set<Command>>()
+
+  add(command: Command): void {
+    const { sandboxId } = command.facts
+    this.byId.set(command.id, command)
+    const siblings = this.bySandbox.get(sandboxId) ?? new Set()
+    this.bySandbox.set(sandboxId, siblings.add(command))
+  }
+
+  remove(command: Command): void {
+    this.byId.delete(command.id)
+    this.bySandbox.get(command.facts.sandboxId)?.delete(command)
+  }
+
+  find(execId: string, accountId: string): Command | undefined {
+    const command = this.byId.get(execId)
+    return command?.facts.accountId === accountId ? command : undefined
+  }
+
+  /** @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer */
+  get({ execId, accountId }: OneExec): Command {
+    const command = this.find(execId, accountId)
+    if (!command) throw new Problem('exec_not_found', 'There is no such command.')
+    return command
+  }
+
+  of(sandboxId: string): Command[] {
+    return [...(this.bySandbox.get(sandboxId) ?? [])]
+  }
+
+  sandboxIds(): string[] {
+    return [...this.bySandbox.keys()]
+  }
+
   /** Called when output was taken. Keeps the output of a sandbox within its bound; the oldest goes first. */
-  trim(sandboxId: string): void
+  trim(sandboxId: string): void {
+    const all = this.of(sandboxId)
+    shareUnread(all)
+    let over = all.reduce((sum, { keptBytes }) => sum + keptBytes, 0) - limits.keptBytesOfSandbox
+    for (const command of all) {
+      if (over <= 0) return
+      const before = command.keptBytes
+      command.dropOutput(over)
+      over -= before - command.keptBytes
+    }
+  }
+
   /** Ends the commands of a sandbox that has ended, at once, on every open stream. */
-  endSandbox(sandboxId: string, ending: Ending): void
+  endSandbox(sandboxId: string, ending: Ending): void {
+    for (const command of this.of(sandboxId)) command.finish(ending)
+    setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
+  }
+
   /** Resolves when none runs any more, at the latest after `ms`. */
-  drain(ms: number): Promise<void>
-}
-
-export function makeCommands(): Commands {
-  const byId = new Map<string, Command>()
-  const bySandbox = new Map<string, Set<Command>>()
-
-  const forgetSandbox = (sandboxId: string) => {
-    for (const command of bySandbox.get(sandboxId) ?? []) byId.delete(command.id)
-    bySandbox.delete(sandboxId)
+  async drain(ms: number): Promise<void> {
+    const running = [...this.byId.values()].filter(({ isRunning }) => isRunning)
+    await within(ms, Promise.all(running.map(({ ended }) => ended)))
   }
-  const commands: Commands = {
-    add(command) {
-      const { sandboxId } = command.facts
-      byId.set(command.id, command)
-      const siblings = bySandbox.get(sandboxId) ?? new Set()
-      bySandbox.set(sandboxId, siblings.add(command))
-    },
-    remove(command) {
-      byId.delete(command.id)
-      bySandbox.get(command.facts.sandboxId)?.delete(command)
-    },
-    find(execId, accountId) {
-      const command = byId.get(execId)
-      return command?.facts.accountId === accountId ? command : undefined
-    },
-    of: (sandboxId) => [...(bySandbox.get(sandboxId) ?? [])],
-    sandboxIds: () => [...bySandbox.keys()],
-    trim(sandboxId) {
-      const all = commands.of(sandboxId)
-      shareUnread(all)
-      let over = all.reduce((sum, { keptBytes }) => sum + keptBytes, 0) - limits.keptBytesOfSandbox
-      for (const command of all) {
-        if (over <= 0) return
-        const before = command.keptBytes
-        command.dropOutput(over)
-        over -= before - command.keptBytes
-      }
-    },
-    endSandbox(sandboxId, ending) {
-      for (const command of commands.of(sandboxId)) command.finish(ending)
-      setTimeout(forgetSandbox, rememberMs, sandboxId).unref()
-    },
-    async drain(ms) {
-      const running = [...byId.values()].filter(({ isRunning }) => isRunning)
-      await within(ms, Promise.all(running.map(({ ended }) => ended)))
-    },
+
+  private forgetSandbox(sandboxId: string): void {
+    for (const command of this.of(sandboxId)) this.byId.delete(command.id)
+    this.bySandbox.delete(sandboxId)
   }
-  return commands
 }
 
 /** Bytes that each command may have unread at least, however many are read. */

@@ -1,9 +1,8 @@
-/** The calls about commands that stream bytes. */
+/** The calls about commands that stream bytes. Such a file exports nothing but handlers (rpc/handlers.ts). */
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { bytesOfBody, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
-import { findCommand } from './calls.ts'
 import { writeEvents } from './events.ts'
 import { startCommand } from './start.ts'
 
@@ -23,7 +22,7 @@ export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { re
 
 /** Streams a command's events, from after the one that the client saw last. */
 export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
-  const command = findCommand(worker, args)
+  const command = worker.commands.get(args)
   response.writeHead(200, eventHeaders)
   await writeEvents(
     command,
@@ -33,16 +32,15 @@ export const followExec: StreamHandler<'followExec'> = async (args, worker, { re
 }
 
 /** Feeds a command's stdin. */
-export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { request, response }) => {
-  const { stdin } = findCommand(worker, args)
+export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { request }) => {
+  const { stdin } = worker.commands.get(args)
   await stdin.take(bytesOfBody(request), args.offset, args.eof)
-  response.setHeader('content-type', 'application/json')
-  response.end(JSON.stringify({ offset: stdin.offset, eof: stdin.eof }))
+  return { offset: stdin.offset, eof: stdin.eof }
 }
 
 /** Streams the kept bytes of stdout or stderr. */
 export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { response }) => {
-  const command = findCommand(worker, args)
+  const command = worker.commands.get(args)
   const { start, bytes } = command.log.keptOf(args.stream)
   const end = start + bytes.length
   const range = args.range === undefined ? { from: start, to: end } : rangeOf(args.range, start, end)

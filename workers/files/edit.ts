@@ -2,15 +2,15 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { CallHandler } from '../sandbox/call.ts'
+import type { Calls } from '../../shared/rpc/calls.ts'
 import { MarkFinder } from '../shell/mark.ts'
 import { markStart } from '../shell/script.ts'
 import { exits, gather, probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
+import { writing } from './place.ts'
 import { replaceExact } from './replace.ts'
 import { type Share, type Steps, shareOf } from './slices.ts'
-import { makeTurns } from './turns.ts'
-import { writing } from './write.ts'
+import { makeTurns, oneOfFew } from './turns.ts'
 
 /**
  * One command in two steps. The script prints the file and a mark, then waits for the sha256 of the new content and of
@@ -39,7 +39,7 @@ const inAccount = makeTurns(2)
 const markBytes = 1024
 
 /** Replaces exact text in a file. */
-export const editFile: CallHandler<'editFile'> = async (args, worker, signal) => {
+export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
   const edit = (): Promise<EditResult> => {
@@ -54,7 +54,7 @@ export const editFile: CallHandler<'editFile'> = async (args, worker, signal) =>
     inAccount(args.accountId, edit),
   )
   return { ...shown, size: content.length, sha256, replacements }
-}
+})
 
 interface EditResult {
   content: Buffer
@@ -63,7 +63,7 @@ interface EditResult {
   replacements: number
 }
 
-type EditArgs = Parameters<CallHandler<'editFile'>>[0]
+type EditArgs = Calls['editFile']['args']
 
 /** @throws {Problem} */
 function* change(content: Buffer, args: EditArgs): Steps<EditResult> {

@@ -14,6 +14,8 @@ import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
 
 const timeoutMs = 60_000
+/** Milliseconds for a script whose input or output is streamed: no sandbox lives longer. */
+export const streamMs = 24 * 60 * 60 * 1000
 /** Bytes that a script may print beside its result: messages of failures. */
 const littleBytes = 64 * 1024
 

@@ -2,7 +2,6 @@ import { basename } from 'node:path'
 import type * as z from 'zod'
 import type { files } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { CallHandler } from '../sandbox/call.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { type DisplayPath, locate, prefixOf, show } from './location.ts'
@@ -10,6 +9,7 @@ import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { jsonBytes, readRecords } from './records.ts'
 import { shareOf } from './slices.ts'
+import { oneOfFew } from './turns.ts'
 
 /** After this time the answer is what was found so far, and `truncated`. */
 const timeoutMs = 30_000
@@ -59,7 +59,7 @@ exit 0`
 type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
 
 /** Finds lines in files. */
-export const grepFiles: CallHandler<'grepFiles'> = async (args, worker, signal) => {
+export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)
   const { matches: most, bytes: mostJson } = limits.listed
@@ -103,7 +103,7 @@ export const grepFiles: CallHandler<'grepFiles'> = async (args, worker, signal) 
     signal,
   )
   return { matches, skipped_binary: skipped, truncated: end === 'cut' }
-}
+})
 
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)

@@ -1,3 +1,6 @@
+import type { CallName } from '../../shared/rpc/calls.ts'
+import type { CallHandler } from '../sandbox/call.ts'
+
 /** Lets only so many pieces of work on one thing run at a time, in the order in which they came. */
 export function makeTurns(atOnce = 1) {
   const lines = new Map<string, { working: number; waiting: (() => void)[] }>()
@@ -16,3 +19,15 @@ export function makeTurns(atOnce = 1) {
     }
   }
 }
+
+/** Four file operations of a sandbox run at once: each holds megabytes, and has a process there. More wait. */
+const inSandbox = makeTurns(4)
+
+export const oneOfFew =
+  <N extends CallName>(call: CallHandler<N>): CallHandler<N> =>
+  (args, worker, wire) =>
+    inSandbox(args.sandboxId, async () => {
+      // Does no work for a caller that hung up while it waited.
+      wire.signal.throwIfAborted()
+      return await call(args, worker, wire)
+    })

@@ -6,10 +6,9 @@ import { awaitFirstSlot } from '../pods/first-slot.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { adoptPod, markReady, readClock, startOf } from '../pods/sandbox-rows.ts'
 import type { Slot } from '../shell/slot.ts'
-import type { Processor } from './processor.ts'
 
-/** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. */
-export const createPod: Processor<'createPod'> = async ({ sandboxId }, worker) => {
+/** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. May run twice, or beside itself. */
+export async function givePod(worker: WorkerContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox || sandbox.destroyed_at || sandbox.ready_at) return

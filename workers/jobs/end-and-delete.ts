@@ -1,8 +1,9 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
-import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { endSandbox, findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
-import { deletePod } from './delete-pod.ts'
+import { removePod } from '../pods/remove-pod.ts'
+import { markReaped } from '../pods/sandbox-rows.ts'
 
 /**
  * Ends a sandbox for a reason of the workers' own, then deletes its pod. It needs only PostgreSQL and the cluster, so a
@@ -25,5 +26,17 @@ export async function endAndDelete(
     )
     await notify(worker.redis, 'sandbox', sandboxId).catch(() => {})
   }
-  await deletePod({ sandboxId, requestId: '' }, worker)
+  await reapPod(worker, sandboxId)
+}
+
+/** Deletes the pod of a destroyed sandbox, and writes down that it is gone. */
+export async function reapPod(worker: WorkerContext, sandboxId: string): Promise<void> {
+  const { db, reach } = worker
+  const sandbox = await findSandbox(db, sandboxId)
+  if (!sandbox?.destroyed_at || sandbox.reaped_at) return
+  reach('delete: before the pod is deleted')
+  // By name only: whatever pod has this sandbox's name must go.
+  await removePod(worker, { name: podOf(sandbox).name })
+  reach('delete: the pod is deleted, the row does not say so')
+  await markReaped(db, sandboxId)
 }

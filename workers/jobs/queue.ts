@@ -3,8 +3,12 @@ import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import type { WorkerContext } from '../context.ts'
-import { processors } from './index.ts'
-import type { Processor } from './processor.ts'
+import * as exported from './processors.ts'
+
+/** The compiler asks for the processor of every job, and for no other export beside them: Redis could name it. */
+const processors: {
+  [N in JobName | keyof typeof exported]: N extends JobName ? exported.Processor<N> : never
+} = exported
 
 /** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
@@ -31,7 +35,7 @@ async function doJob(worker: WorkerContext, job: Job): Promise<void> {
   }
   // Redis is not trusted: a job is a kind and an id, and the row decides what is done.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('a job without the id of a sandbox')
-  const processor = processors[name] as Processor<JobName>
+  const processor = processors[name] as exported.Processor<JobName>
   const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
   const started = performance.now()
   const finish = (outcome: 'done' | 'failed') =>

@@ -14,7 +14,7 @@ import { removePod } from '../pods/remove-pod.ts'
 import { dropWarmPod, markUsed } from '../pods/sandbox-rows.ts'
 import { tellPod } from '../pool/tell.ts'
 import type { Slot } from '../shell/slot.ts'
-import { createPod } from './create-pod.ts'
+import { givePod } from './create-pod.ts'
 
 /**
  * Called before the first command goes into a slot of a warm pod. First tells the pod when it must end. So nothing of a
@@ -51,7 +51,7 @@ export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Pr
   await notify(redis, 'sandbox', sandbox.id).catch(() => {})
   // Nothing refers to it any more. If this fails, the sweep deletes it.
   void removePod(worker, dead).catch(() => {})
-  await createPod({ sandboxId: sandbox.id, requestId: '' }, worker)
+  await givePod(worker, sandbox.id)
   return true
 }
 
@@ -67,7 +67,7 @@ export async function awaitReplacement(
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
     // Another worker may do the same: creating a pod is safe beside itself, and ends when the pod is ready.
-    await createPod({ sandboxId, requestId: '' }, worker)
+    await givePod(worker, sandboxId)
   }
   await within(limits.startingWaitMs, replacing())
 }

@@ -11,7 +11,6 @@ import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { type OneExec, problemHeader } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
-import { findCommand } from '../exec/calls.ts'
 import type { Command } from '../exec/command.ts'
 import type { Item } from '../exec/output-log.ts'
 import { finished } from '../exec/stdin-feed.ts'
@@ -33,7 +32,7 @@ export function takeAttachments(
   head: Buffer,
 ) {
   try {
-    const command = findCommand(worker, argsOf(request) as OneExec)
+    const command = worker.commands.get(argsOf(request) as OneExec)
     if (!command.isRunning) throw finished('it has ended')
     sockets.handleUpgrade(request, socket, head, (webSocket) => serve(command, webSocket))
   } catch (error) {

@@ -6,113 +6,82 @@ import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { boundRest, endSoon } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
-import {
-  attachPath,
-  type CallName,
-  callPath,
-  problemHeader,
-  type StreamCallName,
-  streamPath,
-} from '../../shared/rpc/calls.ts'
+import { argsHeader, attachPath, nameAt, problemHeader, type StreamCallName } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
-import { argsOf, type CallHandler, type IsAwaited, type StreamHandler } from '../sandbox/call.ts'
+import { argsOf, type StreamHandler } from '../sandbox/call.ts'
 import { takeAttachments } from './attach.ts'
+import { handlers } from './handlers.ts'
 import { isFault, problemOf } from './problem.ts'
-import { calls, streams } from './table.ts'
 
-export interface CallServer {
+export class CallServer {
+  private readonly running = new Set<Promise<void>>()
+  private worker: WorkerContext | undefined
+  private isDraining = false
+
+  /** @param server all its connections are the API's */
+  constructor(server: Server) {
+    // The API sends the body only after this worker has said that it is there.
+    server.on('checkContinue', (request, response) => this.take(request, response))
+    server.on('upgrade', (request, socket, head) => {
+      // Without a listener, an error of one connection would end the process.
+      socket.on('error', () => socket.destroy())
+      if (request.url !== attachPath || !this.worker) {
+        socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
+        return endSoon(socket)
+      }
+      takeAttachments(this.worker, request, socket, head)
+    })
+  }
+
   /** Takes calls from now on; until then the worker is not complete, and refuses them. */
-  open(worker: WorkerContext): void
+  open(worker: WorkerContext): void {
+    this.worker = worker
+  }
+
   /**
    * Takes no more calls, except those about commands that run here: nobody else can answer them. Resolves when none is
    * left, at the latest after `ms`.
    */
-  drain(ms: number): Promise<void>
-}
-
-type Handler = (worker: WorkerContext, request: IncomingMessage, response: ServerResponse) => Promise<void>
-
-/** @param server all its connections are the API's */
-export function serveCalls(server: Server): CallServer {
-  const running = new Set<Promise<void>>()
-  const handlers = makeHandlers()
-  let worker: WorkerContext | undefined
-  let isDraining = false
-
-  // The API sends the body only after this worker has said that it is there.
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-    boundRest(request, response)
-    const path = request.url ?? ''
-    const handle = isDraining && !aboutCommands.has(path) ? undefined : handlers.get(path)
-    if (!handle || !worker) return refuse(response, unavailable('This worker takes no calls.'))
-    response.writeContinue()
-    const work = handle(worker, request, response)
-    running.add(work)
-    void work.finally(() => running.delete(work))
-  })
-  server.on('upgrade', (request, socket, head) => {
-    // Without a listener, an error of one connection would end the process.
-    socket.on('error', () => socket.destroy())
-    if (request.url !== attachPath || !worker) {
-      socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
-      return endSoon(socket)
+  async drain(ms: number): Promise<void> {
+    this.isDraining = true
+    const end = performance.now() + ms
+    while (this.running.size > 0 && performance.now() < end) {
+      await within(end - performance.now(), Promise.allSettled(this.running))
     }
-    takeAttachments(worker, request, socket, head)
-  })
+  }
 
-  return {
-    open(opened) {
-      worker = opened
-    },
-    async drain(ms) {
-      isDraining = true
-      const end = performance.now() + ms
-      while (running.size > 0 && performance.now() < end) {
-        await within(end - performance.now(), Promise.allSettled(running))
-      }
-    },
+  private take(request: IncomingMessage, response: ServerResponse): void {
+    boundRest(request, response)
+    const name = nameOf(request)
+    if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
+      refuse(response, unavailable('This worker takes no calls.'))
+      return
+    }
+    response.writeContinue()
+    const work = answer(this.worker, name, request, response)
+    this.running.add(work)
+    void work.finally(() => this.running.delete(work))
   }
 }
 
-const aboutCommands = new Set([
-  ...(['getExec', 'stopExec'] as const).map(callPath),
-  ...(['followExec', 'writeStdin', 'readOutput'] as const).map(streamPath),
-])
+type HandlerName = keyof typeof handlers
 
-function makeHandlers(): Map<string, Handler> {
-  const handlers = new Map<string, Handler>()
-  for (const [name, call] of Object.entries(calls)) {
-    handlers.set(callPath(name as CallName), (worker, request, response) =>
-      guard(worker, name, request, response, json, async (args, signal, isAwaited) => {
-        const result = await (call as CallHandler<CallName>)(args as never, worker, signal, isAwaited)
-        response.setHeader('content-type', 'application/json')
-        response.end(await toJson(result))
-      }),
-    )
-  }
-  for (const [name, { upload, answer }] of Object.entries(streams)) {
-    handlers.set(streamPath(name as StreamCallName), (worker, request, response) =>
-      guard(worker, name, request, response, upload ? argsOf : json, async (args, signal, isAwaited) => {
-        const wire = { request, response, signal, isAwaited }
-        await (answer as StreamHandler<StreamCallName>)(args as never, worker, wire)
-        if (!response.writableEnded) response.end()
-      }),
-    )
-  }
-  return handlers
+const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
+
+function nameOf({ url = '' }: IncomingMessage): HandlerName | undefined {
+  const name = nameAt(url)
+  return name !== undefined && Object.hasOwn(handlers, name) ? (name as HandlerName) : undefined
 }
 
 /** A worker that has not answered for 3 s is lost to the API (api/worker-client/health.ts). */
 const silentMs = 2_900
 
 /** Turns any error into an answer, or ends the connection when an answer has begun. */
-async function guard(
+async function answer(
   worker: WorkerContext,
-  name: string,
+  name: HandlerName,
   request: IncomingMessage,
   response: ServerResponse,
-  read: (request: IncomingMessage) => unknown,
-  work: (args: unknown, signal: AbortSignal, isAwaited: IsAwaited) => Promise<void>,
 ): Promise<void> {
   let args: unknown
   const hungUp = new AbortController()
@@ -123,8 +92,13 @@ async function guard(
     return !hungUp.signal.aborted && !stoodStill(since, silentMs)
   }
   try {
-    args = await read(request)
-    await work(args, hungUp.signal, isAwaited)
+    args = argsHeader in request.headers ? argsOf(request) : await json(request)
+    const handle = handlers[name] as StreamHandler<StreamCallName>
+    const reply = await handle(args as never, worker, { request, response, signal: hungUp.signal, isAwaited })
+    if (reply) {
+      response.setHeader('content-type', 'application/json')
+      response.end(await toJson(reply))
+    } else if (!response.writableEnded) response.end()
   } catch (error) {
     if (hungUp.signal.aborted) return
     if (isFault(error)) worker.log.error({ err: error, call: name, ...namesIn(args) }, 'a call failed')

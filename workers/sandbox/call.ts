@@ -14,19 +14,7 @@ import type { WorkerContext } from '../context.ts'
  */
 export type IsAwaited = () => Promise<boolean>
 
-/**
- * Answers one call of the API.
- * @param signal aborts when the API has hung up
- * @throws {Problem} what the client is to see
- */
-export type CallHandler<N extends CallName> = (
-  args: Calls[N]['args'],
-  worker: WorkerContext,
-  signal: AbortSignal,
-  isAwaited: IsAwaited,
-) => Promise<Calls[N]['result']>
-
-/** The bodies of a streamed call: the client's on its way in, and the answer on its way out. */
+/** How a call came. A streamed one reads the client's body from it, and writes its answer to it. */
 export interface Wire {
   request: IncomingMessage
   response: ServerResponse
@@ -35,15 +23,22 @@ export interface Wire {
   isAwaited: IsAwaited
 }
 
+/** Answers one call of the API. @throws {Problem} what the client is to see */
+export type CallHandler<N extends CallName> = (
+  args: Calls[N]['args'],
+  worker: WorkerContext,
+  wire: Wire,
+) => Promise<Calls[N]['result']>
+
 /**
- * Answers one call whose body or answer is streamed. Resolves when it is done.
+ * Answers one call whose body or answer is streamed. Resolves when it is done, with the answer if that is JSON.
  * @throws {Problem} what the client is to see, as long as nothing was written
  */
 export type StreamHandler<N extends StreamCallName> = (
   args: Streams[N]['args'],
   worker: WorkerContext,
   wire: Wire,
-) => Promise<void>
+) => Promise<object | undefined>
 
 /** The arguments in a header, where the body is the client's. */
 export const argsOf = (request: IncomingMessage): unknown =>

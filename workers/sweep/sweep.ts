@@ -11,10 +11,9 @@ import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodState } from '../drivers/driver.ts'
 import { makeOrphanSweep } from '../exec/orphans.ts'
-import { assignPod } from '../jobs/assign-pod.ts'
-import { createPod } from '../jobs/create-pod.ts'
-import { deletePod } from '../jobs/delete-pod.ts'
-import { endAndDelete } from '../jobs/end-and-delete.ts'
+import { givePod } from '../jobs/create-pod.ts'
+import { endAndDelete, reapPod } from '../jobs/end-and-delete.ts'
+import { assignPod } from '../jobs/processors.ts'
 import { replacePod } from '../jobs/replace-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { endOf, findUnreaped, readClock, startOf } from '../pods/sandbox-rows.ts'
@@ -178,13 +177,13 @@ function makeMender(worker: WorkerContext): Mender {
 async function mend(worker: WorkerContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
-      return await createPod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+      return await givePod(worker, action.sandboxId)
     case 'delete':
-      return await deletePod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+      return await reapPod(worker, action.sandboxId)
     case 'end':
       return await mendEnd(worker, action)
     case 'assign':
-      return await assignPod({ sandboxId: action.sandboxId, requestId: '' }, worker)
+      return await assignPod(action, worker)
     case 'replace':
       return await mendReplace(worker, action.sandboxId)
     case 'discard':

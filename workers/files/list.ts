@@ -1,19 +1,23 @@
+/** Lists of names: of a directory, and of what matches. Such a file exports nothing but handlers (rpc/handlers.ts). */
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { FileEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { CallHandler } from '../sandbox/call.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate, readName } from './location.ts'
+import { makeMatcher } from './matcher.ts'
+import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
 import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
 import { shareOf } from './slices.ts'
+import { oneOfFew } from './turns.ts'
 
-/** Longer lists are cut, not refused. */
+/** After this time the answer is what was found so far, and `truncated`. A longer list is cut, not refused. */
 const timeoutMs = 30_000
+/** Bytes that a script may print. Beyond it the answer is what was found so far. */
 const mostBytes = 64 * 1024 * 1024
 
 /** Prints the format of `stat` for each entry. No name can hold the marks in it. */
-const script = `${probes}
+const listScript = `${probes}
 f=$1 format=$2
 if [ -d "$f" ]; then
   cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
@@ -24,7 +28,7 @@ if [ ! -e "$f" ] && [ ! -L "$f" ]; then missing "$f"; fi
 stat -c "$format" "$f"`
 
 /** Lists a directory; for anything else, the entry itself. */
-export const listFiles: CallHandler<'listFiles'> = async (args, worker, signal) => {
+export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
   const entries = new FirstInOrder<FileEntry>({ count: limits.listed.entries, bytes: limits.listed.bytes })
@@ -36,7 +40,7 @@ export const listFiles: CallHandler<'listFiles'> = async (args, worker, signal) 
     worker,
     args,
     {
-      text: script,
+      text: listScript,
       args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
       mostBytes,
       onStdout: readRecords(shareOf(args.accountId), {
@@ -51,7 +55,7 @@ export const listFiles: CallHandler<'listFiles'> = async (args, worker, signal) 
   )
   const listed = entries.values()
   return { ...shown, entries: listed, truncated: entries.truncated || end === 'cut' }
-}
+})
 
 const types: Record<number, FileEntry['type']> = {
   1: 'fifo',
@@ -112,4 +116,83 @@ function readTime(seconds: number, dateTime: string): string {
   const isSame = Math.floor(precise.getTime() / 1000) === seconds
   const told = Math.min(Math.max(seconds, years.first), years.last)
   return (isSame && told === seconds ? precise : new Date(told * 1000)).toISOString()
+}
+
+/** Linux takes no longer path, so nobody could use one. */
+const pathBytes = 4096
+
+/** Skips names that vanish, and folders that may not be read. */
+const globScript = `${probes}
+f=$1; shift
+if [ ! -d "$f" ]; then
+  if [ -e "$f" ]; then exit ${exits.notDirectory}; fi
+  missing "$f"
+fi
+cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
+find -H "$@" -print0 2>/dev/null
+exit 0`
+
+/** Finds paths that match a pattern. */
+export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) => {
+  const { word } = locate(args)
+  const pattern = readPattern(args.pattern)
+  const matches = makeMatcher(pattern, { dots: false })
+  const found = new FirstInOrder<Name>({ count: limits.listed.paths, bytes: limits.listed.bytes })
+  const onPath = (record: Buffer) => {
+    const path = record.subarray(prefix.length)
+    if (!matches(path.toString('utf8'))) return
+    found.push(path, () => {
+      const name = readName(path)
+      return { value: name, bytes: jsonBytes(Object.values(name)) }
+    })
+  }
+  let isTooLong = false
+  const end = await runFileScript(
+    worker,
+    args,
+    {
+      text: globScript,
+      args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
+      mostBytes,
+      onStdout: readRecords(shareOf(args.accountId), {
+        delimiter: Buffer.of(0),
+        mostBytes: prefix.length + pathBytes,
+        onRecord: onPath,
+        onTooLong: () => {
+          isTooLong = true
+        },
+      }),
+      enough: new AbortController().signal,
+      timeoutMs,
+    },
+    signal,
+  )
+  const names = found.values()
+  const odd = names.flatMap(({ base64 }, index) => (base64 === undefined ? [] : [[index, base64] as const]))
+  return {
+    paths: names.map(({ text }) => text),
+    ...(odd.length === 0 ? {} : { paths_base64: Object.fromEntries(odd) }),
+    truncated: found.truncated || isTooLong || end === 'cut',
+  }
+})
+
+type Name = ReturnType<typeof readName>
+
+/** What `find` prints before each path. */
+const prefix = './'
+
+/** The arguments of a `find` that prints at least what matches, and visits little else. */
+function searchFor(pattern: Pattern, foldersAlone: boolean): string[] {
+  const start = literalStart(pattern)
+  const depth = deepest(pattern)
+  const paths = findPatterns(pattern).flatMap((path) => ['-o', '-path', path])
+  return [
+    ['.', ...start].join('/'),
+    ...(depth === undefined ? [] : ['-maxdepth', String(depth - start.length)]),
+    ...(wantsDots(pattern) ? [] : ['-name', '.?*', '-prune', '-o']),
+    ...(foldersAlone ? ['-type', 'd'] : []),
+    '(',
+    ...paths.slice(1),
+    ')',
+  ]
 }

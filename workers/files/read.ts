@@ -1,0 +1,153 @@
+/** Reading a file: shown to a reader, or as its bytes. Such a file exports nothing but handlers (rpc/handlers.ts). */
+import type { Writable } from 'node:stream'
+import { limits } from '../../shared/contract/limits.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
+import type { StreamHandler } from '../sandbox/call.ts'
+import { redactBytes } from '../secrets/index.ts'
+import { wholeCharacters } from '../shell/output.ts'
+import { gather, probes, runFileScript, streamMs } from './file-script.ts'
+import { locate } from './location.ts'
+import { oneOfFew } from './turns.ts'
+
+/** Prints `size lines sha256` and a newline, then at most one byte more than is shown. */
+const viewScript = `${probes}
+f=$1 from=$2 count=$3 most=$4
+must_be_file "$f"
+size=$(wc -c <"$f") && lines=$(wc -l <"$f") && sum=$(sha256sum <"$f") || exit 1
+if [ -n "$(tail -c 1 "$f" | tr '\\0' x)" ]; then lines=$((lines + 1)); fi
+printf '%s %s %s\\n' $size $lines "\${sum%% *}"
+if [ "$count" = all ]; then tail -n "+$from" "$f" | head -c "$most"
+else tail -n "+$from" "$f" | head -n "$count" | head -c "$most"
+fi`
+
+const headerBytes = 128
+
+/** Reads a file, or the requested lines of it. */
+export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) => {
+  const { word, shown: located } = locate(args)
+  const from = args.startLine ?? 1
+  const count = args.endLine === undefined ? 'all' : String(args.endLine - from + 1)
+  const most = limits.viewBytes + 1
+  const printed = gather(most + headerBytes)
+  await runFileScript(
+    worker,
+    args,
+    {
+      text: viewScript,
+      args: [word, String(from), count, String(most)],
+      mostBytes: most + headerBytes,
+      onStdout: printed.onStdout,
+    },
+    signal,
+  )
+  const output = printed.bytes()
+  const headerEnd = output.indexOf('\n')
+  const header = /^(\d+) (\d+) ([0-9a-f]{64})$/.exec(output.toString('latin1', 0, Math.max(0, headerEnd)))
+  if (!header) throw new Problem('internal_error', 'The file script printed no header.')
+  const [, size, lines, sha256 = ''] = header
+  const all = output.subarray(headerEnd + 1)
+  const truncated = all.length > limits.viewBytes
+  const within = truncated ? all.subarray(0, limits.viewBytes) : all
+  const sandbox = { id: args.sandboxId, account_id: args.accountId }
+  const byLine = from > 1 || count !== 'all'
+  const shown =
+    args.reveal === 'true' ? within : await redactBytes(worker, sandbox, within, { cut: truncated, byLine })
+  const text = asText(truncated ? wholeCharacters(shown, 'end') : shown)
+  return {
+    ...located,
+    size: Number(size),
+    content: text ?? shown.toString('base64'),
+    encoding: text === undefined ? 'base64' : 'utf-8',
+    total_lines: text === undefined ? null : Number(lines),
+    sha256,
+    truncated,
+  }
+})
+
+/** @returns undefined when the bytes are not UTF-8, or hold a NUL, which no text does */
+function asText(bytes: Buffer): string | undefined {
+  if (bytes.includes(0)) return undefined
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** Prints the size, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
+const rawScript = `${probes}
+f=$1
+must_be_file "$f"
+size=$(stat -L -c %s "$f" 2>/dev/null) || size=0
+if [ "$size" -eq 0 ]; then size=$(wc -c <"$f") || exit 1; fi
+printf '%s\\n' "$size"
+read -r first count || exit 0
+if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
+tail -c "+$first" "$f" | head -c "$count"`
+
+/** Streams the bytes of a file, or a range of them, as fast as the client takes them. */
+export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response, signal }) => {
+  const enough = new AbortController()
+  const state: { stdin?: Writable; left?: number; error?: unknown } = {}
+  let header = ''
+
+  const begin = (size: number) => {
+    const range = args.range === undefined ? { from: 0, to: size } : rangeOf(args.range, 0, size)
+    state.left = range.to - range.from
+    response.writeHead(args.range === undefined ? 200 : 206, headersOf(range, size, args.range !== undefined))
+    state.stdin?.write(`${range.from + 1} ${state.left}\n`)
+  }
+  const onStdout = async (chunk: Buffer) => {
+    if (state.error) return
+    let bytes = chunk
+    if (state.left === undefined) {
+      const end = chunk.indexOf('\n')
+      header += chunk.toString('latin1', 0, end === -1 ? chunk.length : end)
+      if (end === -1 && header.length < 100) return
+      try {
+        if (!/^\d{1,15}$/.test(header))
+          throw new Problem('internal_error', 'The file script printed no size.')
+        begin(Number(header))
+      } catch (error) {
+        state.error = error
+        state.stdin?.end()
+        return
+      }
+      bytes = chunk.subarray(end + 1)
+    }
+    const part = bytes.subarray(0, state.left)
+    state.left = (state.left ?? 0) - part.length
+    if (part.length > 0) await write(response, part)
+    // The file grew meanwhile. What was promised has been sent.
+    if (part.length < bytes.length) enough.abort()
+  }
+
+  await runFileScript(
+    worker,
+    args,
+    {
+      text: rawScript,
+      args: [locate(args).word],
+      stdin: (stdin) => {
+        state.stdin = stdin
+      },
+      mostBytes: Number.POSITIVE_INFINITY,
+      onStdout,
+      enough: enough.signal,
+      timeoutMs: streamMs,
+    },
+    signal,
+  )
+  if (state.error) throw state.error
+  // The file shrank, or its sandbox ended. The client must see that the answer is not whole.
+  if (state.left !== 0) response.destroy()
+}
+
+const headersOf = ({ from, to }: ByteRange, size: number, isPart: boolean) => ({
+  'content-type': 'application/octet-stream',
+  'cache-control': 'no-store',
+  'accept-ranges': 'bytes',
+  'content-length': String(to - from),
+  ...(isPart ? { 'content-range': `bytes ${from}-${to - 1}/${size}` } : {}),
+})
