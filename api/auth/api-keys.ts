@@ -97,7 +97,7 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
     try {
       await db.query(
         `update api_key set last_used_at = sandlot_now()
-          where id in (?) and (last_used_at is null or last_used_at < sandlot_now() - interval '1 minute')`,
+          where id = any(?) and (last_used_at is null or last_used_at < sandlot_now() - interval '1 minute')`,
         [ids],
       )
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * The database of a process: one pool, plain SQL. The ORM makes the pool, quotes parameters and types the rows.
- * Requests bypass its entity manager, which costs more than the query itself.
+ * The database of a process: one pool, plain SQL whose parameters are always bound. The ORM makes the pool and runs the
+ * migrations. Requests bypass its entity manager, which costs more than the query itself.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
@@ -15,7 +15,7 @@ export interface Statement {
 }
 
 export interface Queries {
-  /** Runs one statement, with `?` for each parameter, which is written into it as a literal. */
+  /** Runs one statement, with `?` for each parameter. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
   /** Runs a statement of a hot path. */
   run<T extends Row = Row>(statement: Statement, parameters: unknown[]): Promise<T[]>
@@ -33,9 +33,11 @@ export interface Database extends Queries {
  * @param name unique among all statements of the process
  * @param sql with `?` for each parameter
  */
-export function prepare(name: string, sql: string): Statement {
+export const prepare = (name: string, sql: string): Statement => ({ name, text: numbered(sql) })
+
+function numbered(sql: string): string {
   let count = 0
-  return { name, text: sql.replaceAll('?', () => `$${++count}`) }
+  return sql.replaceAll('?', () => `$${++count}`)
 }
 
 /** Connects lazily: a database that is away fails each query, and the next one tries again. */
@@ -44,7 +46,7 @@ export function openDatabase(url: string, { connections = 10 } = {}): Database {
   const connection = orm.em.getConnection() as PostgreSqlConnection
   const pool = (): Promise<Pool> => connection.getNativeClient()
   return {
-    ...queriesOf(orm, async (query) => (await pool()).query(query)),
+    ...queriesOf(async (query) => (await pool()).query(query)),
     async transaction(work) {
       const client = await (await pool()).connect()
       // A connection that breaks while it is idle would otherwise end the process.
@@ -52,7 +54,7 @@ export function openDatabase(url: string, { connections = 10 } = {}): Database {
       let broken: unknown
       try {
         await client.query('begin')
-        const result = await work(queriesOf(orm, (query) => client.query(query)))
+        const result = await work(queriesOf((query) => client.query(query)))
         await client.query('commit')
         return result
       } catch (error) {
@@ -70,21 +72,18 @@ export function openDatabase(url: string, { connections = 10 } = {}): Database {
   }
 }
 
-type Send = (query: string | (Statement & { values: unknown[] })) => Promise<{ rows: Row[] }>
+type Send = (query: { name?: string; text: string; values: unknown[] }) => Promise<{ rows: Row[] }>
 
-function queriesOf(orm: MikroORM, send: Send): Queries {
-  const platform = orm.em.getPlatform()
-  return {
-    async query<T extends Row>(sql: string, parameters: unknown[] = []) {
-      const { rows } = await send(platform.formatQuery(sql, parameters))
-      return rows as T[]
-    },
-    async run<T extends Row>({ name, text }: Statement, values: unknown[]) {
-      const { rows } = await send({ name, text, values })
-      return rows as T[]
-    },
-  }
-}
+const queriesOf = (send: Send): Queries => ({
+  async query<T extends Row>(sql: string, values: unknown[] = []) {
+    const { rows } = await send({ text: numbered(sql), values })
+    return rows as T[]
+  },
+  async run<T extends Row>({ name, text }: Statement, values: unknown[]) {
+    const { rows } = await send({ name, text, values })
+    return rows as T[]
+  },
+})
 
 /** What we use of `pg`, which the ORM brings along. */
 interface Pool {
@@ -93,7 +92,7 @@ interface Pool {
 }
 
 interface PoolClient {
-  query: Send
+  query: Send & ((statement: 'begin' | 'commit' | 'rollback') => Promise<unknown>)
   on(event: 'error', listener: () => void): void
   off(event: 'error', listener: () => void): void
   release(destroy: boolean): void

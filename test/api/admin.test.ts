@@ -94,7 +94,7 @@ test('a suspended account loses its sandboxes, its keys within a second and its 
   expect(await codeOf(alice.call('listApiKeys'))).toBe('account_suspended')
   // The pods are gone, without any job that told of them.
   await world.eventually(async () => {
-    const rows = await world.db.query('select destroy_reason, reaped_at from sandbox where id in (?)', [
+    const rows = await world.db.query('select destroy_reason, reaped_at from sandbox where id = any(?)', [
       sandboxes,
     ])
     return rows.every((row) => row.destroy_reason === 'suspended' && row.reaped_at !== null)

@@ -67,8 +67,8 @@ const findOrphans = ({ db }: WorkerContext, gone: string[], after: string): Prom
     `select exec.id, pid, sandbox_id, pod_name, pod_uid, destroy_reason, is_left
        from exec join sandbox on sandbox.id = sandbox_id
       where ((status = 'running' and worker_id in ${listed}) or (is_left and pid is not null)) and exec.id > ?
-      order by exec.id limit ${pageRows}`,
-    [JSON.stringify(gone), after],
+      order by exec.id limit ?`,
+    [JSON.stringify(gone), after, pageRows],
   )
 
 async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {
