@@ -4,7 +4,7 @@ import { describeOnBothDrivers, openWorldDriver } from '../world/drivers.ts'
 import { startWorld, type World } from '../world/index.ts'
 
 /** Longer than a pod takes to start on a busy node: its sandbox is to be seen alive. */
-const capSeconds = 8
+const capSeconds = 12
 const env = { SANDBOX_MAX_SECONDS: String(capSeconds) }
 /** So long that no pass comes within a test. */
 const noSweep = { SWEEP_SECONDS: '3600' }
