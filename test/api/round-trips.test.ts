@@ -35,6 +35,14 @@ beforeAll(async () => {
   await alice.call('createSandbox', { body: { image: 'another' } })
   const { body } = await alice.call('createSandbox')
   await alice.call('execCommand', { params: { id: body.id }, body: { command: 'true' } })
+  // A claimed pod is told whose it is by a job, which may still be on its way.
+  await world.eventually(async () => {
+    const [row] = await world.db.query<{ timings: Record<string, unknown> }>(
+      'select timings from sandbox where id = ?',
+      [body.id],
+    )
+    return row!.timings.pod !== 'claimed' || row!.timings.assigned_ms !== undefined
+  }, 20_000)
 })
 afterAll(async () => {
   await world[Symbol.asyncDispose]()

@@ -6,7 +6,7 @@ import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
 /** Longer than a pod takes to start on a busy node: its sandbox is to be seen alive. */
-const capSeconds = 8
+const capSeconds = 12
 /** No sweep comes within a test, but from a worker that is told otherwise. */
 const env = { SANDBOX_MAX_SECONDS: String(capSeconds), SWEEP_SECONDS: '3600' }
 const sweeping = { SWEEP_SECONDS: '1' }
