@@ -13,7 +13,7 @@ import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal
 import type { WorkerContext } from './context.ts'
 import { openDriver } from './drivers/open.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
-import { keepEnds } from './exec/ends.ts'
+import { Ends } from './exec/ends.ts'
 import { Commands } from './exec/registry.ts'
 import { takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
@@ -76,7 +76,7 @@ export async function startWorker(
     driver,
     reach,
     commands: new Commands(),
-    ends: keepEnds(context.db, log),
+    ends: new Ends(context.db, log),
     slots,
     slotOwner,
     pace: makePace(),

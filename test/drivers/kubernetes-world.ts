@@ -10,7 +10,7 @@ import { CoreV1Api } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { readSettings } from '../../shared/platform/settings.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
-import { openKubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
+import { KubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, newNamespace, openAdmin } from '../support/cluster.ts'
@@ -60,7 +60,7 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
         SANDBOX_EGRESS: egress,
         ...changes,
       })
-      const driver = openKubernetesDriver({
+      const driver = new KubernetesDriver({
         settings,
         installationId: installation,
         log: pino({ level: 'silent' }),

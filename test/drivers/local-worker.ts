@@ -7,12 +7,12 @@
 import { once } from 'node:events'
 import { pino } from 'pino'
 import { podName } from '../../shared/data/ids.ts'
-import { openLocalDriver } from '../../workers/drivers/local/index.ts'
+import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { localSettings } from './local-settings.ts'
 import { run, shell } from './processes.ts'
 
 const [directory, bwrap, sandboxId, script] = process.argv.slice(2)
-const driver = openLocalDriver({
+const driver = new LocalDriver({
   settings: localSettings({ directory: directory!, bwrap }),
   installationId: 'tests',
   log: pino({ level: 'silent' }),

@@ -9,7 +9,7 @@ import { pino } from 'pino'
 import { afterAll, inject, onTestFinished } from 'vitest'
 import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
-import { openLocalDriver } from '../../workers/drivers/local/index.ts'
+import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { examineMachine } from '../../workers/drivers/local/machine.ts'
 import { localSettings } from './local-settings.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
@@ -40,7 +40,7 @@ interface OpenOptions {
 
 export function openDriver(options: OpenOptions = {}): { driver: Driver; log: LogLine[] } {
   const log: LogLine[] = []
-  const driver = openLocalDriver({
+  const driver = new LocalDriver({
     settings: localSettings({ directory, bwrap, ...options }),
     installationId: options.installationId ?? 'tests',
     log: pino({}, { write: (line: string) => log.push(JSON.parse(line)) }),

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import type { Driver, Pod } from '../../workers/drivers/driver.ts'
-import { openLocalDriver } from '../../workers/drivers/local/index.ts'
+import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { startClusterWorld } from '../drivers/kubernetes-world.ts'
 import { localSettings } from '../drivers/local-settings.ts'
 import { ofSandbox } from '../drivers/requests.ts'
@@ -30,6 +30,10 @@ export function describeInSandboxes(name: string, suite: (open: () => Promise<Sa
   )
 }
 
+/** The same driver with some of its methods and properties changed. */
+export const changed = (driver: Driver, changes: Partial<Driver>): Driver =>
+  Object.assign(Object.create(driver), changes)
+
 export async function onCluster(image: string): Promise<Sandboxes> {
   const world = await startClusterWorld()
   return { ...(await sandboxesOf(() => world.open(), image)), close: () => world.close() }
@@ -39,7 +43,7 @@ async function onThisMachine(): Promise<Sandboxes> {
   const directory = mkdtempSync(join(tmpdir(), 'sandlot-sandboxes-'))
   const more = { SANDBOX_LOCAL_UNSAFE: 'yes' }
   const settings = localSettings({ directory, bwrap: inject('services').bwrap, more })
-  const open = () => openLocalDriver({ settings, installationId: 'test', log: pino({ level: 'silent' }) })
+  const open = () => new LocalDriver({ settings, installationId: 'test', log: pino({ level: 'silent' }) })
   const sandboxes = await sandboxesOf(open, 'any')
   return {
     ...sandboxes,

@@ -9,7 +9,7 @@ import { openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
-import { describeInSandboxes, type Sandboxes } from '../support/sandbox.ts'
+import { changed, describeInSandboxes, type Sandboxes } from '../support/sandbox.ts'
 
 const log = pino({ level: 'silent' })
 
@@ -20,7 +20,7 @@ function counting(driver: Driver) {
     counter.starts += 1
     return driver.start(...args)
   }
-  return { driver: { ...driver, start }, counter }
+  return { driver: changed(driver, { start }), counter }
 }
 
 async function stdoutOf(slot: Slot, command: ShellCommand) {
@@ -127,7 +127,7 @@ describeInSandboxes('slots', (open) => {
 
   test('where starting is quick, nothing is opened ahead of time and nothing kept', async () => {
     const { driver, counter } = counting(sandboxes.driver)
-    const { pool, count } = makePool({ driver: { ...driver, startsSlowly: false } })
+    const { pool, count } = makePool({ driver: changed(driver, { startsSlowly: false }) })
     pool.prepare('sbx_a', pod)
     const { slot, warm } = await pool.take('sbx_a', pod)
     slot.close()
@@ -140,7 +140,7 @@ describeInSandboxes('slots', (open) => {
   })
 
   describe('where starting is slow', () => {
-    const slowly = () => ({ ...sandboxes.driver, startsSlowly: true })
+    const slowly = () => changed(sandboxes.driver, { startsSlowly: true })
 
     test('the slot that was prepared is the one that a command gets, and the next ones are opened at once', async () => {
       const { pool, count } = makePool({ driver: slowly() })

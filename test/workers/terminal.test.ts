@@ -6,7 +6,7 @@ import { openSlot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
 import { readScreen, run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
-import { describeInSandboxes } from '../support/sandbox.ts'
+import { changed, describeInSandboxes } from '../support/sandbox.ts'
 
 describeInSandboxes('terminals', (open) => {
   const size = { rows: 24, columns: 80 }
@@ -72,13 +72,12 @@ describeInSandboxes('terminals', (open) => {
 
   test('no argv that the cluster sees holds anything of the command', async () => {
     const seen: string[] = []
-    const watched: Driver = {
-      ...driver,
+    const watched = changed(driver, {
       start: (where, argv, options) => {
         seen.push(JSON.stringify(argv))
         return driver.start(where, argv, options)
       },
-    }
+    })
     const { terminal } = await start(
       { argv: ['echo', canary], env: { CANARY: canary }, cwd: '/tmp' },
       watched,
@@ -96,14 +95,13 @@ describeInSandboxes('terminals', (open) => {
 
   test('nobody but its owner can read the file that carries the command', async () => {
     // A driver that starts everything but the shell on the terminal: the file stays to be looked at.
-    const halfway: Driver = {
-      ...driver,
+    const halfway = changed(driver, {
       start: async (where, argv, options) => {
         if (!options?.tty) return driver.start(where, argv, options)
         const { stdout } = await run(driver, pod, ['/bin/sh', '-c', 'ls -l "$1"', 'sh', argv[1]!])
         throw new DriverUnavailable(`mode ${stdout.slice(0, 10)}`)
       },
-    }
+    })
     await expect(start({ argv: ['true'], env: { CANARY: canary } }, halfway)).rejects.toThrow(
       'mode -rw-------',
     )

@@ -4,6 +4,15 @@
  * is written here.
  */
 import type { Readable, Writable } from 'node:stream'
+import type { Logger } from '../../shared/platform/log.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
+
+export interface DriverOptions {
+  settings: Settings
+  /** Only pods that carry this id are ours. On Kubernetes it is a label. */
+  installationId: string
+  log: Logger
+}
 
 export interface Driver {
   readonly kind: 'kubernetes' | 'local'

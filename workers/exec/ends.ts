@@ -13,17 +13,6 @@ import type { Logger } from '../../shared/platform/log.ts'
 import type { Ending } from './command.ts'
 import { recordEnd, recordToldEnd } from './rows.ts'
 
-export interface Ends {
-  /**
-   * Resolves when PostgreSQL has taken the end, however long it is away.
-   * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
-   */
-  write(end: ExecEnd): Promise<Ending | undefined>
-  /** Resolves when PostgreSQL has taken all of them. */
-  written(): Promise<void>
-  close(): void
-}
-
 interface UnwrittenEnd {
   end: ExecEnd
   /** Undefined until PostgreSQL has taken it. */
@@ -46,81 +35,99 @@ const readRunning = prepare(
   `select id from exec where id = any(?::text[]) and status = 'running'`,
 )
 
-export function keepEnds(db: Database, log: Logger): Ends {
-  const kept = new Map<string, UnwrittenEnd>()
-  let timer: NodeJS.Timeout | undefined
-  let isClosed = false
+export class Ends {
+  private readonly db: Database
+  private readonly log: Logger
+  private readonly kept = new Map<string, UnwrittenEnd>()
+  private timer: NodeJS.Timeout | undefined
+  private isClosed = false
 
-  const unwritten = () => [...kept.values()].filter(({ writtenAt }) => writtenAt === undefined)
+  constructor(db: Database, log: Logger) {
+    this.db = db
+    this.log = log
+  }
 
-  const tryToWrite = async (one: UnwrittenEnd) => {
+  /**
+   * Resolves when PostgreSQL has taken the end, however long it is away.
+   * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
+   */
+  async write(end: ExecEnd): Promise<Ending | undefined> {
+    const { promise, resolve } = Promise.withResolvers<Ending | undefined>()
+    const one: UnwrittenEnd = { end, writtenAt: undefined, isUnderWay: false, tell: resolve }
+    this.kept.set(end.id, one)
+    this.forgetOldest()
+    void this.tryToWrite(one).then(() => this.lookLater())
+    return await promise
+  }
+
+  /** Resolves when PostgreSQL has taken all of them. */
+  async written(): Promise<void> {
+    while (!this.isClosed && this.unwritten().length > 0) {
+      await new Promise((resolve) => setTimeout(resolve, lookEveryMs).unref())
+    }
+  }
+
+  close(): void {
+    this.isClosed = true
+    clearTimeout(this.timer)
+  }
+
+  private unwritten(): UnwrittenEnd[] {
+    return [...this.kept.values()].filter(({ writtenAt }) => writtenAt === undefined)
+  }
+
+  private async tryToWrite(one: UnwrittenEnd): Promise<void> {
     if (one.isUnderWay) return
     one.isUnderWay = true
     try {
-      const other = await recordEnd(db, one.end)
+      const other = await recordEnd(this.db, one.end)
       one.writtenAt = performance.now()
       // The end that stands there may be our own: the answer to the first try was lost.
-      if (other && !isSame(other, one.end)) kept.delete(one.end.id)
+      if (other && !isSame(other, one.end)) this.kept.delete(one.end.id)
       one.tell(other)
     } catch (error) {
-      log.warn({ err: error, exec_id: one.end.id }, 'the end of a command waits for the database')
+      this.log.warn({ err: error, exec_id: one.end.id }, 'the end of a command waits for the database')
     } finally {
       one.isUnderWay = false
     }
   }
-  const restoreMissing = async (due: UnwrittenEnd[]) => {
+
+  private async look(): Promise<void> {
+    this.timer = undefined
+    await Promise.all(this.unwritten().map((one) => this.tryToWrite(one)))
+    const oldest = performance.now() - heldAfterMs
+    const due = [...this.kept.values()].filter(
+      ({ writtenAt }) => writtenAt !== undefined && writtenAt < oldest,
+    )
+    await this.restoreMissing(due).catch((error) =>
+      this.log.debug({ err: error, ends: due.length }, 'ends of commands wait for the database'),
+    )
+    this.lookLater()
+  }
+
+  private lookLater(): void {
+    if (this.isClosed || this.kept.size === 0) return
+    this.timer ??= setTimeout(() => void this.look(), lookEveryMs).unref()
+  }
+
+  private async restoreMissing(due: UnwrittenEnd[]): Promise<void> {
     if (due.length === 0) return
     const ids = due.map(({ end }) => end.id)
-    const rows = await db.run<{ id: string }>(readRunning, [ids])
+    const rows = await this.db.run<{ id: string }>(readRunning, [ids])
     const missing = new Set(rows.map(({ id }) => id))
     for (const one of due) {
-      if (!missing.has(one.end.id) || !(await recordToldEnd(db, one.end))) kept.delete(one.end.id)
+      if (!missing.has(one.end.id) || !(await recordToldEnd(this.db, one.end))) this.kept.delete(one.end.id)
       else {
         one.writtenAt = performance.now()
-        log.info({ exec_id: one.end.id }, 'an end that the database had lost was written again')
+        this.log.info({ exec_id: one.end.id }, 'an end that the database had lost was written again')
       }
-    }
-  }
-  const look = async () => {
-    timer = undefined
-    await Promise.all(unwritten().map(tryToWrite))
-    const oldest = performance.now() - heldAfterMs
-    const due = [...kept.values()].filter(({ writtenAt }) => writtenAt !== undefined && writtenAt < oldest)
-    await restoreMissing(due).catch((error) =>
-      log.debug({ err: error, ends: due.length }, 'ends of commands wait for the database'),
-    )
-    lookLater()
-  }
-  const lookLater = () => {
-    if (isClosed || kept.size === 0) return
-    timer ??= setTimeout(() => void look(), lookEveryMs)
-    timer.unref()
-  }
-  const forgetOldest = () => {
-    if (kept.size <= most) return
-    for (const [id, { writtenAt }] of kept) {
-      if (writtenAt !== undefined) return kept.delete(id)
     }
   }
 
-  return {
-    async write(end) {
-      const { promise, resolve } = Promise.withResolvers<Ending | undefined>()
-      const one: UnwrittenEnd = { end, writtenAt: undefined, isUnderWay: false, tell: resolve }
-      kept.set(end.id, one)
-      forgetOldest()
-      void tryToWrite(one).then(lookLater)
-      return await promise
-    },
-    async written() {
-      while (!isClosed && unwritten().length > 0) {
-        await new Promise((resolve) => setTimeout(resolve, lookEveryMs).unref())
-      }
-    },
-    close() {
-      isClosed = true
-      clearTimeout(timer)
-    },
+  private forgetOldest(): void {
+    if (this.kept.size <= most) return
+    const oldest = [...this.kept.values()].find(({ writtenAt }) => writtenAt !== undefined)
+    if (oldest) this.kept.delete(oldest.end.id)
   }
 }
 

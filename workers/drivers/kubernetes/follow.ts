@@ -28,8 +28,8 @@ interface FollowedKind<Item extends KubernetesObject> {
   signal: AbortSignal
 }
 
-/** Goes on until the signal aborts, however often the cluster is away. */
-export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): { isLive(): boolean } {
+/** Goes on until the signal aborts, however often the cluster is away. @returns tells whether the watch is running */
+export function follow<Item extends KubernetesObject>(followed: FollowedKind<Item>): () => boolean {
   const { what, list, log, signal } = followed
   let isLive = false
   let isNew = true
@@ -59,7 +59,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
     }
   }
   void run()
-  return { isLive: () => isLive }
+  return () => isLive
 }
 
 /**

@@ -3,12 +3,14 @@ import { createHash } from 'node:crypto'
 import { CoreV1Api } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { within } from '../../../shared/platform/patience.ts'
-import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   type Driver,
+  type DriverOptions,
   DriverUnavailable,
+  type Pod,
   PodGone,
   type PodName,
+  type PodRequest,
   type PodState,
   type Process,
   type StartOptions,
@@ -28,113 +30,127 @@ import {
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
 import { watchSetup } from './setup.ts'
-import { listPods, presentPod, watchPods } from './watch.ts'
+import { type DeadPod, listPods, PodWatch, presentPod } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
 const PING_MS = 2_000
 /** Milliseconds that the processes of a dead pod have to report their own end. */
 const LAST_WORDS_MS = 2_000
 
-/**
- * Opens without asking the cluster anything, so that a worker can start before the cluster does.
- * @throws {SettingsError} there is no kubeconfig, or it is unusable
- */
-export function openKubernetesDriver(options: {
-  settings: Settings
-  /** Becomes a label: pods of other installations in the same namespace are never touched. */
-  installationId: string
-  log: Logger
-}): Driver {
-  const { settings, installationId, log } = options
-  if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
-    throw new Error('The installation id cannot be a label of Kubernetes.')
-  }
-  const { namespace } = settings.kubernetes
-  const connection = ClusterConnection.open(settings.kubernetes.kubeconfig)
-  const api = connection.makeApiClient(CoreV1Api)
-  const watch = watchPods(connection, namespace, installationId, log)
+export class KubernetesDriver implements Driver {
+  readonly kind = 'kubernetes'
+  readonly startsSlowly = true
+  private readonly connection: ClusterConnection
+  private readonly cluster: Cluster
+  private readonly checkSetup: () => Promise<void>
   /** Pods that a list showed dead, and that the watch may still report. */
-  const dead = new Set<string>()
+  private readonly dead = new Set<string>()
   /** Running processes, each with the uid of its pod where that is known. */
-  const processes = new Map<PodProcess, string | undefined>()
-  let isClosed = false
+  private readonly processes = new Map<PodProcess, string | undefined>()
+  private isClosed = false
 
-  const exec = async (pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> => {
-    if (isClosed) throw new DriverUnavailable('The driver is closed.')
-    const process = await openExec(connection, namespace, pod.name, argv, options)
-    processes.set(process, pod.uid ?? watch.find(pod.name)?.metadata?.uid)
-    void process.ended.then(() => processes.delete(process))
-    if (isClosed) process.close()
+  /**
+   * Opens without asking the cluster anything, so that a worker can start before the cluster does.
+   * @throws {SettingsError} there is no kubeconfig, or it is unusable
+   */
+  constructor({ settings: { kubernetes, sandbox }, installationId, log }: DriverOptions) {
+    if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
+      throw new Error('The installation id cannot be a label of Kubernetes.')
+    }
+    const { namespace } = kubernetes
+    this.connection = ClusterConnection.open(kubernetes.kubeconfig)
+    const api = this.connection.makeApiClient(CoreV1Api)
+    const watch = new PodWatch(this.connection, namespace, installationId, log)
+    watch.onEnd((uid) => this.abandonProcesses(uid))
+    void tellOfNodes(this.connection, sandbox.pids, log)
+    const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
+    this.cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried: new Set() }
+    this.checkSetup = watchSetup(this.cluster)
+  }
+
+  async ping(): Promise<void> {
+    const { api, namespace } = this.cluster
+    const late = () => {
+      throw new DOMException('', 'TimeoutError')
+    }
+    await within(PING_MS, api.listNamespacedPod({ namespace, limit: 1 }), late).catch((error) => {
+      throw reported(this.cluster, readFailure(error))
+    })
+    await this.checkSetup()
+  }
+
+  create(request: PodRequest): Promise<Pod> {
+    return createClusterPod(this.cluster, request)
+  }
+
+  fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string {
+    const { installationId, sandbox } = this.cluster
+    const manifest = JSON.stringify(buildPod({ ...request, name: '' }, installationId, sandbox))
+    return createHash('sha256').update(manifest).digest('hex')
+  }
+
+  assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void> {
+    return assignClusterPod(this.cluster, pod, to)
+  }
+
+  ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void> {
+    return awaitReady(this.cluster, pod, signal, trial)
+  }
+
+  delete(pod: PodName): Promise<void> {
+    return deleteClusterPod(this.cluster, pod)
+  }
+
+  async list(): Promise<PodState[]> {
+    const { namespace, installationId } = this.cluster
+    const { pods } = await listPods(this.connection, namespace, installationId).catch((error) => {
+      throw reported(this.cluster, readFailure(error))
+    })
+    const states = pods.map((pod): PodState => ({ ...presentPod(pod), death: podDeath(pod) }))
+    this.dead.clear()
+    for (const { uid, death } of states) if (death) this.dead.add(uid)
+    return states
+  }
+
+  watch(onDeath: (pod: DeadPod) => void): void {
+    this.cluster.watch.onDeath(onDeath)
+  }
+
+  async start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
+    const seen = this.cluster.watch.find(pod.name)
+    const uid = pod.uid ?? seen?.metadata?.uid
+    if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod runs no more.')
+    if (seen && isThat(seen, pod)) {
+      const death = podDeath(seen)
+      if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
+    }
+    return await this.exec(pod, wrap(argv, options), options)
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    this.cluster.watch.close()
+    for (const process of this.processes.keys()) process.close()
+    await this.connection.close()
+  }
+
+  private async exec(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
+    if (this.isClosed) throw new DriverUnavailable('The driver is closed.')
+    const { namespace, watch } = this.cluster
+    const process = await openExec(this.connection, namespace, pod.name, argv, options)
+    this.processes.set(process, pod.uid ?? watch.find(pod.name)?.metadata?.uid)
+    void process.ended.then(() => this.processes.delete(process))
+    if (this.isClosed) process.close()
     return process
   }
-  // Kubernetes may never close the execs of a pod that is gone.
-  watch.onEnd((uid) => {
-    const affected = [...processes].filter(([, of]) => of === uid).map(([process]) => process)
+
+  /** Kubernetes may never close the execs of a pod that is gone. */
+  private abandonProcesses(podUid: string): void {
+    const affected = [...this.processes].filter(([, of]) => of === podUid).map(([process]) => process)
     if (affected.length === 0) return
     setTimeout(() => {
       for (const process of affected) process.abandon('the pod runs no more')
     }, LAST_WORDS_MS).unref()
-  })
-  const { sandbox } = settings
-  void tellOfNodes(connection, sandbox.pids, log)
-  const tried = new Set<string>()
-  const cluster: Cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried }
-
-  const setup = watchSetup(cluster)
-
-  return {
-    kind: 'kubernetes',
-    startsSlowly: true,
-
-    ping: async () => {
-      const answer = api.listNamespacedPod({ namespace, limit: 1 })
-      const late = () => {
-        throw new DOMException('', 'TimeoutError')
-      }
-      await within(PING_MS, answer, late).catch((error) => {
-        throw reported(cluster, readFailure(error))
-      })
-      await setup.check()
-    },
-
-    create: (request) => createClusterPod(cluster, request),
-    fingerprint: (request) =>
-      createHash('sha256')
-        .update(JSON.stringify(buildPod({ ...request, name: '' }, installationId, settings.sandbox)))
-        .digest('hex'),
-    assign: (pod, to) => assignClusterPod(cluster, pod, to),
-    ready: (pod, signal, trial) => awaitReady(cluster, pod, signal, trial),
-    delete: (pod) => deleteClusterPod(cluster, pod),
-
-    list: async () => {
-      const { pods } = await listPods(connection, namespace, installationId).catch((error) => {
-        throw reported(cluster, readFailure(error))
-      })
-      const states = pods.map((pod): PodState => ({ ...presentPod(pod), death: podDeath(pod) }))
-      dead.clear()
-      for (const { uid, death } of states) if (death) dead.add(uid)
-      return states
-    },
-
-    watch: (onDeath) => watch.onDeath(onDeath),
-
-    start: async (pod, argv, options) => {
-      const seen = watch.find(pod.name)
-      const uid = pod.uid ?? seen?.metadata?.uid
-      if (uid !== undefined && dead.has(uid)) throw new PodGone('The pod runs no more.')
-      if (seen && isThat(seen, pod)) {
-        const death = podDeath(seen)
-        if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
-      }
-      return exec(pod, wrap(argv, options), options)
-    },
-
-    close: async () => {
-      isClosed = true
-      watch.close()
-      for (const process of processes.keys()) process.close()
-      await connection.close()
-    },
   }
 }
 

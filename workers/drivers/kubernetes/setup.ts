@@ -7,19 +7,19 @@ import { buildPod } from './manifest.ts'
 /** Milliseconds between two checks. A setup seldom breaks; someone who repairs one waits for the next check. */
 const LOOK_MS = { well: 30_000, missing: 5_000 }
 
-/** Asks the cluster from time to time whether it would take a pod, with a dry run that makes nothing. */
-export function watchSetup(cluster: Cluster) {
+/**
+ * Asks the cluster from time to time whether it would take a pod, with a dry run that makes nothing.
+ * @returns what throws {@link DriverUnavailable} when there is no namespace, or no right to make pods in it
+ */
+export function watchSetup(cluster: Cluster): () => Promise<void> {
   let lookAt = Number.NEGATIVE_INFINITY
   let problem: DriverUnavailable | undefined
-  return {
-    /** @throws {DriverUnavailable} there is no namespace, or no right to make pods in it */
-    async check(): Promise<void> {
-      if (performance.now() >= lookAt) {
-        problem = await look(cluster)
-        lookAt = performance.now() + (problem ? LOOK_MS.missing : LOOK_MS.well)
-      }
-      if (problem) throw problem
-    },
+  return async () => {
+    if (performance.now() >= lookAt) {
+      problem = await look(cluster)
+      lookAt = performance.now() + (problem ? LOOK_MS.missing : LOOK_MS.well)
+    }
+    if (problem) throw problem
   }
 }
 

@@ -13,140 +13,146 @@ const PAGE = 500
 
 export type DeadPod = PodState & { death: PodDeath }
 
-export interface PodWatch {
-  /** The pod as last reported. Undefined when it is not known, which may be for want of news. */
-  find(name: string): V1Pod | undefined
+export class PodWatch {
   /** Whether the watch is running. */
-  isLive(): boolean
-  /** Whether an event said that the pod's container has started. Its status may not say so yet. */
-  hasStarted(uid: string): boolean
-  /** Whether events of starts come in. A cluster may hold them back, for want of rights or because there are too many. */
-  tellsStarts(): boolean
-  /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
-  changed(name: string, ms: number, signal?: AbortSignal): Promise<void>
-  onDeath(listener: (pod: DeadPod) => void): void
-  /** Calls back for every pod that no longer runs, whoever ended it. */
-  onEnd(listener: (uid: string) => void): void
-  /** Makes the watch not report a death that this process causes itself. */
-  expectDeath(uid: string): void
-  close(): void
-}
-
-export function watchPods(
-  connection: ClusterConnection,
-  namespace: string,
-  installationId: string,
-  log: Logger,
-): PodWatch {
-  const pods = new Map<string, V1Pod>()
-  const told = new Set<string>()
-  const started = new Set<string>()
-  const listeners = new Set<(pod: DeadPod) => void>()
-  const news = new EventEmitter().setMaxListeners(0)
-  const ends = new EventEmitter()
-  const closing = new AbortController()
+  readonly isLive: () => boolean
+  private readonly listPods: () => ReturnType<typeof listPods>
+  private readonly log: Logger
+  private readonly pods = new Map<string, V1Pod>()
+  private readonly told = new Set<string>()
+  private readonly started = new Set<string>()
+  private readonly listeners = new Set<(pod: DeadPod) => void>()
+  private readonly news = new EventEmitter().setMaxListeners(0)
+  private readonly ends = new EventEmitter()
+  private readonly closing = new AbortController()
+  private readonly hearsStarts: () => boolean
   /** The newest running pod was reported only by its status. */
-  let missesStarts = false
+  private missesStarts = false
 
-  const tell = (pod: V1Pod, death: PodDeath | undefined) => {
+  constructor(connection: ClusterConnection, namespace: string, installationId: string, log: Logger) {
+    this.log = log
+    this.listPods = () => listPods(connection, namespace, installationId)
+    const ofNamespace = `/api/v1/namespaces/${namespace}`
+    const common = { connection, log, signal: this.closing.signal }
+    this.isLive = follow<V1Pod>({
+      ...common,
+      what: 'the watch of pods',
+      path: `${ofNamespace}/pods`,
+      query: { labelSelector: `${LABELS.installation}=${installationId}` },
+      list: () => this.relist(),
+      take: (type, pod) => (type === 'DELETED' ? this.drop(pod) : this.keep(pod)),
+    })
+    this.hearsStarts = follow<CoreV1Event>({
+      ...common,
+      what: 'the watch of starts, without which new pods are tried until they answer,',
+      path: `${ofNamespace}/events`,
+      query: { fieldSelector: 'involvedObject.kind=Pod,reason=Started' },
+      // Only a version to begin at: earlier starts show in the pods' status.
+      list: async () => {
+        const newest = await connection.makeApiClient(CoreV1Api).listNamespacedEvent({ namespace, limit: 1 })
+        return newest.metadata?.resourceVersion ?? ''
+      },
+      take: (type, event) => (type === 'DELETED' ? undefined : this.keepStart(event)),
+    })
+  }
+
+  /** The pod as last reported. Undefined when it is not known, which may be for want of news. */
+  find(name: string): V1Pod | undefined {
+    return this.pods.get(name)
+  }
+
+  /** Whether an event said that the pod's container has started. Its status may not say so yet. */
+  hasStarted(uid: string): boolean {
+    return this.started.has(uid)
+  }
+
+  /** Whether events of starts come in. A cluster may hold them back, for want of rights or because there are too many. */
+  tellsStarts(): boolean {
+    return this.hearsStarts() && !this.missesStarts
+  }
+
+  /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
+  async changed(name: string, ms: number, signal?: AbortSignal): Promise<void> {
+    const waiting = new AbortController()
+    const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
+    try {
+      await Promise.race([once(this.news, name, { signal: end }), sleep(ms, undefined, { signal: end })])
+    } finally {
+      waiting.abort()
+    }
+  }
+
+  onDeath(listener: (pod: DeadPod) => void): void {
+    this.listeners.add(listener)
+    for (const pod of this.pods.values()) {
+      const death = podDeath(pod)
+      if (death) listener({ ...presentPod(pod), death })
+    }
+  }
+
+  /** Calls back for every pod that no longer runs, whoever ended it. */
+  onEnd(listener: (uid: string) => void): void {
+    this.ends.on('end', listener)
+  }
+
+  /** Makes the watch not report a death that this process causes itself. */
+  expectDeath(uid: string): void {
+    this.told.add(uid)
+  }
+
+  close(): void {
+    this.closing.abort()
+  }
+
+  private async relist(): Promise<string> {
+    const listed = await this.listPods()
+    const uids = new Set(listed.pods.map((pod) => pod.metadata?.uid))
+    for (const known of [...this.pods.values()]) if (!uids.has(known.metadata?.uid)) this.drop(known)
+    for (const pod of listed.pods) this.keep(pod)
+    return listed.resourceVersion
+  }
+
+  private keep(pod: V1Pod): void {
+    delete pod.metadata?.managedFields
+    const { name = '', uid = '' } = pod.metadata ?? {}
+    const hasJustStarted = this.find(name)?.status?.phase === 'Pending' && pod.status?.phase === 'Running'
+    if (hasJustStarted && !this.started.has(uid)) this.missesStarts = true
+    this.pods.set(name, pod)
+    this.tell(pod, podDeath(pod))
+    this.news.emit(name)
+  }
+
+  private drop(pod: V1Pod): void {
+    const { name = '', uid = '' } = pod.metadata ?? {}
+    if (this.find(name)?.metadata?.uid === uid) this.pods.delete(name)
+    this.tell(pod, podDeath(pod) ?? { reason: 'pod_failed', detail: 'Deleted' })
+    this.told.delete(uid)
+    this.started.delete(uid)
+    this.news.emit(name)
+  }
+
+  /** An event comes milliseconds after the start, the status up to seconds later. */
+  private keepStart({ involvedObject: { name = '', uid = '' } }: CoreV1Event): void {
+    if (this.find(name)?.metadata?.uid !== uid) return
+    this.started.add(uid)
+    this.missesStarts = false
+    this.news.emit(name)
+  }
+
+  private tell(pod: V1Pod, death: PodDeath | undefined): void {
     const uid = pod.metadata?.uid ?? ''
     if (!death) return
-    ends.emit('end', uid)
-    if (told.has(uid)) return
-    told.add(uid)
-    for (const listener of listeners) {
+    this.ends.emit('end', uid)
+    if (this.told.has(uid)) return
+    this.told.add(uid)
+    for (const listener of this.listeners) {
       // An error in a listener must not end the watch.
       try {
         listener({ ...presentPod(pod), death })
       } catch (err) {
-        log.error({ err }, 'a listener to the deaths of pods failed')
+        this.log.error({ err }, 'a listener to the deaths of pods failed')
       }
     }
-  }
-  const keep = (pod: V1Pod) => {
-    delete pod.metadata?.managedFields
-    const { name = '', uid = '' } = pod.metadata ?? {}
-    const hasJustStarted = pods.get(name)?.status?.phase === 'Pending' && pod.status?.phase === 'Running'
-    if (hasJustStarted && !started.has(uid)) missesStarts = true
-    pods.set(name, pod)
-    tell(pod, podDeath(pod))
-    news.emit(name)
-  }
-  const drop = (pod: V1Pod) => {
-    const { name = '', uid = '' } = pod.metadata ?? {}
-    if (pods.get(name)?.metadata?.uid === uid) pods.delete(name)
-    tell(pod, podDeath(pod) ?? { reason: 'pod_failed', detail: 'Deleted' })
-    told.delete(uid)
-    started.delete(uid)
-    news.emit(name)
-  }
-
-  async function relist(): Promise<string> {
-    const listed = await listPods(connection, namespace, installationId)
-    const uids = new Set(listed.pods.map((pod) => pod.metadata?.uid))
-    for (const known of [...pods.values()]) if (!uids.has(known.metadata?.uid)) drop(known)
-    for (const pod of listed.pods) keep(pod)
-    return listed.resourceVersion
-  }
-
-  /** An event comes milliseconds after the start, the status up to seconds later. */
-  const keepStart = ({ involvedObject: { name = '', uid = '' } }: CoreV1Event) => {
-    if (pods.get(name)?.metadata?.uid !== uid) return
-    started.add(uid)
-    missesStarts = false
-    news.emit(name)
-  }
-
-  const ofNamespace = `/api/v1/namespaces/${namespace}`
-  const states = follow<V1Pod>({
-    what: 'the watch of pods',
-    connection,
-    path: `${ofNamespace}/pods`,
-    query: { labelSelector: `${LABELS.installation}=${installationId}` },
-    list: relist,
-    take: (type, pod) => (type === 'DELETED' ? drop(pod) : keep(pod)),
-    log,
-    signal: closing.signal,
-  })
-  const starts = follow<CoreV1Event>({
-    what: 'the watch of starts, without which new pods are tried until they answer,',
-    connection,
-    path: `${ofNamespace}/events`,
-    query: { fieldSelector: 'involvedObject.kind=Pod,reason=Started' },
-    // Only a version to begin at: earlier starts show in the pods' status.
-    list: async () => {
-      const newest = await connection.makeApiClient(CoreV1Api).listNamespacedEvent({ namespace, limit: 1 })
-      return newest.metadata?.resourceVersion ?? ''
-    },
-    take: (type, event) => (type === 'DELETED' ? undefined : keepStart(event)),
-    log,
-    signal: closing.signal,
-  })
-
-  return {
-    find: (name) => pods.get(name),
-    isLive: states.isLive,
-    hasStarted: (uid) => started.has(uid),
-    tellsStarts: () => starts.isLive() && !missesStarts,
-    changed: async (name, ms, signal) => {
-      const waiting = new AbortController()
-      const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
-      try {
-        await Promise.race([once(news, name, { signal: end }), sleep(ms, undefined, { signal: end })])
-      } finally {
-        waiting.abort()
-      }
-    },
-    onDeath: (listener) => {
-      listeners.add(listener)
-      for (const pod of pods.values()) {
-        const death = podDeath(pod)
-        if (death) listener({ ...presentPod(pod), death })
-      }
-    },
-    onEnd: (listener) => ends.on('end', listener),
-    expectDeath: (uid) => told.add(uid),
-    close: () => closing.abort(),
   }
 }
 

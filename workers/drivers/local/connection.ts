@@ -4,10 +4,16 @@
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { Writable } from 'node:stream'
+import { type Readable, Writable } from 'node:stream'
 import { within } from '../../../shared/platform/patience.ts'
-import { DriverUnavailable, type Process, type ProcessEnd, type StartOptions } from '../driver.ts'
-import { outputsOf } from '../output.ts'
+import {
+  DriverUnavailable,
+  type Process,
+  type ProcessEnd,
+  type StartOptions,
+  type TerminalSize,
+} from '../driver.ts'
+import { outputsOf, type ProcessOutput } from '../output.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
 
 const CHUNK = 64 * 1024
@@ -59,89 +65,109 @@ export async function startProcess(
   const words = Buffer.from(JSON.stringify(tty ? { argv, tty } : argv))
   if (words.length > MAX_PAYLOAD) throw new Error('the argv is too long')
   const socket = openSocket(path)
-  const opened = Promise.withResolvers<void>()
-  const ended = Promise.withResolvers<ProcessEnd>()
-  const output = outputsOf(socket, CHUNK)
-  const stdout = output()
-  const stderr = output()
-  const stdin = input()
-  let why = 'the sandbox closed the connection'
-
-  const reader = new FrameReader((type, payload) => {
-    if (type === Frame.hello) return send()
-    if (type === Frame.started) return opened.resolve()
-    if (type === Frame.failed) return fail(payload.subarray(0, 300).toString())
-    if (type === Frame.stdout) return stdout.push(payload)
-    if (type === Frame.stderr) return (tty ? stdout : stderr).push(payload)
-    if (type === Frame.exit && payload.length === 4)
-      return finish({ kind: 'exited', code: payload.readUInt32BE() })
-    throw new Error('unexpected')
-  }, mostWords)
-  let isSent = false
-  let isFinished = false
-
-  socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket, fail))
-  socket.on('error', (error) => fail(error.message))
-  socket.on('close', () => finish({ kind: 'lost', why }))
+  const process = new AgentProcess(socket, words, tty !== undefined)
   try {
-    await answered(ms, opened.promise)
+    await answered(ms, process.opened)
+    return process
   } catch (error) {
     socket.destroy()
     throw error
   }
-  const close = () => fail('the connection was closed')
-  const process = { stdin, stdout: stdout.stream, stderr: stderr.stream, ended: ended.promise, close }
-  if (!tty) return process
-  stderr.end()
-  return {
-    ...process,
-    resize: (size) =>
-      new Promise((resolve) => {
-        sendFrame(socket, Frame.resize, Buffer.from(JSON.stringify(size)), () => resolve())
-      }),
+}
+
+class AgentProcess implements Process {
+  readonly opened: Promise<void>
+  readonly stdin: Writable
+  readonly stdout: Readable
+  readonly stderr: Readable
+  readonly ended: Promise<ProcessEnd>
+  readonly resize?: (size: TerminalSize) => Promise<void>
+  private readonly socket: Socket
+  /** What the agent is to start. */
+  private readonly request: Buffer
+  private readonly outputs: Record<'stdout' | 'stderr', ProcessOutput>
+  private readonly opening = Promise.withResolvers<void>()
+  private readonly ending = Promise.withResolvers<ProcessEnd>()
+  private why = 'the sandbox closed the connection'
+  private isSent = false
+  private isFinished = false
+
+  constructor(socket: Socket, request: Buffer, hasTerminal: boolean) {
+    this.socket = socket
+    this.request = request
+    this.opened = this.opening.promise
+    this.ended = this.ending.promise
+    const output = outputsOf(socket, CHUNK)
+    this.outputs = { stdout: output(), stderr: output() }
+    this.stdin = inputOf(socket)
+    this.stdout = this.outputs.stdout.stream
+    this.stderr = this.outputs.stderr.stream
+    if (hasTerminal) {
+      this.outputs.stderr.end()
+      this.resize = (size) =>
+        new Promise((resolve) => {
+          sendFrame(socket, Frame.resize, Buffer.from(JSON.stringify(size)), () => resolve())
+        })
+    }
+    const reader = new FrameReader((type, payload) => this.take(type, payload), mostWords)
+    socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket, this.fail))
+    socket.on('error', (error) => this.fail(error.message))
+    socket.on('close', () => this.finish({ kind: 'lost', why: this.why }))
+  }
+
+  close = (): void => this.fail('the connection was closed')
+
+  private take(type: number, payload: Buffer) {
+    if (type === Frame.hello) return this.send()
+    if (type === Frame.started) return this.opening.resolve()
+    if (type === Frame.failed) return this.fail(payload.subarray(0, 300).toString())
+    if (type === Frame.stdout) return this.outputs.stdout.push(payload)
+    if (type === Frame.stderr) return this.outputs[this.resize ? 'stdout' : 'stderr'].push(payload)
+    if (type !== Frame.exit || payload.length !== 4) throw new Error('unexpected')
+    this.finish({ kind: 'exited', code: payload.readUInt32BE() })
   }
 
   /** Sent only once the agent has answered: a dying agent may also accept a connection. */
-  function send(): void {
-    if (isSent) throw new Error('unexpected')
-    isSent = true
-    sendFrame(socket, Frame.start, words)
+  private send(): void {
+    if (this.isSent) throw new Error('unexpected')
+    this.isSent = true
+    sendFrame(this.socket, Frame.start, this.request)
   }
 
-  function input(): Writable {
-    return new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        for (let start = 0; start < chunk.length; start += CHUNK) {
-          const isLast = start + CHUNK >= chunk.length
-          // An ended process reads no more, which is not the writer's fault.
-          const sent = isLast ? () => done() : undefined
-          sendFrame(socket, Frame.stdin, chunk.subarray(start, start + CHUNK), sent)
-        }
-        if (chunk.length === 0) done()
-      },
-      final(done) {
-        sendFrame(socket, Frame.stdinEnd, undefined, () => done())
-      },
-    })
-  }
-
-  function fail(reason: string): void {
-    why = reason
+  private fail = (why: string): void => {
+    this.why = why
     // A paused socket would report its close only after its waiting bytes were read.
-    socket.destroy()
-    finish({ kind: 'lost', why })
+    this.socket.destroy()
+    this.finish({ kind: 'lost', why })
   }
 
-  function finish(end: ProcessEnd): void {
-    if (isFinished) return
-    isFinished = true
-    const Failure = isSent ? (why.startsWith(NO_TERMINAL) ? DriverUnavailable : Error) : NoAnswer
-    opened.reject(new Failure(why))
-    for (const each of [stdout, stderr]) each.end()
-    stdin.destroy()
-    socket.destroy()
-    ended.resolve(end)
+  private finish(end: ProcessEnd): void {
+    if (this.isFinished) return
+    this.isFinished = true
+    const Refusal = this.why.startsWith(NO_TERMINAL) ? DriverUnavailable : Error
+    this.opening.reject(new (this.isSent ? Refusal : NoAnswer)(this.why))
+    for (const output of Object.values(this.outputs)) output.end()
+    this.stdin.destroy()
+    this.socket.destroy()
+    this.ending.resolve(end)
   }
+}
+
+function inputOf(socket: Socket): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      for (let start = 0; start < chunk.length; start += CHUNK) {
+        const isLast = start + CHUNK >= chunk.length
+        // An ended process reads no more, which is not the writer's fault.
+        const sent = isLast ? () => done() : undefined
+        sendFrame(socket, Frame.stdin, chunk.subarray(start, start + CHUNK), sent)
+      }
+      if (chunk.length === 0) done()
+    },
+    final(done) {
+      sendFrame(socket, Frame.stdinEnd, undefined, () => done())
+    },
+  })
 }
 
 /**
