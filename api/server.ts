@@ -11,7 +11,7 @@ import { commonChecks, listen, openInternalServer, workerChecks } from '../share
 import { type App, openApp } from './app.ts'
 import { isLocal, makeHostCheck, refuseForeignHosts } from './http/allowed-hosts.ts'
 import { aroundRequest, type RequestState } from './http/errors.ts'
-import { type OpenRequests, trackRequests, trackUnused } from './http/shutdown.ts'
+import { OpenRequests, trackUnused } from './http/shutdown.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
@@ -35,20 +35,10 @@ const internalMs = 1_000
 /** How long a start waits for Redis; without Redis the process starts as well. */
 const firstTryMs = 1_000
 
-export interface Api {
-  /**
-   * @returns the ports, the actual ones where 0 was asked for
-   * @throws in words when one is taken
-   */
-  listen(): Promise<{ port: number; internalPort: number }>
-  /** Takes no more requests, lets those that run finish for 12 s, aborts the rest, and closes what it opened. */
-  close(): Promise<void>
-}
-
 /** @throws {SettingsError} when a setting that only the API reads is wrong */
-export function openApi(context: Context): Api {
+export function openApi(context: Context) {
   const app = openApp(context)
-  const requests = trackRequests()
+  const requests = new OpenRequests()
   const serve = makeKoa(app, requests).callback()
   const server = createServer(
     {
@@ -71,7 +61,11 @@ export function openApi(context: Context): Api {
   const closeUnused = trackUnused(server)
   const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
   return {
-    async listen() {
+    /**
+     * @returns the ports, the actual ones where 0 was asked for
+     * @throws in words when one is taken
+     */
+    async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings
       await triedOnce(context.redis)
       const internalPort = await listen(internal, inside)
@@ -82,9 +76,10 @@ export function openApi(context: Context): Api {
       }
       return { port, internalPort }
     },
-    async close() {
+    /** Takes no more requests, lets those that run finish for 12 s, aborts the rest, and closes what it opened. */
+    async close(): Promise<void> {
       requests.closeBehind()
-      const timers = [setTimeout(closeUnused, unusedMs), setTimeout(requests.giveUp, finishMs)]
+      const timers = [setTimeout(closeUnused, unusedMs), setTimeout(() => requests.giveUp(), finishMs)]
       await finish(server, finishMs + tellMs, endTunnels)
       timers.forEach(clearTimeout)
       await app.apiKeys.close()

@@ -27,19 +27,6 @@ export interface Overrides extends Partial<Record<Bucket, number>> {
   sandboxSeconds?: number
 }
 
-export interface ApiKeys {
-  /** @returns undefined for a key that is unknown, revoked or expired */
-  find(raw: string): Promise<FoundKey | undefined>
-  /** Writes when keys were last used. */
-  close(): Promise<void>
-}
-
-export interface NewKey {
-  raw: string
-  hash: Buffer
-  lastFour: string
-}
-
 const characters = { random: 43, checksum: 6 }
 export const rememberMs = 900
 const mostRemembered = 10_000
@@ -47,7 +34,7 @@ const flushMs = 10_000
 
 export const looksLikeApiKey = (credential: string): boolean => credential.startsWith(apiKeyPrefix)
 
-export function makeApiKey(): NewKey {
+export function makeApiKey() {
   const body = apiKeyPrefix + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), characters.random)
   const raw = body + checksumOf(body)
   return { raw, hash: digest('sha256', raw, 'buffer'), lastFour: raw.slice(-4) }
@@ -63,17 +50,37 @@ export function isWellFormed(raw: string): boolean {
   )
 }
 
-export function openApiKeys({ db, log }: Context): ApiKeys {
-  const remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
-  let used = new Set<string>()
+export class ApiKeys {
+  private readonly context: Context
+  private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
+  private used = new Set<string>()
+  private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
 
-  function lookUp(hash: string, raw: string): Promise<FoundKey | undefined> {
+  constructor(context: Context) {
+    this.context = context
+  }
+
+  /** @returns undefined for a key that is unknown, revoked or expired */
+  async find(raw: string): Promise<FoundKey | undefined> {
+    const found = await this.lookUp(digest('sha256', raw, 'base64'), raw)
+    if (found) this.used.add(found.id)
+    return found
+  }
+
+  /** Writes when keys were last used. */
+  async close(): Promise<void> {
+    clearInterval(this.timer)
+    await this.writeUsed()
+  }
+
+  private async lookUp(hash: string, raw: string): Promise<FoundKey | undefined> {
+    const { remembered } = this
     const known = remembered.get(hash)
     // The time starts before the query, so nothing that is remembered is older than `rememberMs`.
     const now = performance.now()
     if (known && known.untilMs > now) return known.key
-    if (!isWellFormed(raw)) return Promise.resolve(undefined)
-    const key = query(hash)
+    if (!isWellFormed(raw)) return undefined
+    const key = this.query(hash)
     remembered.delete(hash)
     if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
     remembered.set(hash, { key, untilMs: now + rememberMs })
@@ -84,39 +91,26 @@ export function openApiKeys({ db, log }: Context): ApiKeys {
     return key
   }
 
-  async function query(hash: string): Promise<FoundKey | undefined> {
-    const [row] = await db.run<KeyRow>(byHash, [Buffer.from(hash, 'base64')])
+  private async query(hash: string): Promise<FoundKey | undefined> {
+    const [row] = await this.context.db.run<KeyRow>(byHash, [Buffer.from(hash, 'base64')])
     return row && toFoundKey(row)
   }
 
   /** Writes `last_used_at` of all keys used since the last time, in one statement; each at most once a minute. */
-  async function writeUsed() {
-    if (used.size === 0) return
-    const ids = [...used]
-    used = new Set()
+  private async writeUsed(): Promise<void> {
+    if (this.used.size === 0) return
+    const ids = [...this.used]
+    this.used = new Set()
     try {
-      await db.query(
+      await this.context.db.query(
         `update api_key set last_used_at = sandlot_now()
           where id = any(?) and (last_used_at is null or last_used_at < sandlot_now() - interval '1 minute')`,
         [ids],
       )
     } catch (error) {
-      for (const id of ids) used.add(id)
-      log.warn({ err: error }, 'could not write when API keys were last used')
+      for (const id of ids) this.used.add(id)
+      this.context.log.warn({ err: error }, 'could not write when API keys were last used')
     }
-  }
-  const timer = setInterval(writeUsed, flushMs).unref()
-
-  return {
-    async find(raw) {
-      const found = await lookUp(digest('sha256', raw, 'base64'), raw)
-      if (found) used.add(found.id)
-      return found
-    },
-    async close() {
-      clearInterval(timer)
-      await writeUsed()
-    },
   }
 }
 

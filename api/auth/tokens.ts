@@ -14,34 +14,30 @@ export interface SessionClaims {
   generation: number
 }
 
-export interface Tokens {
-  issue(session: SessionClaims): string
-  /** @throws {Problem} `token_expired` or `invalid_credentials` */
-  verify(token: string): SessionClaims
-}
-
 /** Whether a credential is a JWT by its shape, valid or not. */
 export const looksLikeToken = (credential: string): boolean =>
   /^[\w-]{2,}\.[\w-]{2,}\.[\w-]*$/.test(credential)
 
-/** @param secrets newest first: the first signs, all of them verify */
-export function makeTokens(secrets: readonly string[]): Tokens {
-  return {
-    issue: ({ accountId, generation }) =>
-      jwt.sign({ generation }, secrets[0]!, {
-        algorithm,
-        issuer,
-        audience,
-        subject: accountId,
-        expiresIn: limits.tokenSeconds,
-      }),
-    verify(token) {
-      for (const secret of secrets) {
-        const session = sessionOf(token, secret)
-        if (session !== undefined) return session
-      }
-      throw new Problem('invalid_credentials', 'The session token is not valid. Log in to get a new one.')
-    },
+export class Tokens {
+  private readonly secrets: readonly string[]
+
+  /** @param secrets newest first: the first signs, all of them verify */
+  constructor(secrets: readonly string[]) {
+    this.secrets = secrets
+  }
+
+  issue({ accountId: subject, generation }: SessionClaims): string {
+    const options = { algorithm, issuer, audience, subject, expiresIn: limits.tokenSeconds } as const
+    return jwt.sign({ generation }, this.secrets[0]!, options)
+  }
+
+  /** @throws {Problem} `token_expired` or `invalid_credentials` */
+  verify(token: string): SessionClaims {
+    for (const secret of this.secrets) {
+      const session = sessionOf(token, secret)
+      if (session !== undefined) return session
+    }
+    throw new Problem('invalid_credentials', 'The session token is not valid. Log in to get a new one.')
   }
 }
 

@@ -1,5 +1,4 @@
 /** A command that was started before: found by its owner, and looked up in the worker that runs it. */
-
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'

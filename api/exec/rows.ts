@@ -1,5 +1,4 @@
 /** Commands as their rows describe them: what they were and how they ended, without their output. */
-
 import type { ExecEnd, ExecRequest, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import type { Queries, Row } from '../../shared/data/database.ts'

@@ -1,12 +1,13 @@
 /** POST …/exec: starts a command, or attaches to the one that runs under the same Idempotency-Key. */
 import { Readable } from 'node:stream'
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newExecId } from '../../shared/data/ids.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { StreamReply } from '../http/route.ts'
-import { CallLost, ExecOnAnotherWorker } from '../worker-client/client.ts'
+import { CallLost, ExecOnAnotherWorker, type StreamAnswer } from '../worker-client/client.ts'
 import { lastEvents, passEvents } from './events.ts'
 import { isForgotten, lastWord, marginMs, type StartedExec, withoutOutput } from './known.ts'
 
@@ -55,14 +56,12 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   const { signal } = start
   const { args, started } = prepare(start)
   try {
-    const answer = await app.workers.stream(
-      'execEvents',
-      { ...args, mode: 'events' },
-      { signal, timeoutMs: marginMs },
-    )
-    return new StreamReply(
-      passEvents(answer.body, { signal, lastWord: (printed) => lastWord(app, started, printed) }),
-      answer,
+    const options = { signal, timeoutMs: marginMs }
+    return relayed(
+      app,
+      started,
+      signal,
+      await app.workers.stream('execEvents', { ...args, mode: 'events' }, options),
     )
   } catch (error) {
     if (error instanceof CallLost) return endOf(app, started, undefined)
@@ -72,35 +71,33 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   }
 }
 
-export interface FollowOptions {
-  workerId: string
-  signal: AbortSignal
-  startedAt: Date
-  lastEventId?: string | undefined
-}
-
 /** The events of a command that was started before; only its end when no worker knows more of it. */
-export async function followOne(app: App, one: OneExec, following: FollowOptions): Promise<StreamReply> {
+export async function followOne(
+  app: App,
+  { accountId, sandboxId, requestId, execId }: OneExec,
+  following: { workerId: string; signal: AbortSignal; startedAt: Date; lastEventId?: string | undefined },
+): Promise<StreamReply> {
   const { workerId, signal, startedAt, lastEventId } = following
-  const { accountId, sandboxId, requestId, execId } = one
   const args = { accountId, sandboxId, requestId, execId, lastEventId }
   const started = { accountId, sandboxId, execId, startedAt }
   try {
-    const answer = await app.workers.stream('followExec', args, { signal, timeoutMs: marginMs, workerId })
-    return new StreamReply(
-      passEvents(answer.body, { signal, lastWord: (printed) => lastWord(app, started, printed) }),
-      answer,
-    )
+    const options = { signal, timeoutMs: marginMs, workerId }
+    return relayed(app, started, signal, await app.workers.stream('followExec', args, options))
   } catch (error) {
     if (error instanceof CallLost || isForgotten(error)) return endOf(app, started, lastEventId)
     throw error
   }
 }
 
+function relayed(app: App, started: StartedExec, signal: AbortSignal, answer: StreamAnswer): StreamReply {
+  const relaying = { signal, lastWord: (printed: OutputOffset) => lastWord(app, started, printed) }
+  return new StreamReply({ ...answer, body: passEvents(answer.body, relaying) })
+}
+
 async function endOf(app: App, started: StartedExec, lastEventId: string | undefined): Promise<StreamReply> {
-  const events = lastEvents(await lastWord(app, started), lastEventId)
+  const body = Readable.from([lastEvents(await lastWord(app, started), lastEventId)])
   const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
-  return new StreamReply(Readable.from([events]), { status: 200, headers })
+  return new StreamReply({ body, status: 200, headers })
 }
 
 function prepare({ accountId, sandboxId, requestId, request, isListed, key }: ExecStart) {

@@ -55,8 +55,8 @@ export class StreamReply {
   readonly status: number
   readonly headers: Record<string, string>
 
-  /** @param headers a worker's; those about its connection are left out */
-  constructor(body: Readable, { status, headers }: { status: number; headers: IncomingHttpHeaders }) {
+  /** @param answer a worker's; headers about its connection are left out */
+  constructor({ body, status, headers }: { body: Readable; status: number; headers: IncomingHttpHeaders }) {
     this.body = body
     this.status = status
     this.headers = Object.fromEntries(

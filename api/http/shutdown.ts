@@ -18,49 +18,44 @@ const stopping = new Problem(
   { retryAfterSeconds: retrySeconds },
 )
 
-export interface OpenRequests {
-  /**
-   * @returns a signal that aborts when the client leaves, or with {@link stoppingOf} when the process cannot wait any
-   *   longer
-   */
-  follow(response: ServerResponse): AbortSignal
-  /** From now on every connection is closed after its answer. */
-  closeBehind(): void
-  /** Aborts the requests that still wait. To a worker it looks as if the client had left, so commands get their grace. */
-  giveUp(): void
-}
-
 /** What the client of an aborted request is told, when it was aborted because this process stops. */
 export const stoppingOf = ({ reason }: AbortSignal): Problem | undefined =>
   reason === stopping ? stopping : undefined
 
 export const hasLeft = (signal: AbortSignal): boolean => signal.aborted && !stoppingOf(signal)
 
-export function trackRequests(): OpenRequests {
-  const open = new Map<ServerResponse, AbortController>()
-  let isClosing = false
-  let hasGivenUp = false
-  return {
-    follow(response) {
-      const gone = new AbortController()
-      open.set(response, gone)
-      response.setMaxListeners(mostListeners)
-      response.once('close', () => {
-        open.delete(response)
-        if (!response.writableFinished) gone.abort()
-      })
-      if (isClosing) response.shouldKeepAlive = false
-      if (hasGivenUp) gone.abort(stopping)
-      return gone.signal
-    },
-    closeBehind() {
-      isClosing = true
-      for (const response of open.keys()) response.shouldKeepAlive = false
-    },
-    giveUp() {
-      hasGivenUp = true
-      for (const gone of open.values()) gone.abort(stopping)
-    },
+export class OpenRequests {
+  private readonly open = new Map<ServerResponse, AbortController>()
+  private isClosing = false
+  private hasGivenUp = false
+
+  /**
+   * @returns a signal that aborts when the client leaves, or with {@link stoppingOf} when the process cannot wait any
+   *   longer
+   */
+  follow(response: ServerResponse): AbortSignal {
+    const gone = new AbortController()
+    this.open.set(response, gone)
+    response.setMaxListeners(mostListeners)
+    response.once('close', () => {
+      this.open.delete(response)
+      if (!response.writableFinished) gone.abort()
+    })
+    if (this.isClosing) response.shouldKeepAlive = false
+    if (this.hasGivenUp) gone.abort(stopping)
+    return gone.signal
+  }
+
+  /** From now on every connection is closed after its answer. */
+  closeBehind(): void {
+    this.isClosing = true
+    for (const response of this.open.keys()) response.shouldKeepAlive = false
+  }
+
+  /** Aborts the requests that still wait. To a worker it looks as if the client had left, so commands get their grace. */
+  giveUp(): void {
+    this.hasGivenUp = true
+    for (const gone of this.open.values()) gone.abort(stopping)
   }
 }
 

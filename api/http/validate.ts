@@ -5,12 +5,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 
 const parts = ['query', 'headers', 'body'] as const
 
-export interface RequestParts {
-  params: unknown
-  query: unknown
-  headers: unknown
-  body: unknown
-}
+type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 
 const nothing = z.strictObject({})
 

@@ -11,46 +11,38 @@ const mostOfAccount = 64 * 1024 * 1024
 /** For all who are not authenticated together. A sign-up takes a few KiB. */
 const mostOfStrangers = 16 * 1024 * 1024
 
-export interface BodyBudget {
+export type HeldBytes = ReturnType<BodyBudget['open']>
+
+export class BodyBudget {
+  private readonly ofOwner = new Map<string | undefined, number>()
+  private ofAll = 0
+
   /** @param accountId undefined for a stranger */
-  open(accountId: string | undefined): HeldBytes
-}
-
-export interface HeldBytes {
-  /** @throws {Problem} `rate_limited` when the account's share is used up, `unavailable` when the whole budget is */
-  add(bytes: number): void
-  /** Gives all of it back. Nothing is counted after that. */
-  free(): void
-}
-
-export function openBodyBudget(): BodyBudget {
-  const ofOwner = new Map<string | undefined, number>()
-  let ofAll = 0
-  return {
-    open(accountId) {
-      const most = accountId === undefined ? mostOfStrangers : mostOfAccount
-      let held = 0
-      let isOver = false
-      const count = (bytes: number) => {
-        held += bytes
-        ofAll += bytes
-        const owned = (ofOwner.get(accountId) ?? 0) + bytes
-        if (owned > 0) ofOwner.set(accountId, owned)
-        else ofOwner.delete(accountId)
-      }
-      return {
-        add(bytes) {
-          if (isOver) return
-          if ((ofOwner.get(accountId) ?? 0) + bytes > most) throw tooMuch(accountId)
-          if (ofAll + bytes > mostOfAll) throw tooMuchOfAll()
-          count(bytes)
-        },
-        free() {
-          isOver = true
-          count(-held)
-        },
-      }
-    },
+  open(accountId: string | undefined) {
+    const most = accountId === undefined ? mostOfStrangers : mostOfAccount
+    const owned = () => this.ofOwner.get(accountId) ?? 0
+    let held = 0
+    let isOver = false
+    const count = (bytes: number) => {
+      held += bytes
+      this.ofAll += bytes
+      this.ofOwner.set(accountId, owned() + bytes)
+      if (owned() <= 0) this.ofOwner.delete(accountId)
+    }
+    return {
+      /** @throws {Problem} `rate_limited` when the account's share is used up, `unavailable` when the whole budget is */
+      add: (bytes: number): void => {
+        if (isOver) return
+        if (owned() + bytes > most) throw tooMuch(accountId)
+        if (this.ofAll + bytes > mostOfAll) throw tooMuchOfAll()
+        count(bytes)
+      },
+      /** Gives all of it back. Nothing is counted after that. */
+      free: (): void => {
+        isOver = true
+        count(-held)
+      },
+    }
   }
 }
 

@@ -8,24 +8,19 @@ import { Problem } from '../../shared/platform/problem.ts'
 /** Far more requests than the sandboxes of an account need, and little for a process. */
 const most = 1_000
 
-export interface RunningRequests {
-  /** Counts a request until its answer has ended. @throws {Problem} `rate_limited` when too many run */
-  enter(accountId: string, response: ServerResponse): void
-}
+export class RunningRequests {
+  private readonly running = new Map<string, number>()
 
-export function countRequests(): RunningRequests {
-  const running = new Map<string, number>()
-  return {
-    enter(accountId, response) {
-      const count = running.get(accountId) ?? 0
-      if (count >= most) throw tooMany()
-      running.set(accountId, count + 1)
-      response.once('close', () => {
-        const left = running.get(accountId)! - 1
-        if (left > 0) running.set(accountId, left)
-        else running.delete(accountId)
-      })
-    },
+  /** Counts a request until its answer has ended. @throws {Problem} `rate_limited` when too many run */
+  enter(accountId: string, response: ServerResponse): void {
+    const count = this.running.get(accountId) ?? 0
+    if (count >= most) throw tooMany()
+    this.running.set(accountId, count + 1)
+    response.once('close', () => {
+      const left = this.running.get(accountId)! - 1
+      if (left > 0) this.running.set(accountId, left)
+      else this.running.delete(accountId)
+    })
   }
 }
 
@@ -33,7 +28,5 @@ const tooMany = () =>
   new Problem(
     'rate_limited',
     `This account has ${most} requests open here. Wait until one of them is over.`,
-    {
-      retryAfterSeconds: 1,
-    },
+    { retryAfterSeconds: 1 },
   )

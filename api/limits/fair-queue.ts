@@ -15,11 +15,6 @@ export interface Waiter {
   signal?: AbortSignal
 }
 
-export interface FairQueue {
-  /** @throws {Problem} `unavailable` when too many wait already */
-  run<T>(waiter: Waiter, work: () => Promise<T>): Promise<T>
-}
-
 interface Turn {
   group: string
   begin(): void
@@ -36,52 +31,62 @@ const mostWaitMs = 4_000
 /** The usual time is the mean of about this many runs. */
 const remembered = 8
 
-/** @param atOnce how many may be at work */
-export function makeFairQueue(atOnce: number): FairQueue {
-  const lanes: { known: Lane; others: Lane } = { known: new Map(), others: new Map() }
-  let running = 0
-  let usualMs = 0
-  let turnOf: keyof typeof lanes = 'known'
+export class FairQueue {
+  private readonly lanes: { known: Lane; others: Lane } = { known: new Map(), others: new Map() }
+  private readonly atOnce: number
+  private running = 0
+  private usualMs = 0
+  private turnOf: 'known' | 'others' = 'known'
 
-  const waiting = (lane: Lane) => [...lane.values()].reduce((sum, turns) => sum + turns.length, 0)
-  /** There is room for as many waiters as can be at work: they wait no longer than one run. */
-  const room = () => Math.max(atOnce, Math.min(mostWaiting, (mostWaitMs * atOnce) / Math.max(usualMs, 1)))
-
-  function next(): Turn | undefined {
-    const other = turnOf === 'known' ? 'others' : 'known'
-    const lane = lanes[turnOf].size > 0 ? turnOf : other
-    turnOf = lane === 'known' ? 'others' : 'known'
-    return takeFirst(lanes[lane])
+  /** @param atOnce how many may be at work */
+  constructor(atOnce: number) {
+    this.atOnce = atOnce
   }
 
-  /** The next waiter gets the free turn directly, so that nobody slips in between. */
-  function leave(tookMs: number) {
-    usualMs += (tookMs - usualMs) / (usualMs === 0 ? 1 : remembered)
-    const turn = next()
-    if (turn) turn.begin()
-    else running--
+  /** @throws {Problem} `unavailable` when too many wait already */
+  async run<T>(waiter: Waiter, work: () => Promise<T>): Promise<T> {
+    if (this.running < this.atOnce) this.running++
+    else await this.line(waiter)
+    const startedAt = performance.now()
+    try {
+      return await work()
+    } finally {
+      this.leave(performance.now() - startedAt)
+    }
   }
 
-  const line = ({ group, isKnown, signal }: Waiter) =>
-    new Promise<void>((begin, reject) => {
-      const lane = isKnown ? lanes.known : lanes.others
+  private line({ group, isKnown, signal }: Waiter): Promise<void> {
+    return new Promise((begin, reject) => {
+      const lane = isKnown ? this.lanes.known : this.lanes.others
       const turn = { group, begin, refuse: () => reject(crowded()) }
       append(lane, group, turn)
       if (signal) addAbortListener(signal, () => remove(lane, turn) && turn.refuse())
-      if (waiting(lane) > room()) dropLast(lane)
+      const waiting = [...lane.values()].reduce((sum, turns) => sum + turns.length, 0)
+      if (waiting > this.room()) dropLast(lane)
     })
+  }
 
-  return {
-    async run(waiter, work) {
-      if (running < atOnce) running++
-      else await line(waiter)
-      const startedAt = performance.now()
-      try {
-        return await work()
-      } finally {
-        leave(performance.now() - startedAt)
-      }
-    },
+  /** There is room for as many waiters as can be at work: they wait no longer than one run. */
+  private room(): number {
+    return Math.max(
+      this.atOnce,
+      Math.min(mostWaiting, (mostWaitMs * this.atOnce) / Math.max(this.usualMs, 1)),
+    )
+  }
+
+  /** The next waiter gets the free turn directly, so that nobody slips in between. */
+  private leave(tookMs: number): void {
+    this.usualMs += (tookMs - this.usualMs) / (this.usualMs === 0 ? 1 : remembered)
+    const turn = this.next()
+    if (turn) turn.begin()
+    else this.running--
+  }
+
+  private next(): Turn | undefined {
+    const other = this.turnOf === 'known' ? 'others' : 'known'
+    const lane = this.lanes[this.turnOf].size > 0 ? this.turnOf : other
+    this.turnOf = lane === 'known' ? 'others' : 'known'
+    return takeFirst(this.lanes[lane])
   }
 }
 

@@ -3,28 +3,18 @@
  * Redis, on its clock, so all API processes share them; one script takes a token. Those of `reads` and `changes` live
  * in the process, so that a key can be revoked while Redis is away.
  */
-
+import type { Redis } from 'ioredis'
 import type { Bucket } from '../../shared/contract/endpoint.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { openLocalBuckets } from './local-buckets.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
+import { LocalBuckets } from './local-buckets.ts'
 
 export interface BucketState {
   /** Tokens a minute, which is also how many a full bucket holds. */
   limit: number
   /** Whole tokens left. */
   remaining: number
-}
-
-export interface Buckets {
-  /**
-   * Takes one token.
-   * @param owner an account's id, or an address
-   * @param ownLimit tokens a minute that an operator has set for this owner, in place of the setting
-   * @throws {Problem} `rate_limited`, with the time until the next token
-   * @throws when the bucket is in Redis and Redis is away: nobody passes uncounted
-   */
-  take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState>
 }
 
 // The state is what is missing from a full bucket. A token has 60,000,000 units, and each microsecond gives back as
@@ -51,27 +41,39 @@ const takeScript = `
 /** Allowed (1 or 0), tokens left, microseconds until the next. */
 type TakeResult = [number, number, number]
 
+type BucketRedis = Redis & { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
+
 const countedHere: readonly Bucket[] = ['reads', 'changes']
 
-export function openBuckets({ redis, settings }: Context): Buckets {
-  redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
-  const takeToken = (key: string, limit: number): Promise<TakeResult> =>
-    (
-      redis as unknown as { sandlotTakeToken(key: string, limit: number): Promise<TakeResult> }
-    ).sandlotTakeToken(key, limit)
-  const local = openLocalBuckets()
-  return {
-    async take(bucket, owner, ownLimit) {
-      const limit = ownLimit ?? settings.rates[bucket]
-      if (countedHere.includes(bucket)) {
-        const taken = local.take(`${bucket} ${owner}`, limit)
-        if ('waitMs' in taken) throw tooMany(bucket, limit, taken.waitMs)
-        return { limit, ...taken }
-      }
-      const [allowed, remaining, waitUs] = await takeToken(`sandlot:bucket:${bucket}:${owner}`, limit)
-      if (allowed === 1) return { limit, remaining }
-      throw tooMany(bucket, limit, waitUs / 1000)
-    },
+export class Buckets {
+  private readonly local = new LocalBuckets()
+  private readonly rates: Settings['rates']
+  private readonly redis: BucketRedis
+
+  constructor({ redis, settings }: Context) {
+    redis.defineCommand('sandlotTakeToken', { numberOfKeys: 1, lua: takeScript })
+    this.redis = redis as BucketRedis
+    this.rates = settings.rates
+  }
+
+  /**
+   * Takes one token.
+   * @param owner an account's id, or an address
+   * @param ownLimit tokens a minute that an operator has set for this owner, in place of the setting
+   * @throws {Problem} `rate_limited`, with the time until the next token
+   * @throws when the bucket is in Redis and Redis is away: nobody passes uncounted
+   */
+  async take(bucket: Bucket, owner: string, ownLimit?: number): Promise<BucketState> {
+    const limit = ownLimit ?? this.rates[bucket]
+    if (countedHere.includes(bucket)) {
+      const taken = this.local.take(`${bucket} ${owner}`, limit)
+      if ('waitMs' in taken) throw tooMany(bucket, limit, taken.waitMs)
+      return { limit, ...taken }
+    }
+    const key = `sandlot:bucket:${bucket}:${owner}`
+    const [allowed, remaining, waitUs] = await this.redis.sandlotTakeToken(key, limit)
+    if (allowed === 1) return { limit, remaining }
+    throw tooMany(bucket, limit, waitUs / 1000)
   }
 }
 

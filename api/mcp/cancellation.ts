@@ -3,7 +3,6 @@
  * wakes the call. The call also looks for the mark by itself. So a lost notification costs only time, and a mark that
  * comes before its call is found too.
  */
-
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'

@@ -12,15 +12,8 @@ import { pageOf, readCursor } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 
-type KeyRow = {
-  id: string
-  name: string | null
-  scope: Scope
-  last_four: string
-  created_at: string
-  expires_at: string | null
-  last_used_at: string | null
-}
+/** Its times are as PostgreSQL writes them. */
+type KeyRow = ApiKey
 
 const shown = 'id, name, scope, last_four, created_at, expires_at, last_used_at'
 
@@ -139,10 +132,7 @@ async function insert(
 }
 
 const present = (row: KeyRow): ApiKey => ({
-  id: row.id,
-  name: row.name,
-  scope: row.scope,
-  last_four: row.last_four,
+  ...row,
   created_at: time(row.created_at),
   expires_at: row.expires_at && time(row.expires_at),
   last_used_at: row.last_used_at && time(row.last_used_at),

@@ -75,8 +75,7 @@ export const writeExecStdin = route(contract.writeExecStdin, async (call, app) =
   const written = app.workers
     .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, options)
     .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
-  const answer = (await unlessForgotten(written)) ?? refuse('exec_finished', over)
-  return new StreamReply(answer.body, answer)
+  return new StreamReply((await unlessForgotten(written)) ?? refuse('exec_finished', over))
 })
 
 export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
@@ -86,8 +85,9 @@ export const readExecOutput = route(contract.readExecOutput, async (call, app) =
   const read = app.workers
     .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
     .catch(sayLost('Try again.'))
-  const answer = (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.')
-  return new StreamReply(answer.body, answer)
+  return new StreamReply(
+    (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.'),
+  )
 })
 
 export const stopExec = route(contract.stopExec, async (call, app) => {

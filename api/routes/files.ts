@@ -85,8 +85,7 @@ async function stream<N extends StreamCallName>(
   const all = { ...args, ...sandbox } as Streams[N]['args']
   // An upload is answered when all of it has come, which may take as long as the sandbox lives.
   const options = upload ? { signal, upload, timeoutMs: leftMs + timeoutMs } : { signal, timeoutMs }
-  const answer = await app.workers.stream(name, all, options).catch(sayLost(lost))
-  return new StreamReply(answer.body, answer)
+  return new StreamReply(await app.workers.stream(name, all, options).catch(sayLost(lost)))
 }
 
 async function enter(app: App, { account, params, requestId, signal }: FileRequest) {

@@ -8,5 +8,5 @@ export const getOpenApi = route(contract.getOpenApi, async () => describeApi())
 
 export const getDocs = route(contract.getDocs, async () => {
   const headers = { 'content-type': 'text/html; charset=utf-8' }
-  return new StreamReply(Readable.from([docsPage()]), { status: 200, headers })
+  return new StreamReply({ body: Readable.from([docsPage()]), status: 200, headers })
 })

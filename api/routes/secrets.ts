@@ -25,7 +25,7 @@ export const createSecret = route(
       if (sandbox_id) await lockActive(db, account.id, sandbox_id)
       await removeOne(db, account.id, name, sandbox_id)
       await mustHaveRoom(db, account.id, bytes)
-      const [row] = await db.query<SecretRow>(
+      const [row] = await db.query<Secret>(
         `insert into secret (id, account_id, sandbox_id, name, sealed_value, bytes, created_at)
          values (?, ?, ?, ?, ?, ?, sandlot_now()) returning ${shown}`,
         [id, account.id, sandbox_id, name, sealed, bytes],
@@ -40,7 +40,7 @@ export const listSecrets = route(
   async ({ account, query: { limit, cursor, sandbox_id = null } }, { context: { db } }) => {
     if (sandbox_id) await findOwn(db, account.id, sandbox_id)
     const before = readCursor(cursor)
-    const rows = await db.query<SecretRow>(
+    const rows = await db.query<Secret>(
       `select ${shown} from secret
         where account_id = ? and (?::text is null or sandbox_id = ?) and (?::text is null or id < ?)
         order by id desc limit ?`,
@@ -58,22 +58,10 @@ export const deleteSecret = route(
   },
 )
 
-interface SecretRow extends Record<string, unknown> {
-  id: string
-  name: string
-  sandbox_id: string | null
-  created_at: string
-}
-
 /** Never the value: only a worker can open it. */
 const shown = 'id, name, sandbox_id, created_at'
 
-const present = ({ id, name, sandbox_id, created_at }: SecretRow): Secret => ({
-  id,
-  name,
-  sandbox_id,
-  created_at: new Date(created_at).toISOString(),
-})
+const present = (row: Secret): Secret => ({ ...row, created_at: new Date(row.created_at).toISOString() })
 
 /** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
 async function lockActive(db: Queries, accountId: string, sandboxId: string): Promise<void> {

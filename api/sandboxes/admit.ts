@@ -75,7 +75,7 @@ export async function admit(
     const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body, settings))
     if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
 
-    const active = await findActive(db, accountId)
+    const active = await db.run<InTheWay>(activeOfAccount, [accountId])
     const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
@@ -84,7 +84,9 @@ export async function admit(
     const now = await checkMonth(db, accountId, account.hoursLimit)
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
-    const warm = settings.pools.has(image) ? await claimWarmPod(db, image, now, endsAt) : undefined
+    const [warm] = settings.pools.has(image)
+      ? await db.run<ClaimedPod>(claimOldest, [image, now, warmPodMs, endsAt])
+      : []
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     const env = body.env && sealer.seal(JSON.stringify(body.env), envSealContext(id))
     await db.run(insertSandbox, [
@@ -101,7 +103,7 @@ export async function admit(
       warm?.born_at ?? null,
     ])
     const hash = hashOfRequest(body, settings.callsKeys)
-    if (idempotencyKey) await remember(db, accountId, idempotencyKey, hash, id, now)
+    if (idempotencyKey) await db.run(remember, [accountId, idempotencyKey, hash, id, now])
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
   })
@@ -123,13 +125,12 @@ const insertSandbox = prepare(
      from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
 )
 
-interface ClaimedPod extends Record<string, unknown> {
-  name: string
-  uid: string
-  born_at: string
-}
+type ClaimedPod = { name: string; uid: string; born_at: string }
 
-/** Of two claims at the same time each skips what the other has locked, so no pod is given out twice. */
+/**
+ * Takes a warm pod out of the pool, if one is ready that lives until the sandbox's cap. When the transaction fails, it
+ * stays there. Of two claims at the same time each skips what the other has locked, so no pod is given out twice.
+ */
 const claimOldest = prepare(
   'claim warm pod',
   `delete from warm_pod where name = (
@@ -139,20 +140,6 @@ const claimOldest = prepare(
       order by born_at limit 1 for update skip locked)
    returning name, uid, born_at`,
 )
-
-/**
- * Takes a warm pod out of the pool. When the transaction fails, it stays there.
- * @returns undefined when none is ready, or none would live until `endsAt`
- */
-async function claimWarmPod(
-  db: Queries,
-  image: string,
-  now: Date,
-  endsAt: Date,
-): Promise<ClaimedPod | undefined> {
-  const [pod] = await db.run<ClaimedPod>(claimOldest, [image, now, warmPodMs, endsAt])
-  return pod
-}
 
 const lockById = prepare(
   'lock account',
@@ -194,23 +181,13 @@ async function findReplay(
 }
 
 /** Remembers the Idempotency-Key. One that has expired may be used again. */
-async function remember(
-  db: Queries,
-  accountId: string,
-  key: string,
-  hash: Buffer,
-  sandboxId: string,
-  now: Date,
-) {
-  await db.query(
-    `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
-     values (?, ?, ?, ?, ?)
-     on conflict (account_id, key) do update
-        set request_hash = excluded.request_hash, sandbox_id = excluded.sandbox_id,
-            created_at = excluded.created_at`,
-    [accountId, key, hash, sandboxId, now],
-  )
-}
+const remember = prepare(
+  'remember idempotency key',
+  `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
+   values (?, ?, ?, ?, ?)
+   on conflict (account_id, key) do update
+      set request_hash = excluded.request_hash, sandbox_id = excluded.sandbox_id, created_at = excluded.created_at`,
+)
 
 type InTheWay = {
   id: string
@@ -227,9 +204,6 @@ const activeOfAccount = prepare(
           extract(epoch from expires_at - sandlot_now())::double precision as seconds
      from sandbox where account_id = ? and destroyed_at is null order by expires_at`,
 )
-
-const findActive = (db: Queries, accountId: string): Promise<InTheWay[]> =>
-  db.run(activeOfAccount, [accountId])
 
 function checkConcurrent(rows: InTheWay[], limit: number) {
   if (rows.length < limit) return

@@ -2,7 +2,6 @@
  * Jobs for the workers whose row has changed. Without one the sweep finds the row a little later, so a
  * queue that is away is logged and fails no request: what was asked for is in the database.
  */
-
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { notify } from '../../shared/platform/notify.ts'

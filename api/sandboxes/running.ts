@@ -22,11 +22,8 @@ export async function settled({ context }: App, wait: WaitOptions): Promise<OwnS
   for (;;) {
     const leftMs = end - performance.now()
     // Listens before it looks, so that no change falls between the two.
-    const change = context.notifications.next(
-      'sandbox',
-      wait.sandboxId,
-      Math.min(lookAgainMs, Math.max(0, leftMs)),
-    )
+    const mostMs = Math.min(lookAgainMs, Math.max(0, leftMs))
+    const change = context.notifications.next('sandbox', wait.sandboxId, mostMs)
     const found = await findOwn(context.db, wait.accountId, wait.sandboxId)
     const isSettled = found.row.ready_at ?? found.row.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
@@ -34,14 +31,11 @@ export async function settled({ context }: App, wait: WaitOptions): Promise<OwnS
   }
 }
 
-/** A sandbox that commands can run in, and the milliseconds until its cap. */
-export interface RunningSandbox {
-  row: SandboxRow
-  leftMs: number
-}
-
-/** @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s */
-export async function running(app: App, wait: Omit<WaitOptions, 'mostMs'>): Promise<RunningSandbox> {
+/**
+ * @returns a sandbox that commands can run in, and the milliseconds until its cap
+ * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
+ */
+export async function running(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
   const { row, now } = await settled(app, { ...wait, mostMs: limits.startingWaitMs })
   const leftMs = row.expires_at.getTime() - now.getTime()
   if (row.destroyed_at) throw destroyed(row)

@@ -30,7 +30,7 @@ import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
 import { Candidates } from './candidates.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
-import { bytesOver, type WorkerHealth, watchHealth } from './health.ts'
+import { bytesOver, WorkerHealth } from './health.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
 export { CallLost }
@@ -90,8 +90,8 @@ export class Workers {
 
   constructor(context: Context) {
     this.log = context.log
-    this.health = watchHealth(context.log)
-    this.candidates = new Candidates(context, this.health.isSilent)
+    this.health = new WorkerHealth(context.log)
+    this.candidates = new Candidates(context, (id) => this.health.isSilent(id))
   }
 
   /** @throws {Problem} `unavailable` when no worker is there, or none reaches the cluster */

@@ -11,19 +11,6 @@ import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import { openCallAgent, provenTo } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/directory.ts'
 
-export interface WorkerHealth {
-  /**
-   * Watches a worker while a call is there.
-   * @param onSilence called at most once, when the worker no longer answers
-   * @param bytesMoved over the call's connection so far
-   * @returns what stops the watch
-   */
-  follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void
-  /** Whether the worker left the last question unanswered. Nothing new should be sent to it. */
-  isSilent(workerId: string): boolean
-  close(): void
-}
-
 const askEveryMs = 1_000
 /** Milliseconds for an answer. With the pause before the question, silence is noticed after 3 to 4 s. */
 const answerMs = 3_000
@@ -32,20 +19,36 @@ const lastMs = 2_000
 /** How often a silent worker is asked without a call being there. The list of workers forgets it, not this. */
 const lastQuestions = 60
 
-export function watchHealth(log: Logger): WorkerHealth {
-  const agent = openCallAgent({ keepAlive: true })
-  const watched = new Map<string, Watch>()
-  return {
-    follow(worker, onSilence, bytesMoved) {
-      const watch = watched.get(worker.id) ?? new Watch(worker, agent, log, () => watched.delete(worker.id))
-      watched.set(worker.id, watch)
-      return watch.add(onSilence, bytesMoved)
-    },
-    isSilent: (id) => watched.get(id)?.isSilent ?? false,
-    close() {
-      for (const watch of watched.values()) watch.stop()
-      agent.destroy()
-    },
+export class WorkerHealth {
+  private readonly agent = openCallAgent({ keepAlive: true })
+  private readonly watched = new Map<string, Watch>()
+  private readonly log: Logger
+
+  constructor(log: Logger) {
+    this.log = log
+  }
+
+  /**
+   * Watches a worker while a call is there.
+   * @param onSilence called at most once, when the worker no longer answers
+   * @param bytesMoved over the call's connection so far
+   * @returns what stops the watch
+   */
+  follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void {
+    const end = () => this.watched.delete(worker.id)
+    const watch = this.watched.get(worker.id) ?? new Watch(worker, this.agent, this.log, end)
+    this.watched.set(worker.id, watch)
+    return watch.add(onSilence, bytesMoved)
+  }
+
+  /** Whether the worker left the last question unanswered. Nothing new should be sent to it. */
+  isSilent(workerId: string): boolean {
+    return this.watched.get(workerId)?.isSilent ?? false
+  }
+
+  close(): void {
+    for (const watch of this.watched.values()) watch.stop()
+    this.agent.destroy()
   }
 }
 

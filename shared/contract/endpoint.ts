@@ -86,6 +86,19 @@ export const Moment = z.iso
 /** The id of an account, a key, a sandbox: a prefix and a ULID. */
 export const Id = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/)
 
+export const ById = z.object({ id: Id })
+
+/** @param description what the same key does */
+export const idempotencyKey = (description: string) =>
+  z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
+    .optional()
+    .meta({ description })
+
+/** A query parameter that is on or off. */
+export const Switch = z.enum(['true', 'false']).optional()
+
 export const Cursor = z.string().max(200)
 
 export const Page = z.strictObject({

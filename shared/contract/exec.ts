@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { family, Id, listOf, Page, Time } from './endpoint.ts'
+import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { bytesOf, Content, Environment, Text } from './sandboxes.ts'
 
@@ -94,17 +94,8 @@ export const insideErrors = [
   'account_suspended',
 ] as const
 
-const ById = z.object({ id: Id })
 const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
-
-export const IdempotencyHeaders = z.object({
-  'idempotency-key': z
-    .string()
-    .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
-    .optional()
-    .meta({ description: 'A repeated request attaches to the command that runs under this key' }),
-})
 
 /** A command in a list: its result without the output, and its command line. */
 export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true })
@@ -137,7 +128,10 @@ export const exec = family({
     path: '/v1/sandboxes/:id/exec',
     ...inside,
     params: ById,
-    headers: IdempotencyHeaders.extend({
+    headers: z.object({
+      'idempotency-key': idempotencyKey(
+        'A repeated request attaches to the command that runs under this key',
+      ),
       accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
     }),
     bodyBytes: limits.bodyBytes,
@@ -189,10 +183,7 @@ export const exec = family({
     params: ByExec,
     query: z.strictObject({
       offset: z.coerce.number().int().min(0).optional().meta({ description: 'Default: where it stands' }),
-      eof: z
-        .enum(['true', 'false'])
-        .optional()
-        .meta({ description: '`true` closes stdin behind these bytes' }),
+      eof: Switch.meta({ description: '`true` closes stdin behind these bytes' }),
     }),
     rawBody: true,
     reply: z.object({

@@ -1,10 +1,8 @@
 import * as z from 'zod'
-import { family, Id, Time } from './endpoint.ts'
+import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { limits } from './limits.ts'
 import { Content, Text } from './sandboxes.ts'
-
-const ById = z.object({ id: Id })
 
 /** Bytes. Linux takes no longer paths. */
 const longestPath = 4096
@@ -85,10 +83,7 @@ export const files = family({
         ...named,
         start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
         end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
-        reveal: z
-          .enum(['true', 'false'])
-          .optional()
-          .meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
+        reveal: Switch.meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
       })
       .refine(oneName, whichName)
       .refine(({ start_line, end_line }) => end_line === undefined || end_line >= (start_line ?? 1), {
@@ -186,11 +181,8 @@ export const files = family({
         include: Text.pipe(z.string().min(1).max(4096)).optional().meta({
           description: 'A glob that the file must match: its name, or with a / its path relative to path',
         }),
-        ignore_case: z.enum(['true', 'false']).optional(),
-        fixed: z
-          .enum(['true', 'false'])
-          .optional()
-          .meta({ description: 'The pattern is text, no expression' }),
+        ignore_case: Switch,
+        fixed: Switch.meta({ description: 'The pattern is text, no expression' }),
       })
       .refine(oneNameAtMost, notBoth),
     reply: z.object({
@@ -231,7 +223,7 @@ export const files = family({
       .strictObject({
         ...named,
         mode: Mode.optional(),
-        overwrite: z.enum(['true', 'false']).optional().meta({ description: 'Default true' }),
+        overwrite: Switch.meta({ description: 'Default true' }),
       })
       .refine(oneName, whichName),
     headers: z.object({

@@ -43,6 +43,7 @@ export interface Tool {
 }
 
 const reads = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const
+const changes = { readOnly: false, destructive: true, idempotent: false, openWorld: false } as const
 /** An agent cannot use names that are not UTF-8, and must not see redacted values. */
 const named = { without: ['path_base64', 'reveal'] } as const
 
@@ -52,10 +53,8 @@ export const tools = {
     description:
       'Create a sandbox (a session): an isolated Linux machine that lives until expires_at at most. Do it once, then pass its id as session_id to the other tools. Destroy it when you are done: it counts against a quota.',
     endpoint: sandboxes.createSandbox,
-    readOnly: false,
+    ...changes,
     destructive: false,
-    idempotent: false,
-    openWorld: false,
   },
   session_list: {
     title: 'List sessions',
@@ -74,19 +73,15 @@ export const tools = {
     description:
       'Destroy a session with all its files and processes. It cannot be undone; again is no error.',
     endpoint: sandboxes.destroySandbox,
-    readOnly: false,
-    destructive: true,
+    ...changes,
     idempotent: true,
-    openWorld: false,
   },
   exec: {
     title: 'Run a command',
     description:
       'Run a command in a session and wait for its end. command is a list of arguments that runs as it is, or a string for /bin/sh -c. A command that fails is a result, not an error: look at status and exit_code. It is ended after timeout_ms (60000 by default). Long output is cut in the middle.',
     endpoint: exec.execCommand,
-    readOnly: false,
-    destructive: true,
-    idempotent: false,
+    ...changes,
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
     // A client that cancels a tool does not come back for its command.
@@ -106,10 +101,8 @@ export const tools = {
     description:
       'Write a file whole, folders on its way included. One that exists is refused unless overwrite is true.',
     endpoint: files.createFile,
-    readOnly: false,
-    destructive: true,
+    ...changes,
     idempotent: true,
-    openWorld: false,
     ...named,
     required: ['path', 'content'],
   },
@@ -118,10 +111,7 @@ export const tools = {
     description:
       'Replace exact text in a file. old must be in it exactly once, white space included, unless replace_all is true.',
     endpoint: files.editFile,
-    readOnly: false,
-    destructive: true,
-    idempotent: false,
-    openWorld: false,
+    ...changes,
     ...named,
     required: ['path', 'old', 'new'],
   },

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { family, Id, listOf, Page, Time } from './endpoint.ts'
+import { ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
@@ -52,8 +52,6 @@ export const Sandbox = z
   .meta({ id: 'Sandbox' })
 export type Sandbox = z.infer<typeof Sandbox>
 
-const ById = z.object({ id: Id })
-
 export const sandboxes = family({
   createSandbox: {
     summary: 'Create a sandbox',
@@ -64,11 +62,7 @@ export const sandboxes = family({
     bucket: 'sandbox_lifecycle',
     status: 201,
     headers: z.object({
-      'idempotency-key': z
-        .string()
-        .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
-        .optional()
-        .meta({ description: 'The same key and body give the same sandbox' }),
+      'idempotency-key': idempotencyKey('The same key and body give the same sandbox'),
       prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
     }),
     // Room for an environment, with JSON's escapes.

@@ -1,32 +1,18 @@
 /** The context of a process: opened once in its entry, and passed to everything else as one argument. */
 import type { Redis } from 'ioredis'
-import { type Database, openDatabase } from '../data/database.ts'
-import { type JobQueue, openQueue } from './jobs.ts'
+import { openDatabase } from '../data/database.ts'
+import { openQueue } from './jobs.ts'
 import { type Logger, openLog } from './log.ts'
-import { type Metrics, openMetrics } from './metrics.ts'
-import { listenForNotifications, type Notifications } from './notify.ts'
+import { openMetrics } from './metrics.ts'
+import { Notifications } from './notify.ts'
 import { connectRedis, wrongEvictionPolicy } from './redis.ts'
-import { makeBox, makeSealer, type Opener, type Sealer } from './seal.ts'
+import { makeBox, makeSealer } from './seal.ts'
 import type { Settings } from './settings.ts'
 
-export interface Context {
-  settings: Settings
-  log: Logger
-  metrics: Metrics
-  db: Database
-  /** Fails at once when Redis is away. */
-  redis: Redis
-  jobs: JobQueue
-  notifications: Notifications
-  /** Seals what only workers can open. */
-  sealer: Sealer
-  /** Seals and opens the lines of commands. */
-  lines: Sealer & Opener
-  close(): Promise<void>
-}
+export type Context = ReturnType<typeof openContext>
 
 /** Connects lazily: PostgreSQL and Redis may be away now and come later. */
-export function openContext(role: 'api' | 'worker', settings: Settings): Context {
+export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'impatient', log)
   const subscriber = connectRedis(settings.redisUrl, 'patient', log)
@@ -38,12 +24,15 @@ export function openContext(role: 'api' | 'worker', settings: Settings): Context
     log,
     metrics: openMetrics(role),
     db,
+    /** Fails at once when Redis is away. */
     redis,
     jobs,
-    notifications: listenForNotifications(subscriber),
+    notifications: new Notifications(subscriber),
+    /** Seals what only workers can open. */
     sealer: makeSealer(settings.secretsPublicKey),
+    /** Seals and opens the lines of commands. */
     lines: makeBox(settings.callsKeys),
-    async close() {
+    async close(): Promise<void> {
       await jobs.close().catch(() => {})
       redis.disconnect()
       subscriber.disconnect()

@@ -16,39 +16,36 @@ export const notify = async (redis: Redis, topic: Topic, id: string): Promise<vo
   await redis.publish(channels[topic], id)
 }
 
-export interface Notifications {
-  /** Resolves at the next one about this id, at the latest after `mostMs`. */
-  next(topic: Topic, id: string, mostMs: number): Promise<void>
-  /** Calls back at every one about any sandbox. */
-  onSandbox(handle: (sandboxId: string) => void): void
-}
+export class Notifications {
+  private readonly waiting = new Map<string, Set<() => void>>()
+  private readonly handlers: ((sandboxId: string) => void)[] = []
 
-/** @param subscriber a connection of its own: one that subscribes can do nothing else */
-export function listenForNotifications(subscriber: Redis): Notifications {
-  const waiting = new Map<string, Set<() => void>>()
-  const handlers: ((sandboxId: string) => void)[] = []
-  const keyOf = (channel: string, id: string) => `${channel} ${id}`
-  // ioredis subscribes again by itself after an outage.
-  void subscriber.subscribe(...Object.values(channels)).catch(() => {})
-  subscriber.on('message', (channel: string, id: string) => {
-    for (const wake of waiting.get(keyOf(channel, id)) ?? []) wake()
-    if (channel === channels.sandbox) for (const handle of handlers) handle(id)
-  })
-  return {
-    onSandbox: (handle) => void handlers.push(handle),
-    next: (topic, id, mostMs) =>
-      new Promise((resolve) => {
-        const key = keyOf(channels[topic], id)
-        const wakers = waiting.get(key) ?? new Set()
-        waiting.set(key, wakers)
-        const wake = () => {
-          clearTimeout(timer)
-          wakers.delete(wake)
-          if (wakers.size === 0) waiting.delete(key)
-          resolve()
-        }
-        const timer = setTimeout(wake, mostMs)
-        wakers.add(wake)
-      }),
+  /** @param subscriber a connection of its own: one that subscribes can do nothing else */
+  constructor(subscriber: Redis) {
+    // ioredis subscribes again by itself after an outage.
+    void subscriber.subscribe(...Object.values(channels)).catch(() => {})
+    subscriber.on('message', (channel: string, id: string) => {
+      for (const wake of this.waiting.get(`${channel} ${id}`) ?? []) wake()
+      if (channel === channels.sandbox) for (const handle of this.handlers) handle(id)
+    })
+  }
+
+  /** Calls back at every one about any sandbox. */
+  onSandbox(handle: (sandboxId: string) => void): void {
+    this.handlers.push(handle)
+  }
+
+  /** Resolves at the next one about this id, at the latest after `mostMs`. */
+  next(topic: Topic, id: string, mostMs: number): Promise<void> {
+    const key = `${channels[topic]} ${id}`
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const wakers = this.waiting.get(key) ?? new Set()
+    this.waiting.set(key, wakers.add(resolve))
+    const timer = setTimeout(resolve, mostMs)
+    return promise.finally(() => {
+      clearTimeout(timer)
+      wakers.delete(resolve)
+      if (wakers.size === 0) this.waiting.delete(key)
+    })
   }
 }

@@ -2,7 +2,6 @@
  * Whether this process stood still: it was frozen, its machine was, or one piece of work held it up. What it then finds
  * late says nothing about others, and others may have taken it for lost meanwhile.
  */
-
 import { setImmediate } from 'node:timers/promises'
 
 const tickMs = 250

@@ -26,20 +26,9 @@ export interface Calls {
       }
     result: FileView
   }
-  createFile: {
-    args: InSandbox &
-      FileName & {
-        content: string
-        encoding: 'utf-8' | 'base64'
-        mode?: string | undefined
-        overwrite: boolean
-      }
-    result: CreatedFile
-  }
+  createFile: { args: InSandbox & Input<typeof files.createFile.body>; result: CreatedFile }
   editFile: {
-    args: InSandbox &
-      FileName &
-      Pick<Input<typeof files.editFile.body>, 'old' | 'new' | 'replace_all' | 'if_match'>
+    args: InSandbox & Input<typeof files.editFile.body>
     result: Input<typeof files.editFile.reply>
   }
   listFiles: { args: InSandbox & FileName; result: Input<typeof files.listFiles.reply> }

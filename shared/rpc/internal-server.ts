@@ -26,7 +26,7 @@ export function openInternalServer(
   checks: Record<string, HealthCheck>,
   handleOther?: (request: IncomingMessage, response: ServerResponse) => void,
 ): Server {
-  const server = createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
+  return createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
     boundRest(request, response)
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
@@ -35,7 +35,6 @@ export function openInternalServer(
     if (handleOther) return handleOther(request, response)
     answer(response, 404, { status: 'not found' })
   })
-  return server
 }
 
 async function tellReadiness(checks: Record<string, HealthCheck>, response: ServerResponse) {

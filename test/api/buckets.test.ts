@@ -1,8 +1,8 @@
 /** Rate limits: token buckets, exact over all API processes. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { openLocalBuckets } from '../../api/limits/local-buckets.ts'
-import { type Buckets, openBuckets } from '../../api/limits/rate-limit.ts'
+import { LocalBuckets } from '../../api/limits/local-buckets.ts'
+import { Buckets } from '../../api/limits/rate-limit.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { openContext } from '../../shared/platform/context.ts'
@@ -153,7 +153,7 @@ test('reads and changes are limited by each process, and go on without Redis', a
 
 test('a bucket of one process refills steadily, and forgets the owner who was there the longest ago', () => {
   let now = 0
-  const buckets = openLocalBuckets(() => now)
+  const buckets = new LocalBuckets(() => now)
   const take = (owner = 'a') => buckets.take(owner, 60)
   for (let left = 59; left >= 0; left--) expect(take()).toEqual({ remaining: left })
   expect(take()).toEqual({ waitMs: 1000 })
@@ -282,7 +282,7 @@ describe('a bucket', () => {
     const context = openContext('api', { ...world.settings, rates, logLevel: 'silent' })
     await new Promise((resolve) => context.redis.once('ready', resolve))
     try {
-      const buckets = openBuckets(context)
+      const buckets = new Buckets(context)
       const owner = `owner-${limit}`
       const start = performance.now()
       const first = await drain(buckets, owner)

@@ -1,7 +1,7 @@
 /** Every route, tried with no credential, a wrong one, the other kind, and another account's ids. */
 import { describe, expect, test } from 'vitest'
 import { makeApiKey } from '../../api/auth/api-keys.ts'
-import { makeTokens } from '../../api/auth/tokens.ts'
+import { Tokens } from '../../api/auth/tokens.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { type CallOptions, callAs } from '../support/account.ts'
@@ -44,7 +44,7 @@ describe.each(guarded)('%s', (name) => {
   test.each([
     ['a key that nobody has', makeApiKey().raw],
     ['a key with a typing error', `${makeApiKey().raw.slice(0, -1)}!`],
-    ['a token of somebody else', makeTokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
+    ['a token of somebody else', new Tokens(['x'.repeat(64)]).issue({ accountId: 'acc_1', generation: 0 })],
     ['nonsense', 'nonsense'],
   ])('refuses %s', async (_, text) => {
     const refusal = await attempt(name, instead(text)).catch((error) => error)

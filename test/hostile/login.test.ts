@@ -1,7 +1,7 @@
 /** Logins that others try, from as many addresses as they have, beside one who has to get in. */
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { makeFairQueue } from '../../api/limits/fair-queue.ts'
+import { FairQueue } from '../../api/limits/fair-queue.ts'
 import type { Account } from '../support/account.ts'
 import { type RawAnswer, send } from '../support/http.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -107,7 +107,7 @@ async function remember(account: Account, addresses: string[]) {
 const bucketsOf = async () => ['none', ...(await world.redis.keys('sandlot:bucket:login_account:*'))]
 
 test('turns go round by where they come from, half of them to those who are known, and who leaves gives his up', async () => {
-  const queue = makeFairQueue(1)
+  const queue = new FairQueue(1)
   const order: string[] = []
   const gate = Promise.withResolvers<void>()
   const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)
@@ -125,7 +125,7 @@ test('turns go round by where they come from, half of them to those who are know
 })
 
 test('when too many wait, the last of the largest crowd is sent away', async () => {
-  const queue = makeFairQueue(1)
+  const queue = new FairQueue(1)
   const gate = Promise.withResolvers<void>()
   const first = queue.run({ group: 'first', isKnown: false }, () => gate.promise)
   const ended: string[] = []
