@@ -1,4 +1,5 @@
 /** The HTTP server of an API process, and the internal one beside it. */
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import Router, { type RouterContext } from '@koa/router'
 import Koa from 'koa'
@@ -9,7 +10,7 @@ import { Problem } from '../shared/platform/problem.ts'
 import { boundRest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
 import { type App, openApp } from './app.ts'
-import { isLocal, makeHostCheck, refuseForeignHosts } from './http/allowed-hosts.ts'
+import { isLocal, makeHostCheck } from './http/allowed-hosts.ts'
 import { aroundRequest, type RequestState } from './http/errors.ts'
 import { OpenRequests, trackUnused } from './http/shutdown.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
@@ -89,15 +90,9 @@ export function openApi(context: Context) {
   }
 }
 
-/** Waits for the first connection, so that the first requests do not fail on one that is being made. */
+/** Waits for the first connection, or its failure, so that the first requests do not fail on one that is being made. */
 async function triedOnce(redis: Context['redis']): Promise<void> {
-  if (redis.status === 'ready') return
-  const { promise, resolve } = Promise.withResolvers<unknown>()
-  redis.once('ready', resolve)
-  redis.once('error', resolve)
-  await within(firstTryMs, promise)
-  redis.off('ready', resolve)
-  redis.off('error', resolve)
+  if (redis.status !== 'ready') await within(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
 
 function makeKoa(app: App, requests: OpenRequests): Koa {
@@ -106,7 +101,11 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
   koa.use(aroundRequest(app.context, requests))
   const { allowedHosts, http } = app.context.settings
   koa.use(helmet())
-  koa.use(refuseForeignHosts(makeHostCheck(allowedHosts, http.host)))
+  const checkHost = makeHostCheck(allowedHosts, http.host)
+  koa.use((ctx, next) => {
+    checkHost(ctx.headers)
+    return next()
+  })
   const router = new Router()
   for (const { endpoint, serve } of served) {
     router.register(endpoint.path, [endpoint.method], async (ctx) => {

@@ -67,10 +67,7 @@ async function callerOfKey(app: App, credential: string): Promise<Caller> {
 }
 
 /** @throws {Problem} `scope_not_allowed` */
-export function mustHaveScope(
-  { scope }: Caller,
-  endpoint: Pick<Endpoint, 'method' | 'path' | 'scope'>,
-): void {
+export function mustHaveScope({ scope }: Caller, endpoint: Endpoint): void {
   if (endpoint.scope === undefined || endpoint.scope === 'run' || scope === 'full') return
   throw new Problem(
     'scope_not_allowed',

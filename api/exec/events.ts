@@ -72,19 +72,15 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-const exitEvent = (ended: ExecEnd, id: string): Buffer => Buffer.from(sentEvent(id, 'exit', ended))
-
-/** Never counts less output than the client got. */
-const atLeast = (ended: ExecEnd, { stdout, stderr }: OutputOffset): ExecEnd => ({
-  ...ended,
-  stdout_bytes: Math.max(ended.stdout_bytes, stdout),
-  stderr_bytes: Math.max(ended.stderr_bytes, stderr),
-})
-
 /** The events of a command that no worker knows any more: the output that the client missed, and the end. */
 export function lastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
   const { stdout, stderr } = offsetOf(lastEventId)
-  const ended = atLeast(known, { stdout, stderr })
+  // Never counts less output than the client got.
+  const ended = {
+    ...known,
+    stdout_bytes: Math.max(known.stdout_bytes, stdout),
+    stderr_bytes: Math.max(known.stderr_bytes, stderr),
+  }
   const id = eventIdOf({ stdout: ended.stdout_bytes, stderr: ended.stderr_bytes })
   const missed = {
     stdout_bytes: ended.stdout_bytes - stdout,
@@ -93,7 +89,7 @@ export function lastEvents(known: ExecEnd, lastEventId: string | undefined): Buf
   return Buffer.concat([
     lastEventId === undefined ? Buffer.from(sentEvent('0-0', 'start', { id: ended.id })) : noBytes,
     missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(sentEvent(id, 'gap', missed)) : noBytes,
-    exitEvent(ended, id),
+    Buffer.from(sentEvent(id, 'exit', ended)),
   ])
 }
 

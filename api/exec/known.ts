@@ -8,7 +8,7 @@ import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { findOwn } from '../sandboxes/own.ts'
 import { running } from '../sandboxes/running.ts'
-import { WorkerGone } from '../worker-client/client.ts'
+import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { type ExecRow, findExec, findStarted, lastWordOf, neverSeen, recordLost } from './rows.ts'
 
 /** What a worker may need beyond the command's own time, in milliseconds: for the hand-over, the start, the answer. */
@@ -26,7 +26,8 @@ export interface KnownExec {
   row: ExecRow
   /** The arguments of a call about it. */
   args: OneExec
-  workerId: string
+  /** Of such a call: to the worker that runs it. */
+  options: CallOptions & { workerId: string }
 }
 
 /** @throws {Problem} `not_found`, `exec_not_found` */
@@ -43,11 +44,11 @@ export async function findInRunning(app: App, asking: ExecLookup): Promise<Known
 }
 
 async function knownIn({ context }: App, sandbox: SandboxRow, asking: ExecLookup): Promise<KnownExec> {
-  const { account, params, requestId } = asking
+  const { account, params, requestId, signal } = asking
   const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
   if (!row) throw new Problem('exec_not_found', 'There is no such command in this sandbox.')
   const args = { sandboxId: sandbox.id, accountId: account.id, requestId, execId: row.id }
-  return { sandbox, row, args, workerId: row.worker_id }
+  return { sandbox, row, args, options: { workerId: row.worker_id, signal, timeoutMs: marginMs } }
 }
 
 /** @returns undefined when the command's worker is gone, or has forgotten the command */

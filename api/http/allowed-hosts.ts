@@ -3,7 +3,6 @@
  * network. So a request from a foreign page (`Origin`) is refused, and so is one by a foreign name that was made to
  * point here (`Host`, DNS rebinding).
  */
-import type { Middleware } from 'koa'
 import { Problem } from '../../shared/platform/problem.ts'
 
 export type HostCheck = (headers: { host?: string | undefined; origin?: string | undefined }) => void
@@ -12,13 +11,6 @@ export type HostCheck = (headers: { host?: string | undefined; origin?: string |
 const anyHost = '*'
 /** Addresses to listen on that nobody can ask for. */
 const unspecified = ['0.0.0.0', '::', '']
-
-export const refuseForeignHosts =
-  (check: HostCheck): Middleware =>
-  (koa, next) => {
-    check(koa.headers)
-    return next()
-  }
 
 /**
  * @param allowed names, `*.names` below one, each with a port or without, or `*`

@@ -75,6 +75,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
     }))
   }
   const { body, rawBody, reply, rawReply } = endpoint
+  const scopes = endpoint.scope === 'run' ? '`run` or `full`' : '`full`'
   const content = (schema: Json, type = 'application/json') => ({ content: { [type]: { schema } } })
   const success = {
     description: endpoint.status === 204 ? 'Done' : 'It is done',
@@ -85,11 +86,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
   return {
     operationId: endpoint.name,
     summary: endpoint.summary,
-    ...(endpoint.scope
-      ? {
-          description: `Needs an API key of scope \`${endpoint.scope}\`${endpoint.scope === 'run' ? ' or `full`' : ''}.`,
-        }
-      : {}),
+    ...(endpoint.scope && { description: `Needs an API key of scope ${scopes}.` }),
     security: endpoint.credential === 'none' ? [] : [{ [endpoint.credential]: [] }],
     parameters: [
       ...parametersIn('path', endpoint.params),

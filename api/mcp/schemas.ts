@@ -4,14 +4,7 @@ import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 
 type Json = Record<string, unknown>
 
-export interface DescribedTool {
-  name: ToolName
-  title: string
-  description: string
-  inputSchema: ObjectSchema
-  outputSchema: ObjectSchema
-  annotations: Json
-}
+type DescribedTool = ReturnType<typeof describe>
 
 export interface ObjectSchema extends Json {
   type: 'object'
@@ -30,7 +23,7 @@ export function describedTools(): DescribedTool[] {
 /** The tool's input that becomes `:id` in the route's path. */
 export const sessionInput = 'session_id'
 
-function describe(name: ToolName, tool: Tool): DescribedTool {
+function describe(name: ToolName, tool: Tool) {
   const { title, description, readOnly, destructive, idempotent, openWorld } = tool
   return {
     name,

@@ -10,11 +10,6 @@ import { nextStep } from './advice.ts'
 import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
 
-export interface ToolCall {
-  name: string
-  arguments?: Record<string, unknown> | undefined
-}
-
 export interface ToolResult {
   content: { type: 'text'; text: string }[]
   structuredContent?: object
@@ -31,7 +26,7 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 export async function runTool(
   app: App,
   routes: ServedRoute[],
-  { name, arguments: given = {} }: ToolCall,
+  { name, arguments: given = {} }: { name: string; arguments?: Record<string, unknown> | undefined },
   { account, requestId, log, signal }: ToolCaller,
 ): Promise<ToolResult> {
   if (!Object.hasOwn(tools, name)) throw unknownTool(name)

@@ -9,7 +9,6 @@ import { suspended } from '../auth/authenticate.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import { route } from '../http/route.ts'
 import { networkOf } from '../limits/client-address.ts'
-import type { Waiter } from '../limits/fair-queue.ts'
 
 type AccountRow = {
   id: string
@@ -28,7 +27,7 @@ const mostAddresses = 8
 
 export const signUp = route(auth.signUp, async ({ body: { email, password }, request, signal }, app) => {
   const address = app.clientAddress(request)
-  const hash = await app.passwords.hash(password, waiterFrom(address, { isKnown: false, signal }))
+  const hash = await app.passwords.hash(password, { group: networkOf(address), isKnown: false, signal })
   const [account] = await app.context.db.query<AccountRow>(
     `insert into account (id, email, password_hash, login_addresses) values (?, ?, ?, ?::jsonb)
      on conflict (email) do nothing returning ${shown}`,
@@ -45,7 +44,7 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const isKnown = account?.login_addresses.includes(address) ?? false
   // Someone who tries passwords from many addresses slows other new addresses, but not those the owner has used before.
   await app.buckets.take('login_account', digest('sha256', isKnown ? `${email} ${address}` : email))
-  const waiter = waiterFrom(address, { isKnown, signal })
+  const waiter = { group: networkOf(address), isKnown, signal }
   const matches = await app.passwords.matches(password, account?.password_hash, waiter)
   if (!account || !matches) {
     throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
@@ -61,7 +60,7 @@ export const changePassword = route(
     const { db } = app.context
     const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
     const address = app.clientAddress(request)
-    const waiter = waiterFrom(address, { isKnown: true, signal })
+    const waiter = { group: networkOf(address), isKnown: true, signal }
     if (!(await app.passwords.matches(body.current_password, account!.password_hash, waiter))) {
       throw new Problem('invalid_credentials', 'The current password is wrong.')
     }
@@ -83,11 +82,6 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id } 
     id,
   ])
   return undefined
-})
-
-const waiterFrom = (address: string, rest: { isKnown: boolean; signal: AbortSignal }): Waiter => ({
-  group: networkOf(address),
-  ...rest,
 })
 
 async function rememberAddress(app: App, { id, login_addresses }: KnownAccount, address: string) {

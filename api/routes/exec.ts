@@ -49,8 +49,7 @@ export const listExecs = route(
 )
 
 export const getExec = route(contract.getExec, async (call, app) => {
-  const { sandbox, row, args, workerId } = await findKnown(app, call)
-  const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+  const { sandbox, row, args, options } = await findKnown(app, call)
   // A command's output is gone with its sandbox.
   const asked = sandbox.destroyed_at
     ? undefined
@@ -61,27 +60,26 @@ export const getExec = route(contract.getExec, async (call, app) => {
 })
 
 export const streamExec = route(contract.streamExec, async (call, app) => {
-  const { row, args, workerId } = await findInRunning(app, call)
+  const { row, args, options } = await findInRunning(app, call)
   const startedAt = new Date(row.started_at)
   const lastEventId = call.headers['last-event-id']
-  return followOne(app, args, { workerId, signal: call.signal, startedAt, lastEventId })
+  return followOne(app, args, { ...options, startedAt, lastEventId })
 })
 
 export const writeExecStdin = route(contract.writeExecStdin, async (call, app) => {
-  const { args, workerId, leftMs } = await findInRunning(app, call)
+  const { args, options, leftMs } = await findInRunning(app, call)
   const { offset, eof } = call.query
   // A command that reads slowly makes the request wait.
-  const options = { signal: call.signal, timeoutMs: leftMs + marginMs, workerId, upload: call.request }
+  const upload = { ...options, timeoutMs: leftMs + marginMs, upload: call.request }
   const written = app.workers
-    .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, options)
+    .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, upload)
     .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
   return new StreamReply((await unlessForgotten(written)) ?? refuse('exec_finished', over))
 })
 
 export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
-  const { args, workerId } = await findInRunning(app, call)
+  const { args, options } = await findInRunning(app, call)
   const { range } = call.headers
-  const options = { signal: call.signal, timeoutMs: marginMs, workerId }
   const read = app.workers
     .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
     .catch(sayLost('Try again.'))
@@ -91,8 +89,7 @@ export const readExecOutput = route(contract.readExecOutput, async (call, app) =
 })
 
 export const stopExec = route(contract.stopExec, async (call, app) => {
-  const { row, args, workerId } = await findInRunning(app, call)
-  const options = { signal: call.signal, timeoutMs: marginMs, workerId }
+  const { row, args, options } = await findInRunning(app, call)
   const stopped = app.workers
     .call('stopExec', { ...args, signal: call.query.signal }, options)
     .catch(sayLost('Whether it was signalled is not known.'))
@@ -103,10 +100,8 @@ export const attachExec = route(contract.attachExec, async (call, app) => {
   if (!call.upgrade) {
     throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
   }
-  const { args, workerId } = await findInRunning(app, call)
-  const opened = app.workers
-    .attach(args, call.request.headers, { workerId, signal: call.signal })
-    .catch(sayLost('Try again.'))
+  const { args, options } = await findInRunning(app, call)
+  const opened = app.workers.attach(args, call.request.headers, options).catch(sayLost('Try again.'))
   const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
   join(call.upgrade, tunnel, { 'X-Request-Id': call.requestId })
   return answered

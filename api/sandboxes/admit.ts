@@ -31,15 +31,10 @@ export interface Admission {
   expired: string[]
 }
 
-export interface Order {
-  body: CreateRequest
-  image: string
-  /** Its life, in seconds. */
-  seconds: number
-}
+type Order = ReturnType<typeof readOrder>
 
 /**
- * Fills in the defaults.
+ * Fills in the defaults. `seconds` is how long it may live.
  * @param mostSeconds the longest life that an operator has set for this account
  * @throws {Problem} `invalid_request` for what this installation does not offer
  */
@@ -47,7 +42,7 @@ export function readOrder(
   { sandbox }: Settings,
   body: CreateRequest,
   mostSeconds: number = sandbox.maxSeconds,
-): Order {
+) {
   const image = body.image ?? sandbox.image
   if (!sandbox.images.includes(image)) {
     throw invalid({ path: 'image', message: `must be one of ${sandbox.images.join(', ')}` })
@@ -72,7 +67,8 @@ export async function admit(
 ): Promise<Admission> {
   return db.transaction(async (db) => {
     const account = await lockQuotas(db, accountId, settings)
-    const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, body, settings))
+    const isSame = (hash: Buffer) => isHashOf(hash, body, settings.callsKeys)
+    const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, isSame))
     if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
 
     const active = await db.run<InTheWay>(activeOfAccount, [accountId])
@@ -160,20 +156,14 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
   return { concurrentLimit: Number(row.concurrent), hoursLimit: Number(row.hours) }
 }
 
-async function findReplay(
-  db: Queries,
-  accountId: string,
-  key: string,
-  body: CreateRequest,
-  { callsKeys }: Settings,
-) {
+async function findReplay(db: Queries, accountId: string, key: string, isSame: (hash: Buffer) => boolean) {
   const [row] = await db.query<{ request_hash: Buffer; sandbox_id: string }>(
     `select request_hash, sandbox_id from idempotency_key
       where account_id = ? and key = ? and created_at > sandlot_now() - ? * interval '1 hour'`,
     [accountId, key, limits.idempotencyHours],
   )
   if (!row) return undefined
-  if (isHashOf(row.request_hash, body, callsKeys)) return row.sandbox_id
+  if (isSame(row.request_hash)) return row.sandbox_id
   throw new Problem(
     'idempotency_conflict',
     'This Idempotency-Key was used with another body. Use a new key for a new sandbox.',

@@ -2,15 +2,10 @@
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { prepare, type Queries, type Row } from '../../shared/data/database.ts'
 import { sandboxColumns } from '../../shared/data/entities.ts'
-import { type SandboxRow, toSandbox } from '../../shared/data/sandboxes.ts'
+import { toSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
-/** A row, what was billed for it so far, and the time of that. */
-export interface OwnSandbox {
-  row: SandboxRow
-  billedMs: number
-  now: Date
-}
+export type OwnSandbox = ReturnType<typeof toOwn>
 
 /** Columns with what was billed over the sandbox's whole life, in whichever months. */
 const columns = `${sandboxColumns}, clock.now,
@@ -63,7 +58,8 @@ export async function listOwn(
   return rows.map(toOwn)
 }
 
-const toOwn = (row: Row): OwnSandbox => ({
+/** A row, what was billed for it so far, and the time of that. */
+const toOwn = (row: Row) => ({
   row: toSandbox(row),
   billedMs: Number(row.billed),
   now: new Date(row.now as string),

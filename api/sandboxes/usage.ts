@@ -1,16 +1,6 @@
 /** What an account has used in a month: the billed intervals of its sandboxes, cut to that month. */
 import { prepare, type Queries } from '../../shared/data/database.ts'
 
-export interface Usage {
-  /** UTC, such as 2026-11. */
-  month: string
-  milliseconds: number
-  /** The time at which it was read. */
-  now: Date
-  /** When the next month begins. */
-  monthEnd: Date
-}
-
 export const millisecondsPerHour = 3_600_000
 
 /** The month and the moment that is counted up to. Parameters: that moment or null, the month or null. */
@@ -34,7 +24,7 @@ const ofMonth = prepare(
 )
 
 /** @param month in UTC, such as 2026-11; the current one if absent */
-export async function usage(db: Queries, accountId: string, month?: string): Promise<Usage> {
+export async function usage(db: Queries, accountId: string, month?: string) {
   const [row] = await db.run<UsageRow>(ofMonth, [null, month ?? null, accountId])
   return toUsage(row!)
 }
@@ -46,10 +36,13 @@ interface UsageRow extends Record<string, unknown> {
   month_end: string
 }
 
-const toUsage = (row: UsageRow): Usage => ({
+const toUsage = (row: UsageRow) => ({
+  /** UTC, such as 2026-11. */
   month: row.month,
   milliseconds: Number(row.used),
+  /** The time at which it was read. */
   now: new Date(row.now),
+  /** When the next month begins. */
   monthEnd: new Date(row.month_end),
 })
 
@@ -91,7 +84,7 @@ export async function usageBySandbox(
   accountId: string,
   month: string | undefined,
   { asOf, before, limit }: UsagePage,
-): Promise<Usage & { sandboxes: SandboxUsageRow[] }> {
+): Promise<ReturnType<typeof toUsage> & { sandboxes: SandboxUsageRow[] }> {
   const rows = await db.run<UsageRow & (SandboxUsageRow | { id: null })>(bySandbox, [
     asOf,
     month ?? null,

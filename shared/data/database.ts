@@ -74,16 +74,11 @@ export function openDatabase(url: string, { connections = 10 } = {}): Database {
 
 type Send = (query: { name?: string; text: string; values: unknown[] }) => Promise<{ rows: Row[] }>
 
-const queriesOf = (send: Send): Queries => ({
-  async query<T extends Row>(sql: string, values: unknown[] = []) {
-    const { rows } = await send({ text: numbered(sql), values })
-    return rows as T[]
-  },
-  async run<T extends Row>({ name, text }: Statement, values: unknown[]) {
-    const { rows } = await send({ name, text, values })
-    return rows as T[]
-  },
-})
+function queriesOf(send: Send): Queries {
+  const run = async <T extends Row>(statement: { name?: string; text: string }, values: unknown[]) =>
+    (await send({ ...statement, values })).rows as T[]
+  return { run, query: (sql, values = []) => run({ text: numbered(sql) }, values) }
+}
 
 /** What we use of `pg`, which the ORM brings along. */
 interface Pool {

@@ -12,84 +12,55 @@ export function openMetrics(role: string) {
   registry.setDefaultLabels({ role })
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const gauge = <L extends string>(name: string, help: string, labelNames: L[]) =>
+    new Gauge({ name, help, labelNames, registers })
+  const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
+    new Histogram({ name, help, labelNames, buckets, registers })
   return {
     registry,
-    requests: new Histogram({
-      name: 'sandlot_http_request_seconds',
-      help: 'Requests by route, method and status',
-      labelNames: ['route', 'method', 'status'],
-      buckets: fast,
-      registers,
-    }),
-    refusals: new Counter({
-      name: 'sandlot_refusals_total',
-      help: 'Requests refused, by error code',
-      labelNames: ['code'],
-      registers,
-    }),
-    creates: new Histogram({
-      name: 'sandlot_create_seconds',
-      help: 'From admission to the first command that could run, by outcome',
-      labelNames: ['outcome'],
-      buckets: slow,
-      registers,
-    }),
-    execs: new Histogram({
-      name: 'sandlot_exec_seconds',
-      help: 'Commands by how they ended',
-      labelNames: ['status'],
-      buckets: fast,
-      registers,
-    }),
-    slots: new Counter({
-      name: 'sandlot_slots_total',
-      help: 'Commands by whether an open slot waited for them (warm) or not (cold); only where starting is slow',
-      labelNames: ['outcome'],
-      registers,
-    }),
-    poolClaims: new Counter({
-      name: 'sandlot_pool_claims_total',
-      help: 'Creates of images that have a pool: claimed a warm pod, or missed because none was ready',
-      labelNames: ['image', 'outcome'],
-      registers,
-    }),
-    poolPods: new Gauge({
-      name: 'sandlot_pool_pods',
-      help: 'Warm pods by state; wanted is what the pool is to have',
-      labelNames: ['image', 'state'],
-      registers,
-    }),
-    poolRefill: new Histogram({
-      name: 'sandlot_pool_refill_seconds',
-      help: 'From the decision to start a warm pod until it can be claimed',
-      labelNames: ['image'],
-      buckets: slow,
-      registers,
-    }),
-    jobs: new Histogram({
-      name: 'sandlot_job_seconds',
-      help: 'Jobs by name and outcome',
-      labelNames: ['job', 'outcome'],
-      buckets: slow,
-      registers,
-    }),
-    sweeps: new Counter({
-      name: 'sandlot_sweep_actions_total',
-      help: 'What the sweep had to mend, by action',
-      labelNames: ['action'],
-      registers,
-    }),
-    queueDepth: new Gauge({
-      name: 'sandlot_queue_jobs',
-      help: 'Jobs in the queue by state, as of the last scrape',
-      labelNames: ['state'],
-      registers,
-    }),
-    sandboxes: new Gauge({
-      name: 'sandlot_sandboxes',
-      help: 'Sandboxes that are active or not yet cleaned up, as of the last scrape',
-      labelNames: ['state'],
-      registers,
-    }),
+    requests: histogram(
+      'sandlot_http_request_seconds',
+      'Requests by route, method and status',
+      ['route', 'method', 'status'],
+      fast,
+    ),
+    refusals: counter('sandlot_refusals_total', 'Requests refused, by error code', ['code']),
+    creates: histogram(
+      'sandlot_create_seconds',
+      'From admission to the first command that could run, by outcome',
+      ['outcome'],
+      slow,
+    ),
+    execs: histogram('sandlot_exec_seconds', 'Commands by how they ended', ['status'], fast),
+    slots: counter(
+      'sandlot_slots_total',
+      'Commands by whether an open slot waited for them (warm) or not (cold); only where starting is slow',
+      ['outcome'],
+    ),
+    poolClaims: counter(
+      'sandlot_pool_claims_total',
+      'Creates of images that have a pool: claimed a warm pod, or missed because none was ready',
+      ['image', 'outcome'],
+    ),
+    poolPods: gauge('sandlot_pool_pods', 'Warm pods by state; wanted is what the pool is to have', [
+      'image',
+      'state',
+    ]),
+    poolRefill: histogram(
+      'sandlot_pool_refill_seconds',
+      'From the decision to start a warm pod until it can be claimed',
+      ['image'],
+      slow,
+    ),
+    jobs: histogram('sandlot_job_seconds', 'Jobs by name and outcome', ['job', 'outcome'], slow),
+    sweeps: counter('sandlot_sweep_actions_total', 'What the sweep had to mend, by action', ['action']),
+    queueDepth: gauge('sandlot_queue_jobs', 'Jobs in the queue by state, as of the last scrape', ['state']),
+    sandboxes: gauge(
+      'sandlot_sandboxes',
+      'Sandboxes that are active or not yet cleaned up, as of the last scrape',
+      ['state'],
+    ),
   }
 }

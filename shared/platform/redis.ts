@@ -1,11 +1,13 @@
 /** Connections to Redis, and the one setting of Redis that the service depends on. */
-import { Redis, type RedisOptions } from 'ioredis'
+import { Redis } from 'ioredis'
 import type { Logger } from './log.ts'
 
-/** `impatient` fails at once while Redis is away, for requests; `patient` waits for it, for the queue's loops. */
+/**
+ * `impatient` fails at once while Redis is away, for requests; `patient` waits for it, for the queue's loops.
+ * @param url `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`
+ */
 export function connectRedis(url: string, patience: 'impatient' | 'patient', log: Logger): Redis {
   const options = {
-    ...addressOf(url),
     connectTimeout: 2_000,
     retryStrategy: (attempt: number) => Math.min(50 * attempt, 1_000),
     ...(patience === 'patient'
@@ -13,24 +15,9 @@ export function connectRedis(url: string, patience: 'impatient' | 'patient', log
       : { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: 2_000 }),
   }
   // Replies as in RESP2, so that scripts' answers stay arrays and strings.
-  const redis = new Redis({ ...options, replyMapping: 'legacy' })
+  const redis = new Redis(url.replace(/^unix:\/\//, ''), { ...options, replyMapping: 'legacy' })
   reportOutage(redis, log)
   return redis
-}
-
-/** `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`. */
-function addressOf(text: string): RedisOptions {
-  const url = new URL(text)
-  const db = Number(url.searchParams.get('db') ?? (url.protocol === 'unix:' ? 0 : url.pathname.slice(1) || 0))
-  if (url.protocol === 'unix:') return { path: url.pathname, db }
-  return {
-    host: url.hostname,
-    port: Number(url.port || 6379),
-    db,
-    ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
-    ...(url.password ? { password: decodeURIComponent(url.password) } : {}),
-    ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
-  }
 }
 
 /** Logs one line when Redis goes away and one when it is back, however often the client retries. */
