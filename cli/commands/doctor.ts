@@ -1,7 +1,7 @@
 /** `sandlot doctor`: checks settings, connection, key and clocks, then creates, uses and destroys a session. */
 import type { Reply } from '../core/api.ts'
 import { type Checks, sayChecks, startChecks } from '../core/checks.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
+import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeExposure } from '../core/config-file.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import { version } from '../core/version.ts'
@@ -14,31 +14,27 @@ interface Options {
 /** A difference of clocks that nobody notices; a Date header is cut to seconds anyway. */
 const skewMs = 30_000
 
-export const define: Define = (command, exitWith) => {
-  command.option('--no-create', 'create no session: check everything else').addHelpText(
-    'after',
-    `
+export const define = defineCommand<Options>({
+  declare: (command) => command.option('--no-create', 'create no session: check everything else'),
+  notes: `
 Checks the settings, the connection, the key and the clock. Then it creates a session, runs a command, writes and
 reads a file, and destroys the session in any case. Exits with 0, or with the code of the first check that failed.`,
-  )
-  addExamples(command, 'sandlot doctor', 'sandlot doctor --no-create --json')
-  handleWith<Options>(
-    command,
-    async (invocation) => {
-      const { options, api, output } = invocation
-      const checks = startChecks(sayChecks(output))
-      const reached = await checkService(invocation, checks)
-      if (reached && options.create) {
-        const { checkSession } = await import('../doctor/session.ts')
-        await checkSession(checks, api)
-      }
-      const exitCode = checks.exitCode()
-      output.result({ ok: exitCode === exitCodes.done, version, checks: checks.done }, '')
-      exitWith(exitCode)
-    },
-    { json: { fields: ['name', 'ok', 'detail', 'ms', 'next'], list: 'checks' } },
-  )
-}
+  examples: ['sandlot doctor', 'sandlot doctor --no-create --json'],
+  fields: ['name', 'ok', 'detail', 'ms', 'next'],
+  list: 'checks',
+  handle: async (invocation) => {
+    const { options, api, output, exitWith } = invocation
+    const checks = startChecks(sayChecks(output))
+    const reached = await checkService(invocation, checks)
+    if (reached && options.create) {
+      const { checkSession } = await import('../doctor/session.ts')
+      await checkSession(checks, api)
+    }
+    const exitCode = checks.exitCode()
+    output.result({ ok: exitCode === exitCodes.done, version, checks: checks.done }, '')
+    exitWith(exitCode)
+  },
+})
 
 /** @returns whether the service accepts our requests */
 async function checkService(invocation: Invocation<Options>, checks: Checks): Promise<boolean> {

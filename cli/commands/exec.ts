@@ -1,18 +1,10 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
 import type { Reply } from '../core/api.ts'
-import {
-  addExamples,
-  addSessionOption,
-  collect,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../core/command.ts'
+import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
 import { readDuration, readPairs } from '../core/parse.ts'
-import { selectSession } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
 import { exitCodeOf, sayEnd } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
@@ -38,35 +30,35 @@ interface Options {
 /** Input that is available at once travels with the command: one request instead of three. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
-export const define: Define = (command, exitWith) => {
-  addSessionOption(command)
-    .usage(
-      `[options] [--] COMMAND [ARG…]
+export const define = defineCommand<Options>({
+  declare: (command) => {
+    addSessionOption(command)
+      .usage(
+        `[options] [--] COMMAND [ARG…]
        sandlot exec [options] -c SCRIPT
        sandlot exec ls | logs [-f] EXEC_ID | kill [--signal TERM] EXEC_ID`,
-    )
-    .argument('[command...]')
-    .passThroughOptions()
-    .option('-c, --shell <script>', 'run a script with /bin/sh -c instead of a command')
-    .option('--cwd <path>', 'the directory to run in, relative to /workspace or absolute')
-    .option('--env <name=value>', 'a variable; may be given several times', collect)
-    .option(
-      '--timeout <duration>',
-      'when to end it, such as 30s or 10m; by default with the session, after 60s with --json',
-    )
-    .option(
-      '--grace <duration>',
-      'how long it goes on when this client is lost; by default 10s, 2s with --json',
-    )
-    .option('--reveal', 'show secrets in its output, not [secret NAME]')
-    .option('-i, --stdin', 'send stdin; the default when something is piped in')
-    .option('-n, --no-stdin', 'send no stdin')
-    .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
-    .option('--background', 'print its id and leave it running')
-    .option('--attach <exec-id>', 'go back to a command that was started with -t')
-    .addHelpText(
-      'after',
-      `
+      )
+      .argument('[command...]')
+      .passThroughOptions()
+      .option('-c, --shell <script>', 'run a script with /bin/sh -c instead of a command')
+      .option('--cwd <path>', 'the directory to run in, relative to /workspace or absolute')
+      .option('--env <name=value>', 'a variable; may be given several times', collect)
+      .option(
+        '--timeout <duration>',
+        'when to end it, such as 30s or 10m; by default with the session, after 60s with --json',
+      )
+      .option(
+        '--grace <duration>',
+        'how long it goes on when this client is lost; by default 10s, 2s with --json',
+      )
+      .option('--reveal', 'show secrets in its output, not [secret NAME]')
+      .option('-i, --stdin', 'send stdin; the default when something is piped in')
+      .option('-n, --no-stdin', 'send no stdin')
+      .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
+      .option('--background', 'print its id and leave it running')
+      .option('--attach <exec-id>', 'go back to a command that was started with -t')
+  },
+  notes: `
 Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
 connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a
 second Ctrl-C leaves it.
@@ -83,40 +75,37 @@ write the --.
 
 Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, or the usage was
 wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted.`,
-    )
-  addExamples(
-    command,
+  examples: [
     'sandlot exec -- ls -la',
     "sandlot exec -c 'cd src && make' --timeout 10m",
     'sandlot exec -it -- bash',
     'echo 21 | sandlot exec --json=exit_code,stdout -- awk "{ print 2 * \\$1 }"',
-  )
-  const run = async (invocation: Invocation<Options>) => {
+  ],
+  fields: execFields,
+  handle: async (invocation) => {
+    const { command, exitWith } = invocation
     if (await runSubcommand(command, exitWith)) return
     exitWith(await execute(invocation))
-  }
-  handleWith<Options>(command, run, {
-    json: { fields: execFields },
-  })
-}
+  },
+})
 
 /** @returns the exit code */
 async function execute(invocation: Invocation<Options>): Promise<number> {
-  const { args, options, settings, api, output } = invocation
+  const { args, options, settings, session, api, output } = invocation
   const wantsTerminal = options.tty === true || options.attach !== undefined
   if (wantsTerminal) mustBeTerminal(options)
   const request = options.attach === undefined ? readRequest(args, options) : undefined
   // Wrong settings should be reported before we wait for stdin.
   await settings.baseUrl()
   await settings.apiKey()
-  const remote = createRemote(api, await selectSession(settings, api))
+  const remote = createRemote(api, await session())
   if (wantsTerminal) return finish(invocation, await useTerminal(invocation, remote, request))
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
   if (options.background) return await leaveRunning(invocation, remote, request!, input)
 
   const stdin = await readInline(input)
   const feeding = stdin === undefined ? input : undefined
-  const body = { ...request!, ...defined({ stdin }) }
+  const body = { ...request!, stdin }
   if (!output.json) {
     const streaming = { remote, request: body, input: feeding, write: print, note: output.note }
     return finish(invocation, await runStreaming(streaming))
@@ -148,7 +137,7 @@ function readRequest(args: string[], options: Options): ExecRequest {
   const timeout_ms = options.timeout === undefined ? undefined : readDuration(options.timeout, '--timeout')
   const grace_ms = options.grace === undefined ? undefined : readDuration(options.grace, '--grace')
   const { cwd, reveal } = options
-  return { command: readCommand(args, options.shell), ...defined({ cwd, env, timeout_ms, grace_ms, reveal }) }
+  return { command: readCommand(args, options.shell), cwd, env, timeout_ms, grace_ms, reveal }
 }
 
 function readCommand(args: string[], script: string | undefined): string | string[] {
@@ -207,9 +196,3 @@ function finish({ output }: Invocation<Options>, ended: ExecEnd): number {
   else sayEnd(ended, output.note)
   return exitCodeOf(ended)
 }
-
-/** Without the entries that are undefined. */
-const defined = <T extends object>(entries: T) =>
-  Object.fromEntries(Object.entries(entries).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }

@@ -1,28 +1,28 @@
 /** `sandlot signup`: creates account, session token and API key, and saves address and key. */
-import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
+import { defineCommand, type Invocation } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
 import { signUp as signUpAndSave } from '../core/sign-up.ts'
 
-export const define: Define = (command) => {
-  addCredentialOptions(command)
-    .option('--password <password>', 'the password; it shows up in process lists and shell histories')
-    .addHelpText(
-      'after',
-      `
+export const define = defineCommand<CredentialOptions>({
+  declare: (command) =>
+    addCredentialOptions(command).option(
+      '--password <password>',
+      'the password; it shows up in process lists and shell histories',
+    ),
+  notes: `
 Creates the account, logs in, creates an API key, and saves the base address and the key. It asks for what no
 option gives, and does not show the password. When a step fails, run it again: with the same password it
 goes on where it stopped.`,
-    )
-  addExamples(
-    command,
+  examples: [
     'sandlot signup --url https://sandlot.example',
     'sandlot signup --profile work --url https://sandlot.work.example',
     'pass show sandlot | sandlot signup --url https://sandlot.example --email ada@example.com --password-stdin',
-  )
-  const json = { fields: ['account', 'account_existed', 'api_key', 'base_url', 'file'] }
-  handleWith<CredentialOptions>(command, signUp, { json, makesProfile: true })
-}
+  ],
+  fields: ['account', 'account_existed', 'api_key', 'base_url', 'file'],
+  makesProfile: true,
+  handle: signUp,
+})
 
 async function signUp({ options, settings, api, output, ask }: Invocation<CredentialOptions>): Promise<void> {
   const base_url = await settings.baseUrl()

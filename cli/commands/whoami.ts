@@ -1,7 +1,7 @@
 /** `sandlot whoami`: the account, its usage this month and its sandboxes. */
 import type { SandboxUsage } from '../../shared/contract/account.ts'
 import type { Api } from '../core/api.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../core/command.ts'
+import { defineCommand } from '../core/command.ts'
 import { CliError } from '../core/errors.ts'
 import { printable, table } from '../core/output.ts'
 import { accountFields, sandboxUsageFields } from '../core/shapes.ts'
@@ -12,18 +12,18 @@ interface Options {
   month?: string
 }
 
-export const define: Define = (command) => {
-  command
-    .option('--usage', "each sandbox's seconds in the month, and their sum")
-    .option('--month <month>', 'with --usage: another month, such as 2026-11 (UTC)')
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    command
+      .option('--usage', "each sandbox's seconds in the month, and their sum")
+      .option('--month <month>', 'with --usage: another month, such as 2026-11 (UTC)'),
+  examples: [
     'sandlot whoami',
     'sandlot whoami --json=usage,concurrent',
     'sandlot whoami --usage --month 2026-11',
-  )
-  const json = ({ usage }: Options) => ({ fields: usage ? sandboxUsageFields : accountFields })
-  const handle = async ({ options, api, output }: Invocation<Options>) => {
+  ],
+  fields: ({ usage }: Options) => (usage ? sandboxUsageFields : accountFields),
+  handle: async ({ options, api, output }) => {
     if (options.usage) {
       const usage = await readUsage(api, options.month)
       const rows = usage.data.map(({ id, name, created_at, seconds }) => [
@@ -55,9 +55,8 @@ export const define: Define = (command) => {
       ...(api_key?.scope === 'run' ? ['this key is for running alone (scope run)'] : []),
     ]
     output.result(account, `${lines.map(printable).join('\n')}\n`)
-  }
-  handleWith<Options>(command, handle, { json })
-}
+  },
+})
 
 /** All pages, as of the first. */
 async function readUsage(api: Api, month: string | undefined) {

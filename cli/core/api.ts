@@ -72,18 +72,11 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
    * @throws {CliError} with the service's code, or one of the client's own when there was no such answer
    */
   async call<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<Reply<Name>> {
-    const route: Route = routes[name]
-    const given: RequestInput = request
-    const base = await settings.baseUrl()
-    const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
-    const outgoing = prepare(base, route, given, headers)
-    const answer = await exchangeAgain(
-      tracing(exchange, headOf, trace),
-      outgoing,
-      isRepeatable(route, headers),
-      ({ status }) => status === 503 && headers['idempotency-key'] !== undefined,
-    )
-    return readAnswer(answer, route, given, outgoing.url) as Reply<Name>
+    const call = await prepare(name, request, settings)
+    const send = tracing(exchange, headOf, trace)
+    const isStopping = ({ status }: HttpAnswer) =>
+      status === 503 && 'idempotency-key' in call.outgoing.headers
+    return readAnswer(await exchangeAgain(send, call, isStopping), call) as Reply<Name>
   },
 
   /**
@@ -91,34 +84,22 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
    * @throws {CliError} as {@link call}
    */
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
-    const route: Route = routes[name]
-    const given: RequestInput = request
-    const base = await settings.baseUrl()
-    const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
-    const outgoing = prepare(base, route, given, headers)
+    const call = await prepare(name, request, settings)
     const send = tracing(openExchange, ({ response }) => headOf(response), trace)
-    const opened = await exchangeAgain(send, outgoing, isRepeatable(route, headers))
-    const { statusCode: status = 0, headers: answered } = opened.response
+    const opened = await exchangeAgain(send, call)
+    const { statusCode: status = 0, headers } = opened.response
     if (status >= 200 && status < 300) return opened
-    const answer = { status, headers: answered, text: await readText(opened.response) }
-    readAnswer(answer, route, given, outgoing.url)
-    throw new CliError('unexpected_answer', `${outgoing.url.origin} answered ${status}.`)
+    readAnswer({ status, headers, text: await readText(opened.response) }, call)
+    throw new CliError('unexpected_answer', `${call.outgoing.url.origin} answered ${status}.`)
   },
 
   /** What a WebSocket to a route needs: its address and headers, how to read a refusal, and the trace. */
   async addressOf<Name extends EndpointName>(name: Name, request: Request<Name>) {
-    const route: Route = routes[name]
-    const given: RequestInput = request
-    const { url, headers } = prepare(
-      await settings.baseUrl(),
-      route,
-      given,
-      await headersFor(route, given, settings),
-    )
-    const refuse = (answer: HttpAnswer) => void readAnswer(answer, route, given, url)
+    const call = await prepare(name, request, settings)
+    const { url, headers, method } = call.outgoing
+    const refuse = (answer: HttpAnswer) => void readAnswer(answer, call)
     /** Traces the handshake that `open` makes. */
-    const traced = <T extends Head>(open: () => Promise<T>) =>
-      tracing(open, headOf, trace)({ url, method: route.method })
+    const traced = <T extends Head>(open: () => Promise<T>) => tracing(open, headOf, trace)({ url, method })
     return { url, headers, refuse, traced }
   },
 })
@@ -134,28 +115,41 @@ interface RequestInput {
   bytes?: AsyncIterable<Uint8Array>
 }
 
-function prepare(base: string, route: Route, given: RequestInput, headers: Record<string, string>): Exchange {
-  const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(given.params?.[name])))
+/** A request, and what goes out for it. */
+interface Call {
+  route: Route
+  given: RequestInput
+  outgoing: Exchange
+}
+
+async function prepare(name: EndpointName, given: RequestInput, settings: Settings): Promise<Call> {
+  const route: Route = routes[name]
+  const { params, query = {}, timeoutMs = answerMs } = given
+  const base = await settings.baseUrl()
+  const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
+  const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(params?.[name])))
   const url = new URL(`${base}${path}`)
-  for (const [name, value] of Object.entries(given.query ?? {})) {
+  for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) url.searchParams.set(name, String(value))
   }
-  const { timeoutMs = answerMs } = given
-  if (given.bytes !== undefined) {
-    const withBytes = { ...headers, 'content-type': 'application/octet-stream' }
-    return { url, method: route.method, headers: withBytes, body: given.bytes, timeoutMs }
-  }
-  if (given.body === undefined) return { url, method: route.method, headers, timeoutMs }
-  const body = JSON.stringify(given.body)
+  const { headers: more, body } = bodyOf(given)
+  const outgoing = { url, method: route.method, headers: { ...headers, ...more }, body, timeoutMs }
+  return { route, given, outgoing }
+}
+
+/** @throws {CliError} `body_too_large` */
+function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' | 'body'> {
+  if (bytes !== undefined) return { headers: { 'content-type': 'application/octet-stream' }, body: bytes }
+  if (value === undefined) return { headers: {} }
+  const body = JSON.stringify(value)
   const length = Buffer.byteLength(body)
-  if (length > limits.bodyBytes) {
-    throw new CliError(
-      'body_too_large',
-      `The request would have ${length} bytes; ${limits.bodyBytes} are allowed.`,
-    )
+  if (length <= limits.bodyBytes) {
+    return { headers: { 'content-type': 'application/json', 'content-length': String(length) }, body }
   }
-  const withBody = { ...headers, 'content-type': 'application/json', 'content-length': String(length) }
-  return { url, method: route.method, headers: withBody, body, timeoutMs }
+  throw new CliError(
+    'body_too_large',
+    `The request would have ${length} bytes; ${limits.bodyBytes} are allowed.`,
+  )
 }
 
 /** `.` and `..` would change the path: URL parsing resolves them even when percent-encoded. */
@@ -217,8 +211,7 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
 /** @param mayPass whether an answer is worth another try, such as that of a process that is stopping */
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
-  outgoing: Exchange,
-  repeatable: boolean,
+  { route, outgoing }: Call,
   mayPass: (answer: T) => boolean = () => false,
 ): Promise<T> {
   for (const pause of retryMs) {
@@ -226,30 +219,30 @@ async function exchangeAgain<T>(
       const answer = await send(outgoing)
       if (!mayPass(answer)) return answer
     } catch (error) {
-      if (!(error instanceof ConnectionError) || (error.reached && !repeatable)) throw error
+      if (!(error instanceof ConnectionError)) throw error
+      if (error.reached && !isRepeatable(route, outgoing.headers)) throw error
     }
     await sleep(pause)
   }
   return send(outgoing)
 }
 
-function readAnswer(
-  { status, headers, text: body }: HttpAnswer,
-  route: Route,
-  given: RequestInput,
-  { origin }: URL,
-): unknown {
+function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given, outgoing }: Call): unknown {
+  const { origin } = outgoing.url
   if (status >= 300 && status < 400) throw redirected(status, headers.location, origin)
   if (status === 204) return undefined
   const value = parseJson(body)
   if (status >= 200 && status < 300 && value !== undefined) return value
   if (isProblem(value))
     throw problemToError(value, { route, ...given, status, retryAfter: headers['retry-after'] })
-  throw new CliError('unexpected_answer', `${origin} answered ${status}, but not as Sandlot does.`, {
+  throw notSandlot(origin, status)
+}
+
+export const notSandlot = (origin: string, status: number) =>
+  new CliError('unexpected_answer', `${origin} answered ${status}, but not as Sandlot does.`, {
     hint: 'Is this the address of the service? `sandlot config show` tells where it comes from.',
     details: { status },
   })
-}
 
 const redirected = (status: number, location: string | undefined, origin: string) =>
   new CliError(
@@ -258,7 +251,8 @@ const redirected = (status: number, location: string | undefined, origin: string
     { hint: 'If that is the right address, save it: `sandlot config set-url URL`.', details: { status } },
   )
 
-function parseJson(text: string): unknown {
+/** @returns undefined for what is no JSON */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

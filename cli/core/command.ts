@@ -5,6 +5,7 @@ import { CliError } from './errors.ts'
 import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
 import { type Ask, createAsk } from './prompt.ts'
+import { selectSession } from './session.ts'
 import { type ColorChoice, colorChoices, Settings } from './settings.ts'
 
 /** A command file exports one: it adds arguments, options, help and action to its command. */
@@ -20,6 +21,11 @@ export interface Invocation<Options> {
   trace: Trace | undefined
   output: Output
   ask: Ask
+  /** The session that is meant. @throws {CliError} as {@link selectSession} */
+  session(): Promise<string>
+  command: Command
+  /** Sets the exit code, where it is not 0. */
+  exitWith(code: number): void
 }
 
 export interface CommonOptions {
@@ -79,47 +85,57 @@ export const addSessionOption = (
 
 const examples = new WeakMap<Command, string[]>()
 
-/** Lines as they are typed, below the help of a command. */
-export function addExamples(command: Command, ...lines: string[]): Command {
-  examples.set(command, lines)
-  return command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
-}
-
 export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
 
-export interface HandlerOptions<Options> {
-  /** What the result looks like, so that fields are known before anything is done. */
-  json?: JsonShape | ((options: Options) => JsonShape)
+/** What a command file says of its command. */
+interface Declaration<Options> {
+  /** Adds arguments, options and help. */
+  declare?(command: Command): unknown
+  /** Below the options in its help. */
+  notes?: string
+  /** Lines as they are typed, below the help of the command. */
+  examples: string[]
+  /** The fields of the result, so that they are known before anything is done. */
+  fields?: readonly string[] | ((options: Options) => readonly string[])
+  /** The member of the result that holds the list, where it is not `data`. */
+  list?: string
   /** Whether the profile may be one that is not there yet. */
   makesProfile?: boolean
+  handle(invocation: Invocation<Options>): Promise<void>
 }
 
-/** Makes `handle` the action of a command. Options may stand before the command's name too. */
-export function handleWith<Options extends object>(
-  command: Command,
-  handle: (invocation: Invocation<Options>) => Promise<void>,
-  { json, makesProfile = false }: HandlerOptions<Options> = {},
-): void {
-  const shapeOf = (options: Options) => (typeof json === 'function' ? json(options) : json)
-  command.addHelpText('after', () => {
-    const shape = shapeOf(optionsOf<Options>(command))
-    return shape === undefined ? '' : `\nFields of --json: ${shape.fields.join(', ')}`
-  })
-  command.action(async () => {
-    const options = optionsOf<Options & CommonOptions>(command)
-    const shape = shapeOf(options)
-    const output = createOutput(outputOptionsOf(options, shape))
-    const settings = new Settings(options, process.env, { mayBeNew: makesProfile })
-    const trace = options.debug ? output.trace : undefined
-    const api = createApi(settings, trace)
-    try {
-      await handle({ args: command.args, options, settings, api, trace, output, ask: createAsk(options) })
-    } catch (error) {
-      if (!(error instanceof CliError) || error.details.session === undefined) throw error
-      const { suggestSessions } = await import('./suggest.ts')
-      throw await suggestSessions(error, api)
-    }
-  })
+/** A command of its declaration and its action. Options may stand before the command's name too. */
+export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
+  const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
+  const fieldsFor = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
+  return (command, exitWith) => {
+    declare?.(command)
+    if (notes !== '') command.addHelpText('after', notes)
+    examples.set(command, lines)
+    command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
+    command.addHelpText('after', () => {
+      const known = fieldsFor(optionsOf<Options>(command))
+      return known === undefined ? '' : `\nFields of --json: ${known.join(', ')}`
+    })
+    command.action(async () => {
+      const options = optionsOf<Options & CommonOptions>(command)
+      const known = fieldsFor(options)
+      const output = createOutput(outputOptionsOf(options, known && { fields: known, list }))
+      const settings = new Settings(options, process.env, { mayBeNew: makesProfile })
+      const trace = options.debug ? output.trace : undefined
+      const api = createApi(settings, trace)
+      const ask = createAsk(options)
+      const session = () => selectSession(settings, api)
+      const { args } = command
+      try {
+        await handle({ command, args, options, settings, api, trace, output, ask, session, exitWith })
+      } catch (error) {
+        if (!(error instanceof CliError) || error.details.session === undefined) throw error
+        const { suggestSessions } = await import('./suggest.ts')
+        throw await suggestSessions(error, api)
+      }
+    })
+  }
 }
 
 /** @throws {CliError} `usage` for fields that the result does not have */

@@ -1,5 +1,5 @@
 /** How the client fails: one error, the exit code of each kind, and what to do next. */
-import type { ErrorCode } from '../../shared/contract/errors.ts'
+import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 
 export const exitCodes = {
   done: 0,
@@ -35,49 +35,7 @@ const ownCodes = {
   failed: exitCodes.failed,
 } as const
 
-const apiCodes: Record<ErrorCode, number> = {
-  invalid_request: exitCodes.usage,
-  missing_credentials: exitCodes.credentials,
-  invalid_credentials: exitCodes.credentials,
-  token_expired: exitCodes.credentials,
-  wrong_credential_type: exitCodes.credentials,
-  scope_not_allowed: exitCodes.credentials,
-  account_suspended: exitCodes.credentials,
-  origin_not_allowed: exitCodes.credentials,
-  host_not_allowed: exitCodes.usage,
-  command_not_allowed: exitCodes.failed,
-  permission_denied: exitCodes.failed,
-  read_only: exitCodes.failed,
-  not_found: exitCodes.missing,
-  file_not_found: exitCodes.missing,
-  exec_not_found: exitCodes.missing,
-  method_not_allowed: exitCodes.failed,
-  email_taken: exitCodes.conflict,
-  api_key_limit_reached: exitCodes.quota,
-  file_exists: exitCodes.conflict,
-  is_directory: exitCodes.conflict,
-  edit_no_match: exitCodes.conflict,
-  edit_not_unique: exitCodes.conflict,
-  exec_finished: exitCodes.conflict,
-  stdin_offset_conflict: exitCodes.conflict,
-  idempotency_conflict: exitCodes.conflict,
-  sandbox_starting: exitCodes.conflict,
-  sandbox_destroyed: exitCodes.missing,
-  file_changed: exitCodes.conflict,
-  body_too_large: exitCodes.usage,
-  body_too_slow: exitCodes.service,
-  unsupported_media_type: exitCodes.failed,
-  range_not_satisfiable: exitCodes.failed,
-  rate_limited: exitCodes.rateLimit,
-  concurrent_sandbox_limit_reached: exitCodes.quota,
-  monthly_usage_limit_reached: exitCodes.quota,
-  internal_error: exitCodes.service,
-  sandbox_start_failed: exitCodes.service,
-  unavailable: exitCodes.service,
-  no_space: exitCodes.failed,
-}
-
-/** For codes that a newer service knows and this client does not. */
+/** Of an API's code by its status, or by the status alone for a code that this client does not know yet. */
 const statusCodes: Record<number, number> = {
   400: exitCodes.usage,
   401: exitCodes.credentials,
@@ -87,6 +45,20 @@ const statusCodes: Record<number, number> = {
   410: exitCodes.missing,
   412: exitCodes.conflict,
   429: exitCodes.rateLimit,
+}
+
+/** The API's codes that mean something else to a user than their status says. */
+const exceptions: Partial<Record<ErrorCode, number>> = {
+  command_not_allowed: exitCodes.failed,
+  permission_denied: exitCodes.failed,
+  read_only: exitCodes.failed,
+  no_space: exitCodes.failed,
+  host_not_allowed: exitCodes.usage,
+  body_too_large: exitCodes.usage,
+  body_too_slow: exitCodes.service,
+  api_key_limit_reached: exitCodes.quota,
+  concurrent_sandbox_limit_reached: exitCodes.quota,
+  monthly_usage_limit_reached: exitCodes.quota,
 }
 
 interface Extras {
@@ -139,8 +111,10 @@ export const addHint = (error: CliError, hint: string, details: Record<string, u
 const joinHints = (...hints: (string | undefined)[]): string =>
   hints.filter((text) => text !== undefined).join('\n')
 
-function exitCodeFor(code: string, status: number): number {
+function exitCodeFor(code: string, answered: number): number {
   if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]
-  if (Object.hasOwn(apiCodes, code)) return apiCodes[code as ErrorCode]
-  return statusCodes[status] ?? (status >= 500 ? exitCodes.service : exitCodes.failed)
+  const isKnown = Object.hasOwn(errors, code)
+  const status = isKnown ? errors[code as ErrorCode].status : answered
+  const exception = isKnown ? exceptions[code as ErrorCode] : undefined
+  return exception ?? statusCodes[status] ?? (status >= 500 ? exitCodes.service : exitCodes.failed)
 }

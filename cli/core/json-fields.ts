@@ -6,7 +6,7 @@ export interface JsonShape {
   /** Of the object, or of each in its list. */
   fields: readonly string[]
   /** The member that holds the list: `data`, where it has one. */
-  list?: string
+  list?: string | undefined
 }
 
 /** @throws {CliError} `usage` for `--json=` with nothing behind it */

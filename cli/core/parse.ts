@@ -14,6 +14,10 @@ export function readDuration(text: string, option: string): number {
   )
 }
 
+/** As {@link readDuration}, in whole seconds. @returns at least 1 */
+export const readSeconds = (text: string, option: string): number =>
+  Math.max(1, Math.round(readDuration(text, option) / 1000))
+
 /** As {@link readDuration}, and `0` for none. */
 export const readWait = (text: string, option: string): number =>
   text === '0' ? 0 : readDuration(text, option)
@@ -31,7 +35,7 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
 }
 
 /** `3:7`, `3:`, `:7` or `3`; both ends count, from 1. */
-export function readLines(text: string): { start_line?: number; end_line?: number } {
+export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
   const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text) ?? []
   const start = first === undefined ? undefined : Number(first)
   const end = colon === undefined ? start : last === undefined ? undefined : Number(last)
@@ -43,10 +47,7 @@ export function readLines(text: string): { start_line?: number; end_line?: numbe
   ) {
     throw new CliError('usage', `--lines ${JSON.stringify(text)} is not a range such as 3:7, 3:, :7 or 3.`)
   }
-  return {
-    ...(start === undefined ? {} : { start_line: start }),
-    ...(end === undefined ? {} : { end_line: end }),
-  }
+  return { start_line: start, end_line: end }
 }
 
 /** A whole number of at least 1. */

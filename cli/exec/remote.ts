@@ -17,6 +17,8 @@ const feedMs = 25 * 60 * 60 * 1000
 /** How long the service keeps a command for us while the connection is away. */
 const graceMs = 10_000
 
+const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
+
 export function createRemote(api: Api, id: string) {
   /** A request that is repeated attaches to the command that it has started. */
   const keyed = () => ({ 'idempotency-key': randomUUID() })
@@ -40,11 +42,11 @@ export function createRemote(api: Api, id: string) {
     /** Starts one that goes on by itself. */
     launch: ({ grace_ms: _, ...body }: ExecRequest) => launch(body),
     /** Starts a command that the service ends when nobody has followed it for its grace. */
-    launchFollowed: (body: ExecRequest) => launch({ grace_ms: graceMs, ...body }),
+    launchFollowed: (body: ExecRequest) => launch(withGrace(body)),
     /** @returns starts a command and follows it; called again, it follows the same one from its start */
     streaming(body: ExecRequest): () => Promise<OpenExchange> {
       const headers = { ...keyed(), accept: 'text/event-stream' }
-      const request = { params: { id }, headers, body: { grace_ms: graceMs, ...body }, timeoutMs: startMs }
+      const request = { params: { id }, headers, body: withGrace(body), timeoutMs: startMs }
       return () => api.open('execCommand', request)
     },
     follow: (execId: string, lastEventId?: string): Promise<OpenExchange> =>

@@ -3,6 +3,7 @@
  * stdout. The service is the MCP server, so there is no second one that could differ.
  */
 import type { Readable } from 'node:stream'
+import { parseJson } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import type { Connection } from './connection.ts'
 import { failure, linesOf, type Message, requestsIn } from './messages.ts'
@@ -63,10 +64,6 @@ const endedEarly = () =>
   new CliError('network', 'The service ended its answer early. Whether it did what was asked is not known.')
 
 function parse(line: string): Message | Message[] | undefined {
-  try {
-    const value = JSON.parse(line)
-    return typeof value === 'object' && value !== null ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = parseJson(line)
+  return typeof value === 'object' && value !== null ? value : undefined
 }

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { routes } from '../../shared/contract/routes.ts'
 import { readEvents } from '../../shared/contract/server-sent-events.ts'
-import { headOf, type Trace } from '../core/api.ts'
+import { headOf, notSandlot, parseJson, type Trace } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { explain, open, receive } from '../core/http.ts'
 import { isProblem, problemToError } from '../core/problem.ts'
@@ -80,7 +80,7 @@ async function* answersIn(response: IncomingMessage, url: URL): AsyncGenerator<M
   }
   const body = await text(response)
   if (status === 202) return
-  const value = parse(body)
+  const value = parseJson(body)
   if (status === 200 && value !== undefined) return yield* [value].flat() as Message[]
   throw refusal(status, response.headers['retry-after'], value, url)
 }
@@ -91,16 +91,5 @@ function refusal(status: number, retryAfter: string | undefined, value: unknown,
   }
   const { error } = (value ?? {}) as Message
   if (error) return new CliError('unexpected_answer', error.message, { details: { status } })
-  return new CliError('unexpected_answer', `${origin} answered ${status}, but not as Sandlot does.`, {
-    hint: 'Is this the address of the service? `sandlot config show` tells where it comes from.',
-    details: { status },
-  })
-}
-
-function parse(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
+  return notSandlot(origin, status)
 }

@@ -1,6 +1,7 @@
 /** Tries an entry as its MCP client would: start, initialize, list the tools, run `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
+import { parseJson } from '../core/api.ts'
 import type { Checks } from '../core/checks.ts'
 import { CliError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
@@ -113,12 +114,8 @@ function asker(peer: Peer) {
 }
 
 function parse(line: string, method: string): Message {
-  try {
-    return JSON.parse(line)
-  } catch {
-    throw new CliError(
-      'failed',
-      `${method}: it printed something that is not a message: ${line.slice(0, 100)}`,
-    )
-  }
+  const message = parseJson(line)
+  if (message !== undefined) return message as Message
+  const start = line.slice(0, 100)
+  throw new CliError('failed', `${method}: it printed something that is not a message: ${start}`)
 }

@@ -6,8 +6,11 @@ import { CliError } from '../core/errors.ts'
 import { readSettings } from './settings-file.ts'
 import {
   type ConfigFolders,
+  isToml,
+  ownOf,
   type Server,
   type ServerEntry,
+  sectionOf,
   type Target,
   type TargetScope,
   targets,
@@ -81,11 +84,11 @@ export interface Edit {
 
 /** @throws {CliError} `settings_broken`: the file is left as it is */
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
-  const { format, section, own } = targets[target]!
+  const known = targets[target]!
   const before = readSettings(file)
-  const path = { section, name }
+  const [path, own] = [{ section: sectionOf(known), name }, ownOf(known)]
   return refusing(file, async () => {
-    if (format === 'toml') {
+    if (isToml(file)) {
       const { editToml } = await import('./edit-toml.ts')
       return { before, after: await editToml(before ?? '', path, entry, own) }
     }
@@ -96,18 +99,19 @@ export async function edit({ target, file, name }: Spot, entry: ServerEntry | un
 
 /** The entry that is there, or undefined. @throws {CliError} `settings_broken` */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
-  const { format, section } = targets[target]!
+  const path = { section: sectionOf(targets[target]!), name }
   const text = readSettings(file)
   if (text === undefined) return undefined
   return refusing(file, async () => {
-    if (format === 'toml') return (await import('./edit-toml.ts')).readTomlEntry(text, { section, name })
-    return (await import('./edit-json.ts')).readJsonEntry(text, { section, name })
+    if (isToml(file)) return (await import('./edit-toml.ts')).readTomlEntry(text, path)
+    return (await import('./edit-json.ts')).readJsonEntry(text, path)
   })
 }
 
 /** Whether our members of the entry are as they should be. */
-export function isCurrent({ own }: Target, found: unknown, entry: ServerEntry): boolean {
+export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
   if (typeof found !== 'object' || found === null) return false
+  const own = ownOf(target)
   const ours = Object.entries(found).filter(([key]) => own.includes(key))
   return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)
 }

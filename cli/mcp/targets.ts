@@ -13,16 +13,15 @@ export type ServerEntry = Record<string, unknown>
 
 export interface Target {
   title: string
-  format: 'json' | 'toml'
-  /** The key of the file that holds the servers by their names. */
-  section: string
+  /** The key of the file that holds the servers by their names; `mcpServers`, where it is not said. */
+  section?: string
   /** Where it may be: the first that exists, else the first. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
   /** @returns undefined when the client cannot use HTTP, or only with the key written into the file */
   entry(server: Server): ServerEntry | undefined
-  /** Members of an entry that are ours to change; all else in it is the user's. */
-  own: string[]
+  /** Members of an entry that are ours to change, beside those that we write; all else in it is the user's. */
+  moreOwn?: string[]
 }
 
 /** The key stays in the environment of the client; its settings only name it. */
@@ -36,42 +35,31 @@ const applications = ({ platform, home, config, appData }: ConfigFolders): strin
   return config
 }
 
-const ownJson = ['type', 'command', 'args', 'url', 'headers']
-
 export const targets: Record<string, Target> = {
   'claude-code': {
     title: 'Claude Code',
-    format: 'json',
-    section: 'mcpServers',
     project: ({ folder }) => [join(folder, '.mcp.json')],
     user: ({ home }) => [join(home, '.claude.json')],
     entry: (server) =>
       'url' in server
         ? { type: 'http', url: server.url, headers: bearer(`\${${variable}}`) }
         : { type: 'stdio', ...server },
-    own: ownJson,
   },
   'claude-desktop': {
     title: 'Claude Desktop',
-    format: 'json',
-    section: 'mcpServers',
     user: (folders) => [join(applications(folders), 'Claude', 'claude_desktop_config.json')],
     entry: (server) => ('url' in server ? undefined : server),
-    own: ['command', 'args'],
   },
   cursor: {
     title: 'Cursor',
-    format: 'json',
-    section: 'mcpServers',
     project: ({ folder }) => [join(folder, '.cursor', 'mcp.json')],
     user: ({ home }) => [join(home, '.cursor', 'mcp.json')],
     entry: (server) =>
       'url' in server ? { url: server.url, headers: bearer(`\${env:${variable}}`) } : server,
-    own: ownJson,
+    moreOwn: ['type'],
   },
   vscode: {
     title: 'VS Code',
-    format: 'json',
     section: 'servers',
     project: ({ folder }) => [join(folder, '.vscode', 'mcp.json')],
     user: (folders) => [join(applications(folders), 'Code', 'User', 'mcp.json')],
@@ -79,38 +67,28 @@ export const targets: Record<string, Target> = {
       'url' in server
         ? { type: 'http', url: server.url, headers: bearer(`\${env:${variable}}`) }
         : { type: 'stdio', ...server },
-    own: ownJson,
   },
   codex: {
     title: 'Codex',
-    format: 'toml',
     section: 'mcp_servers',
     project: ({ folder }) => [join(folder, '.codex', 'config.toml')],
     user: ({ home, codexHome }) => [join(codexHome || join(home, '.codex'), 'config.toml')],
     entry: (server) => ('url' in server ? { url: server.url, bearer_token_env_var: variable } : server),
-    own: ['command', 'args', 'url', 'bearer_token_env_var'],
   },
   windsurf: {
     title: 'Windsurf',
-    format: 'json',
-    section: 'mcpServers',
     user: ({ home }) => [join(home, '.codeium', 'windsurf', 'mcp_config.json')],
     entry: (server) =>
       'url' in server ? { serverUrl: server.url, headers: bearer(`\${env:${variable}}`) } : server,
-    own: ['command', 'args', 'serverUrl', 'headers'],
   },
   gemini: {
     title: 'Gemini CLI',
-    format: 'json',
-    section: 'mcpServers',
     project: ({ folder }) => [join(folder, '.gemini', 'settings.json')],
     user: ({ home }) => [join(home, '.gemini', 'settings.json')],
     entry: (server) => ('url' in server ? { httpUrl: server.url, headers: bearer(`$${variable}`) } : server),
-    own: ['command', 'args', 'httpUrl', 'headers'],
   },
   zed: {
     title: 'Zed',
-    format: 'json',
     section: 'context_servers',
     project: ({ folder }) => [join(folder, '.zed', 'settings.json')],
     user: ({ platform, home, config, appData }) => {
@@ -118,11 +96,9 @@ export const targets: Record<string, Target> = {
       return [join(platform === 'darwin' ? join(home, '.config') : config, 'zed', 'settings.json')]
     },
     entry: (server) => ('url' in server ? undefined : server),
-    own: ['command', 'args'],
   },
   opencode: {
     title: 'opencode',
-    format: 'json',
     section: 'mcp',
     project: ({ folder }) => [join(folder, 'opencode.json'), join(folder, 'opencode.jsonc')],
     user: ({ config }) => [
@@ -133,6 +109,15 @@ export const targets: Record<string, Target> = {
       'url' in server
         ? { type: 'remote', url: server.url, headers: bearer(`{env:${variable}}`), enabled: true }
         : { type: 'local', command: [server.command, ...server.args], enabled: true },
-    own: ['type', 'command', 'url', 'headers', 'enabled'],
   },
 }
+
+export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
+
+export const isToml = (file: string): boolean => file.endsWith('.toml')
+
+/** The members of an entry that are ours. */
+export const ownOf = ({ entry, moreOwn = [] }: Target): string[] => [
+  ...moreOwn,
+  ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entry(server) ?? {})),
+]

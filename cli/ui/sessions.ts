@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { CliError } from '../core/errors.ts'
-import { readDuration } from '../core/parse.ts'
+import { readSeconds } from '../core/parse.ts'
 import { copySequence } from './clipboard.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
@@ -59,9 +59,9 @@ export function askNewSession(ui: Ui): void {
 function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>): Promise<Sandbox> {
   return api.call('createSandbox', {
     body: {
-      ...(name && { name }),
-      ...(image && { image }),
-      ...(ttl && { ttl_seconds: Math.max(1, Math.round(readDuration(ttl, 'Lives for') / 1000)) }),
+      name: name || undefined,
+      image: image || undefined,
+      ttl_seconds: ttl ? readSeconds(ttl, 'Lives for') : undefined,
     },
     headers: { 'idempotency-key': randomUUID(), prefer: 'respond-async' },
   })

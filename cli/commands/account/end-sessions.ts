@@ -1,26 +1,21 @@
 /** `sandlot account end-sessions`: makes every session token of the account invalid. Logs in for this run alone. */
-import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 
-export const define: Define = (command) => {
-  addCredentialOptions(command).addHelpText(
-    'after',
+export const define = defineCommand<CredentialOptions>({
+  declare: (command) => addCredentialOptions(command),
+  notes:
     '\nUse it when somebody else may have a session token. API keys go on: `sandlot keys rm` revokes one.',
-  )
-  addExamples(
-    command,
+  examples: [
     'sandlot account end-sessions',
     'pass show sandlot | sandlot account end-sessions --email ada@example.com --password-stdin',
-  )
-  handleWith<CredentialOptions>(
-    command,
-    async ({ options, settings, api, output, ask }) => {
-      await settings.baseUrl()
-      const token = await logIn(options, { api, ask, output })
-      await api.call('endSessions', { token })
-      output.result({ ended: true }, '')
-      output.aside('Every session has ended. API keys are as they were.')
-    },
-    { json: { fields: ['ended'] } },
-  )
-}
+  ],
+  fields: ['ended'],
+  handle: async ({ options, settings, api, output, ask }) => {
+    await settings.baseUrl()
+    const token = await logIn(options, { api, ask, output })
+    await api.call('endSessions', { token })
+    output.result({ ended: true }, '')
+    output.aside('Every session has ended. API keys are as they were.')
+  },
+})

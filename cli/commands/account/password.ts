@@ -1,19 +1,19 @@
 /** `sandlot account password`: sets a new password, which ends all sessions. Logs in for this run alone. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../core/credentials.ts'
 
-export const define: Define = (command) => {
-  addCredentialOptions(command, 'read two lines from stdin: the password, then the new one').addHelpText(
-    'after',
+export const define = defineCommand<CredentialOptions>({
+  declare: (command) =>
+    addCredentialOptions(command, 'read two lines from stdin: the password, then the new one'),
+  notes:
     '\nAsks for the old password and the new one. Ends every session token of the account; API keys go on.',
-  )
-  addExamples(
-    command,
+  examples: [
     'sandlot account password',
     'printf \'%s\\n%s\\n\' "$old" "$new" | sandlot account password --email ada@example.com --password-stdin',
-  )
-  handleWith<CredentialOptions>(command, change, { json: { fields: ['email', 'changed'] } })
-}
+  ],
+  fields: ['email', 'changed'],
+  handle: change,
+})
 
 async function change({ options, settings, api, output, ask }: Invocation<CredentialOptions>): Promise<void> {
   await settings.baseUrl()

@@ -1,5 +1,5 @@
 /** `sandlot allowlist check -- CMD…`: whether a command would be allowed. Exit 0 when it would, else 1. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import { printable } from '../../core/output.ts'
 import { decisionFields } from '../../core/shapes.ts'
@@ -8,17 +8,16 @@ interface Options {
   shell?: string
 }
 
-export const define: Define = (command, exitWith) => {
-  command
-    .argument('[command...]', 'the command and its arguments, behind --')
-    .passThroughOptions()
-    .option('-c, --shell <script>', 'a script for /bin/sh -c instead of a command')
-    .addHelpText(
-      'after',
-      '\nPrints the entry that allows it and exits with 0, or says why none does and exits with 1.',
-    )
-  addExamples(command, 'sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'")
-  const handle = async ({ args, options, api, output }: Invocation<Options>) => {
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    command
+      .argument('[command...]', 'the command and its arguments, behind --')
+      .passThroughOptions()
+      .option('-c, --shell <script>', 'a script for /bin/sh -c instead of a command'),
+  notes: '\nPrints the entry that allows it and exits with 0, or says why none does and exits with 1.',
+  examples: ['sandlot allowlist check -- git push', "sandlot allowlist check -c 'ls | wc -l'"],
+  fields: decisionFields,
+  handle: async ({ args, options, api, output, exitWith }) => {
     if ((options.shell === undefined) === (args.length === 0)) {
       throw new CliError('usage', 'Give either a command, or a script with -c.')
     }
@@ -27,6 +26,5 @@ export const define: Define = (command, exitWith) => {
     if (decision.reason !== null) output.note(decision.reason)
     else if (decision.entry === null) output.aside('There is no allowlist: every command may run.')
     if (!decision.allowed) exitWith(exitCodes.failed)
-  }
-  handleWith<Options>(command, handle, { json: { fields: decisionFields } })
-}
+  },
+})

@@ -1,5 +1,5 @@
 /** `sandlot allowlist set CMD…`: replaces the list. Each argument is one entry, as it is. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput, readLocalFile } from '../../core/input.ts'
 import { allowlistFields } from '../../core/shapes.ts'
@@ -9,20 +9,23 @@ interface Options {
   file?: string
 }
 
-export const define: Define = (command) => {
-  command
-    .argument('[command...]', 'one entry each: a command, or in quotes a command with its first arguments')
-    .option(
-      '--file <file>',
-      'read entries from a file, one a line; - is stdin. Lines that begin with # are skipped',
-    )
-    .addHelpText('after', notes)
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    command
+      .argument('[command...]', 'one entry each: a command, or in quotes a command with its first arguments')
+      .option(
+        '--file <file>',
+        'read entries from a file, one a line; - is stdin. Lines that begin with # are skipped',
+      ),
+  notes: `
+An entry allows every command that begins with its words; more arguments may follow. A * stands for any one
+argument. The list holds for every sandbox of the account as soon as this command has ended.`,
+  examples: [
     "sandlot allowlist set ls cat 'git status' 'npm run *'",
     'sandlot allowlist set --file allowed.txt',
-  )
-  const handle = async ({ args, options, settings, api, output }: Invocation<Options>) => {
+  ],
+  fields: allowlistFields,
+  handle: async ({ args, options, settings, api, output }) => {
     if ((options.file === undefined) === (args.length === 0)) {
       throw new CliError('usage', 'Give the entries, or --file with one a line.', {
         hint: '`sandlot allowlist clear` lets every command run.',
@@ -32,13 +35,8 @@ export const define: Define = (command) => {
     await settings.apiKey()
     const commands = options.file === undefined ? args : await readEntries(options.file, output.note)
     showAllowlist(await api.call('setAllowlist', { body: { commands } }), output)
-  }
-  handleWith<Options>(command, handle, { json: { fields: allowlistFields } })
-}
-
-const notes = `
-An entry allows every command that begins with its words; more arguments may follow. A * stands for any one
-argument. The list holds for every sandbox of the account as soon as this command has ended.`
+  },
+})
 
 async function readEntries(file: string, note: (text: string) => void): Promise<string[]> {
   const bytes = file === '-' ? await readInput(note) : await readLocalFile(file)

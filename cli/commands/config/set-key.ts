@@ -1,21 +1,23 @@
 /** `sandlot config set-key [API_KEY]`: saves an API key. */
 import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput } from '../../core/input.ts'
 import { readKey } from '../../core/settings.ts'
 
 const prefix: typeof apiKeyPrefix = 'sandlot_live_'
 
-export const define: Define = (command) => {
-  command.argument('[api_key]', 'the key, or - to read it from stdin; without, it is asked for')
-  addExamples(
-    command,
+export const define = defineCommand({
+  declare: (command) =>
+    command.argument('[api_key]', 'the key, or - to read it from stdin; without, it is asked for'),
+  examples: [
     'sandlot config set-key',
     'pass show sandlot-key | sandlot config set-key -',
     'sandlot config set-key --profile work',
-  )
-  const handle = async (invocation: Invocation<object>) => {
+  ],
+  fields: ['last_four', 'file', 'profile'],
+  makesProfile: true,
+  handle: async (invocation) => {
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
     mustLookLikeKey(api_key)
@@ -26,9 +28,8 @@ export const define: Define = (command) => {
     if (settings.shadowing().includes('SANDLOT_API_KEY')) {
       output.note('SANDLOT_API_KEY is set, and wins over what is saved.')
     }
-  }
-  handleWith(command, handle, { json: { fields: ['last_four', 'file', 'profile'] }, makesProfile: true })
-}
+  },
+})
 
 /** @throws {CliError} `usage`, without showing what was given: it may be another secret */
 function mustLookLikeKey(text: string): void {

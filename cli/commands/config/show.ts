@@ -1,20 +1,14 @@
 /** `sandlot config show`: each setting, and where it comes from. */
 import { readAddress } from '../../core/address.ts'
-import {
-  addExamples,
-  addSessionOption,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fields } from '../../core/output.ts'
 import type { FoundSetting } from '../../core/settings.ts'
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-  addExamples(command, 'sandlot config show', 'sandlot config show --profile work --json=base_url,api_key')
-  const json = { fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'] }
-  const handle = async ({ settings, output }: Invocation<object>) => {
+export const define = defineCommand({
+  declare: (command) => addSessionOption(command),
+  examples: ['sandlot config show', 'sandlot config show --profile work --json=base_url,api_key'],
+  fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
+  handle: async ({ settings, output }) => {
     const base_url = await settings.find('url')
     const api_key = blank(await settings.find('apiKey'))
     const session = await settings.find('session')
@@ -43,9 +37,8 @@ export const define: Define = (command) => {
     const { describeExposure } = await import('../../core/config-file.ts')
     const exposure = await describeExposure(settings.file)
     if (exposure !== undefined) output.note(`Warning: ${exposure}`)
-  }
-  handleWith(command, handle, { json })
-}
+  },
+})
 
 /** All but the last four characters. A text too short for a key is blanked whole. */
 export const blank = (found: FoundSetting | undefined): FoundSetting | undefined =>

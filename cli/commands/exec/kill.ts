@@ -2,9 +2,8 @@
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../../shared/contract/exec.ts'
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
-import { selectSession } from '../../core/session.ts'
 import { execEndFields } from '../../core/shapes.ts'
 import { describeEnd } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
@@ -19,31 +18,26 @@ const patienceMs = { ending: 10_000, other: 1_000 }
 /** Pause between two looks at the command; it doubles each time. */
 const pauseMs = 25
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .usage('[options] EXEC_ID')
-    .argument('[exec-id]')
-    .option('--signal <name>', 'such as INT, SIGHUP or 9', 'TERM')
-    .addHelpText(
-      'after',
-      `
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .usage('[options] EXEC_ID')
+      .argument('[exec-id]')
+      .option('--signal <name>', 'such as INT, SIGHUP or 9', 'TERM'),
+  notes: `
 Signals the whole process group; KILL follows TERM after 2 s. Prints how the command ended, or that it is still
 running. Exits with 3 when there is no such command, and with 5 when it has ended already.
 \`sandlot exec -- kill\` runs the program kill.`,
-    )
-  addExamples(command, 'sandlot exec kill exec_01kx…', 'sandlot exec kill --signal INT exec_01kx…')
-  handleWith<Options>(
-    command,
-    async ({ args, options, settings, api, output }) => {
-      const execId = readExecId(args, 'kill')
-      const signal = readSignal(options.signal)
-      const remote = createRemote(api, await selectSession(settings, api))
-      const ended = await stop(remote, execId, signal)
-      output.result(ended, `${execId} ${describeEnd(ended)}\n`)
-    },
-    { json: { fields: execEndFields } },
-  )
-}
+  examples: ['sandlot exec kill exec_01kx…', 'sandlot exec kill --signal INT exec_01kx…'],
+  fields: execEndFields,
+  handle: async ({ args, options, session, api, output }) => {
+    const execId = readExecId(args, 'kill')
+    const signal = readSignal(options.signal)
+    const remote = createRemote(api, await session())
+    const ended = await stop(remote, execId, signal)
+    output.result(ended, `${execId} ${describeEnd(ended)}\n`)
+  },
+})
 
 /** The service knows which signals exist. */
 function readSignal(text: string): Signal {

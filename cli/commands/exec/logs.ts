@@ -2,15 +2,8 @@
 
 import type { ExecEnd } from '../../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../../shared/contract/exec-events.ts'
-import {
-  addExamples,
-  addSessionOption,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../../core/command.ts'
+import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
-import { selectSession } from '../../core/session.ts'
 import { execFields } from '../../core/shapes.ts'
 import { isGone, sayEnd } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
@@ -22,33 +15,28 @@ interface Options {
   follow?: boolean
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .usage('[options] EXEC_ID')
-    .argument('[exec-id]')
-    .option('-f, --follow', 'follow the output until the command ends')
-    .addHelpText(
-      'after',
-      `
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .usage('[options] EXEC_ID')
+      .argument('[exec-id]')
+      .option('-f, --follow', 'follow the output until the command ends'),
+  notes: `
 Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
 longer kept. --json prints the result so far as one object, or with -f the result at the end.`,
-    )
-  addExamples(command, 'sandlot exec logs exec_01kx…', 'sandlot exec logs -f exec_01kx… | less')
-  handleWith<Options>(
-    command,
-    async (invocation) => {
-      const { args, options, settings, api, output } = invocation
-      const execId = readExecId(args, 'logs')
-      const remote = createRemote(api, await selectSession(settings, api))
-      const result = await remote.get(execId)
-      if (output.json && !options.follow) return output.result(result, '')
-      const ended = await printOutput(invocation, remote, result)
-      if (output.json) return output.result(await remote.get(execId), '')
-      if (ended) sayEnd(ended, output.note)
-    },
-    { json: { fields: execFields } },
-  )
-}
+  examples: ['sandlot exec logs exec_01kx…', 'sandlot exec logs -f exec_01kx… | less'],
+  fields: execFields,
+  handle: async (invocation) => {
+    const { args, options, session, api, output } = invocation
+    const execId = readExecId(args, 'logs')
+    const remote = createRemote(api, await session())
+    const result = await remote.get(execId)
+    if (output.json && !options.follow) return output.result(result, '')
+    const ended = await printOutput(invocation, remote, result)
+    if (output.json) return output.result(await remote.get(execId), '')
+    if (ended) sayEnd(ended, output.note)
+  },
+})
 
 /** @returns how it ended, if it has */
 async function printOutput(

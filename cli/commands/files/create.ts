@@ -1,9 +1,8 @@
 /** `sandlot files create PATH`: writes a file, from an option, a local file or stdin. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
 import { printable } from '../../core/output.ts'
-import { selectSession } from '../../core/session.ts'
 import { createdFileFields } from '../../core/shapes.ts'
 
 interface Options {
@@ -14,43 +13,40 @@ interface Options {
   mode?: string
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .argument('<path>', 'relative to /workspace, or absolute')
-    .option('--content <text>', 'the text to write')
-    .option('--from <file>', 'a file of this machine to copy; - is stdin')
-    .option('--from-file <file>', 'the same')
-    .option('--overwrite', 'replace the file if it exists')
-    .option('--mode <mode>', 'permissions in octal, such as 755')
-    .addHelpText('after', '\nWithout --content or --from, it writes what is piped in.')
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('<path>', 'relative to /workspace, or absolute')
+      .option('--content <text>', 'the text to write')
+      .option('--from <file>', 'a file of this machine to copy; - is stdin')
+      .option('--from-file <file>', 'the same')
+      .option('--overwrite', 'replace the file if it exists')
+      .option('--mode <mode>', 'permissions in octal, such as 755'),
+  notes: '\nWithout --content or --from, it writes what is piped in.',
+  examples: [
     "sandlot files create notes.txt --content 'to do'",
     'sandlot files create src/main.py --from main.py --overwrite',
     'generate | sandlot files create data.json',
-  )
-  handleWith<Options>(
-    command,
-    async ({ args, options, settings, api, output }) => {
-      await settings.baseUrl()
-      await settings.apiKey()
-      const content = await readContent(options, output.note)
-      const id = await selectSession(settings, api)
-      const created = await api.call('createFile', {
-        params: { id },
-        body: {
-          path: args[0]!,
-          ...content,
-          ...(options.mode !== undefined && { mode: options.mode }),
-          ...(options.overwrite && { overwrite: true }),
-        },
-      })
-      output.result(created, `${printable(created.path)}\n`)
-      output.aside(`${created.size} bytes written.`)
-    },
-    { json: { fields: createdFileFields } },
-  )
-}
+  ],
+  fields: createdFileFields,
+  handle: async ({ args, options, settings, session, api, output }) => {
+    await settings.baseUrl()
+    await settings.apiKey()
+    const content = await readContent(options, output.note)
+    const id = await session()
+    const created = await api.call('createFile', {
+      params: { id },
+      body: {
+        path: args[0]!,
+        ...content,
+        mode: options.mode,
+        overwrite: options.overwrite,
+      },
+    })
+    output.result(created, `${printable(created.path)}\n`)
+    output.aside(`${created.size} bytes written.`)
+  },
+})
 
 async function readContent(options: Options, note: (text: string) => void) {
   const { content, from: fromFile = options.fromFile } = options

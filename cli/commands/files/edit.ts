@@ -1,9 +1,8 @@
 /** `sandlot files edit PATH`: replaces exact text, or opens the file in an editor. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readLocalFile } from '../../core/input.ts'
 import { printable } from '../../core/output.ts'
-import { selectSession } from '../../core/session.ts'
 import { editedFileFields } from '../../core/shapes.ts'
 
 interface Options {
@@ -16,57 +15,51 @@ interface Options {
   ifMatch?: string
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .argument('<path>', 'relative to /workspace, or absolute')
-    .option('--old <text>', 'the text to replace; it must be there exactly once')
-    .option('--old-file <file>', 'the same, from a file of this machine')
-    .option('--new <text>', 'the text to put in its place')
-    .option('--new-file <file>', 'the same, from a file of this machine')
-    .option('--all', 'replace it everywhere in the file')
-    .option('--replace-all', 'the same')
-    .option('--if-match <sha256>', 'refuse unless the file has this sha256')
-    .addHelpText(
-      'after',
-      '\nWithout any of these the file opens in $VISUAL or $EDITOR, and a diff is printed.',
-    )
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('<path>', 'relative to /workspace, or absolute')
+      .option('--old <text>', 'the text to replace; it must be there exactly once')
+      .option('--old-file <file>', 'the same, from a file of this machine')
+      .option('--new <text>', 'the text to put in its place')
+      .option('--new-file <file>', 'the same, from a file of this machine')
+      .option('--all', 'replace it everywhere in the file')
+      .option('--replace-all', 'the same')
+      .option('--if-match <sha256>', 'refuse unless the file has this sha256'),
+  notes: '\nWithout any of these the file opens in $VISUAL or $EDITOR, and a diff is printed.',
+  examples: [
     "sandlot files edit app.conf --old 'debug = false' --new 'debug = true'",
     'sandlot files edit app.conf',
-  )
-  handleWith<Options>(
-    command,
-    async ({ args, options, settings, api, output, ask }) => {
-      const path = args[0]!
-      const { old, new: other } = await readTexts(options)
-      if (old === undefined || other === undefined) {
-        if (!ask.isPossible()) {
-          throw new CliError(
-            'usage',
-            'Without a terminal, or with --no-input, no editor opens: pass --old and --new.',
-          )
-        }
-        const { editByHand } = await import('../../core/editor.ts')
-        return await editByHand({ api, id: await selectSession(settings, api), path, settings, output })
+  ],
+  fields: editedFileFields,
+  handle: async ({ args, options, settings, session, api, output, ask }) => {
+    const path = args[0]!
+    const { old, new: other } = await readTexts(options)
+    if (old === undefined || other === undefined) {
+      if (!ask.isPossible()) {
+        throw new CliError(
+          'usage',
+          'Without a terminal, or with --no-input, no editor opens: pass --old and --new.',
+        )
       }
-      const id = await selectSession(settings, api)
-      const edited = await api.call('editFile', {
-        params: { id },
-        body: {
-          path,
-          old,
-          new: other,
-          ...((options.all || options.replaceAll) && { replace_all: true }),
-          ...(options.ifMatch !== undefined && { if_match: options.ifMatch }),
-        },
-      })
-      output.result(edited, `${printable(edited.path)}\n`)
-      output.aside(`${edited.replacements} replaced.`)
-    },
-    { json: { fields: editedFileFields } },
-  )
-}
+      const { editByHand } = await import('../../core/editor.ts')
+      return await editByHand({ api, id: await session(), path, settings, output })
+    }
+    const id = await session()
+    const edited = await api.call('editFile', {
+      params: { id },
+      body: {
+        path,
+        old,
+        new: other,
+        replace_all: options.all || options.replaceAll,
+        if_match: options.ifMatch,
+      },
+    })
+    output.result(edited, `${printable(edited.path)}\n`)
+    output.aside(`${edited.replacements} replaced.`)
+  },
+})
 
 async function readTexts(options: Options): Promise<{ old?: string; new?: string }> {
   const old = await readText(options.old, options.oldFile, 'old')

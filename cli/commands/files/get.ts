@@ -5,44 +5,37 @@ import { basename, join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from '../../core/api.ts'
-import {
-  addExamples,
-  addSessionOption,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { ConnectionError } from '../../core/http.ts'
 import { type Output, printable } from '../../core/output.ts'
 import { noProgress, showTransfer } from '../../core/progress.ts'
-import { selectSession } from '../../core/session.ts'
 
 /** How often a broken transfer starts again. */
 const tries = 3
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .argument('<path>', 'relative to /workspace, or absolute')
-    .argument('[local]', 'a file or folder of this machine, - for stdout; by default the same name here')
-  addExamples(
-    command,
+export const define = defineCommand({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('<path>', 'relative to /workspace, or absolute')
+      .argument('[local]', 'a file or folder of this machine, - for stdout; by default the same name here'),
+  examples: [
     'sandlot files get build/report.pdf',
     'sandlot files get data.tar backups/',
     'sandlot files get data.tar - | tar t',
-  )
-  const handle = async ({ args, settings, api, output }: Invocation<object>) => {
+  ],
+  fields: ['path', 'local', 'size', 'sha256'],
+  handle: async ({ args, session, api, output }) => {
     const [path = '', given = '.'] = args
-    const id = await selectSession(settings, api)
+    const id = await session()
     const source = { api, id, path, output }
     if (given === '-') return await show(source)
     const local = isFolder(given) ? join(given, basename(path)) : given
     const facts = await save(source, local)
     output.result({ path, local, ...facts }, `${printable(local)}\n`)
     output.aside(`${facts.size} bytes.`)
-  }
-  handleWith(command, handle, { json: { fields: ['path', 'local', 'size', 'sha256'] } })
-}
+  },
+})
 
 interface Source {
   api: Api

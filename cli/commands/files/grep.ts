@@ -1,8 +1,7 @@
 /** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { printable } from '../../core/output.ts'
-import { selectSession } from '../../core/session.ts'
 import { matchFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
@@ -12,40 +11,38 @@ interface Options {
   fixed?: boolean
 }
 
-export const define: Define = (command, exitWith) => {
-  addSessionOption(command)
-    .argument('<pattern>', 'a POSIX extended regular expression')
-    .argument('[path]', 'a file, or a folder to look in at any depth; /workspace by default')
-    .option('--include <glob>', 'only files whose name matches, such as "*.ts"; with a /, whose path matches')
-    .option('-i, --ignore-case', 'do not tell capital letters from small ones')
-    .option('-F, --fixed', 'take the pattern as plain text')
-    .addHelpText('after', '\nExits with 1 when nothing matches. Names binary files on stderr.')
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('<pattern>', 'a POSIX extended regular expression')
+      .argument('[path]', 'a file, or a folder to look in at any depth; /workspace by default')
+      .option(
+        '--include <glob>',
+        'only files whose name matches, such as "*.ts"; with a /, whose path matches',
+      )
+      .option('-i, --ignore-case', 'do not tell capital letters from small ones')
+      .option('-F, --fixed', 'take the pattern as plain text'),
+  notes: '\nExits with 1 when nothing matches. Names binary files on stderr.',
+  examples: [
     "sandlot files grep 'TODO|FIXME' src",
     "sandlot files grep -F 'a.b' --include '*.ts' --json=path,line",
-  )
-  handleWith<Options>(
-    command,
-    async ({ args, options, settings, api, output }) => {
-      const id = await selectSession(settings, api)
-      const [pattern, path] = args
-      const query = {
-        pattern: pattern!,
-        ...(path !== undefined && { path }),
-        ...(options.include !== undefined && { include: options.include }),
-        ...(options.ignoreCase && { ignore_case: 'true' as const }),
-        ...(options.fixed && { fixed: 'true' as const }),
-      }
-      const found = await api.call('grepFiles', { params: { id }, query })
-      const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
-        line(nameBytes(path, path_base64), `:${number}:`, process.stdout.isTTY ? printable(text) : text),
-      )
-      output.result(found, Buffer.concat(lines))
-      for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
-      if (found.truncated) output.note(saysCut(`${found.matches.length} lines`))
-      if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
-    },
-    { json: { fields: matchFields, list: 'matches' } },
-  )
-}
+  ],
+  fields: matchFields,
+  list: 'matches',
+  handle: async ({ args, options, session, api, output, exitWith }) => {
+    const id = await session()
+    const [pattern = '', path] = args
+    const { include, ignoreCase, fixed } = options
+    const query = { pattern, path, include, ignore_case: trueIf(ignoreCase), fixed: trueIf(fixed) }
+    const found = await api.call('grepFiles', { params: { id }, query })
+    const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
+      line(nameBytes(path, path_base64), `:${number}:`, process.stdout.isTTY ? printable(text) : text),
+    )
+    output.result(found, Buffer.concat(lines))
+    for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
+    if (found.truncated) output.note(saysCut(`${found.matches.length} lines`))
+    if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
+  },
+})
+
+const trueIf = (is: boolean | undefined) => (is ? ('true' as const) : undefined)

@@ -1,7 +1,6 @@
 /** `sandlot files ls [PATH]`: what is in a folder. */
 import type { FileEntry } from '../../../shared/contract/files.ts'
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
-import { selectSession } from '../../core/session.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
@@ -9,27 +8,22 @@ interface Options {
   long?: boolean
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
-    .option('-l, --long', 'show type, mode, size, time of change, and where links lead')
-  addExamples(command, 'sandlot files ls', 'sandlot files ls -l /etc', 'sandlot files ls --json=name,size')
-  handleWith<Options>(
-    command,
-    async ({ args, options, settings, api, output }) => {
-      const id = await selectSession(settings, api)
-      const [path] = args
-      const listed = await api.call('listFiles', {
-        params: { id },
-        query: path === undefined ? {} : { path },
-      })
-      const show = options.long ? longLine(listed.entries) : shortLine
-      output.result(listed, Buffer.concat(listed.entries.map(show)))
-      if (listed.truncated) output.note(saysCut(`${listed.entries.length} entries`))
-    },
-    { json: { fields: fileEntryFields, list: 'entries' } },
-  )
-}
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
+      .option('-l, --long', 'show type, mode, size, time of change, and where links lead'),
+  examples: ['sandlot files ls', 'sandlot files ls -l /etc', 'sandlot files ls --json=name,size'],
+  fields: fileEntryFields,
+  list: 'entries',
+  handle: async ({ args, options, session, api, output }) => {
+    const id = await session()
+    const listed = await api.call('listFiles', { params: { id }, query: { path: args[0] } })
+    const show = options.long ? longLine(listed.entries) : shortLine
+    output.result(listed, Buffer.concat(listed.entries.map(show)))
+    if (listed.truncated) output.note(saysCut(`${listed.entries.length} entries`))
+  },
+})
 
 const shortLine = ({ name, name_base64 }: FileEntry) => line(nameBytes(name, name_base64))
 

@@ -1,17 +1,10 @@
 /** `sandlot files put LOCAL PATH`: a file of any size, from this machine. */
 import { createReadStream, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import {
-  addExamples,
-  addSessionOption,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { printable } from '../../core/output.ts'
 import { type Progress, showTransfer } from '../../core/progress.ts'
-import { selectSession } from '../../core/session.ts'
 import { createdFileFields } from '../../core/shapes.ts'
 
 interface Options {
@@ -23,34 +16,35 @@ interface Options {
 /** No transfer takes longer than its session lives. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .argument('<local>', 'a file of this machine; - is stdin')
-    .argument(
-      '<path>',
-      'relative to /workspace, or absolute; with a / at the end it is the folder to put it in',
-    )
-    .option('--mode <mode>', 'permissions in octal, such as 755')
-    .option('--no-overwrite', 'refuse if the file exists')
-    .option('--if-match <sha256>', 'refuse unless the file has this sha256')
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('<local>', 'a file of this machine; - is stdin')
+      .argument(
+        '<path>',
+        'relative to /workspace, or absolute; with a / at the end it is the folder to put it in',
+      )
+      .option('--mode <mode>', 'permissions in octal, such as 755')
+      .option('--no-overwrite', 'refuse if the file exists')
+      .option('--if-match <sha256>', 'refuse unless the file has this sha256'),
+  examples: [
     'sandlot files put data.tar data.tar',
     'sandlot files put run.sh bin/ --mode 755',
     'tar c src | sandlot files put - src.tar',
-  )
-  const handle = async ({ args, options, settings, api, output }: Invocation<Options>) => {
+  ],
+  fields: createdFileFields,
+  handle: async ({ args, options, session, api, output }) => {
     const [local = '', target = ''] = args
     const bytes = local === '-' ? onlyOnce(process.stdin) : fileBytes(local)
     const path = target.endsWith('/') && local !== '-' ? `${target}${basename(local)}` : target
-    const id = await selectSession(settings, api)
+    const id = await session()
     using progress = output.progress(path)
     const created = await api.call('writeRawFile', {
       params: { id },
       query: {
         path,
-        ...(options.mode !== undefined && { mode: options.mode }),
-        ...(!options.overwrite && { overwrite: 'false' as const }),
+        mode: options.mode,
+        overwrite: options.overwrite ? undefined : 'false',
       },
       ...(options.ifMatch !== undefined && { headers: { 'if-match': `"${options.ifMatch}"` } }),
       bytes: counting(bytes, path, sizeOf(local), progress),
@@ -58,9 +52,8 @@ export const define: Define = (command) => {
     })
     output.result(created, `${printable(created.path)}\n`)
     output.aside(`${created.size} bytes written.`)
-  }
-  handleWith<Options>(command, handle, { json: { fields: createdFileFields } })
-}
+  },
+})
 
 /** Undefined for a pipe or a device, whose size is not known in advance. */
 function sizeOf(local: string): number | undefined {

@@ -1,7 +1,7 @@
 /** `sandlot keys create`: creates another API key. Logs in for this run alone, since no key can create a key. */
 import { Option } from 'commander'
 import type { Scope } from '../../../shared/contract/endpoint.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readDuration } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
@@ -13,27 +13,28 @@ interface Options extends CredentialOptions {
   save?: boolean
 }
 
-export const define: Define = (command) => {
-  addCredentialOptions(command)
-    .option('--name <name>', 'a name to know it by')
-    .option('--ttl <duration>', 'how long it is valid, such as 30m or 720h; by default for ever')
-    .addOption(
-      new Option(
-        '--scope <scope>',
-        'run allows commands, files and sandboxes; full, the default, allows everything',
-      ).choices(['full', 'run'] satisfies Scope[]),
-    )
-    .option('--save', 'save it for this client, in place of the saved one')
-    .addHelpText('after', '\nPrints the key, this once: nobody can look it up again.')
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addCredentialOptions(command)
+      .option('--name <name>', 'a name to know it by')
+      .option('--ttl <duration>', 'how long it is valid, such as 30m or 720h; by default for ever')
+      .addOption(
+        new Option(
+          '--scope <scope>',
+          'run allows commands, files and sandboxes; full, the default, allows everything',
+        ).choices(['full', 'run'] satisfies Scope[]),
+      )
+      .option('--save', 'save it for this client, in place of the saved one'),
+  notes: '\nPrints the key, this once: nobody can look it up again.',
+  examples: [
     'sandlot keys create --name ci --ttl 720h',
     'sandlot keys create --name agent --scope run',
     'sandlot keys create --save',
     'pass show sandlot | sandlot keys create --email ada@example.com --password-stdin --json=key',
-  )
-  handleWith<Options>(command, create, { json: { fields: newApiKeyFields } })
-}
+  ],
+  fields: newApiKeyFields,
+  handle: create,
+})
 
 async function create({ options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
   const { name, ttl, scope, save } = options
@@ -43,9 +44,9 @@ async function create({ options, settings, api, output, ask }: Invocation<Option
   if (save) await settings.saved()
   const token = await logIn(options, { api, ask, output })
   const body = {
-    ...(name !== undefined && { name }),
-    ...(scope !== undefined && { scope }),
-    ...(lifeMs !== undefined && { expires_at: new Date(Date.now() + lifeMs).toISOString() }),
+    name,
+    scope,
+    expires_at: lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs).toISOString(),
   }
   const key = await api.call('createApiKey', { body, token })
   if (save) await settings.save({ api_key: key.key })

@@ -1,20 +1,18 @@
 /** `sandlot keys rm KEY_ID`: revokes an API key. Logs in for this run alone. */
-import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 
-export const define: Define = (command) => {
-  addCredentialOptions(command).argument('<key_id>', 'the id that `sandlot keys ls` shows')
-  addExamples(command, 'sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab')
-  handleWith<CredentialOptions>(
-    command,
-    async ({ args, options, settings, api, output, ask }) => {
-      const key_id = args[0]!
-      await settings.baseUrl()
-      const token = await logIn(options, { api, ask, output })
-      await api.call('revokeApiKey', { params: { key_id }, token })
-      output.result({ id: key_id, revoked: true }, `${key_id}\n`)
-      output.aside('Revoked. If it is the key that is saved here, `sandlot signup` saves another one.')
-    },
-    { json: { fields: ['id', 'revoked'] } },
-  )
-}
+export const define = defineCommand<CredentialOptions>({
+  declare: (command) =>
+    addCredentialOptions(command).argument('<key_id>', 'the id that `sandlot keys ls` shows'),
+  examples: ['sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab'],
+  fields: ['id', 'revoked'],
+  handle: async ({ args, options, settings, api, output, ask }) => {
+    const key_id = args[0]!
+    await settings.baseUrl()
+    const token = await logIn(options, { api, ask, output })
+    await api.call('revokeApiKey', { params: { key_id }, token })
+    output.result({ id: key_id, revoked: true }, `${key_id}\n`)
+    output.aside('Revoked. If it is the key that is saved here, `sandlot signup` saves another one.')
+  },
+})

@@ -1,5 +1,5 @@
 /** `sandlot keys rotate KEY_ID`: replaces an API key; the old one goes on for a while. Logs in for this run alone. */
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand, type Invocation } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readWait } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
@@ -10,22 +10,20 @@ interface Options extends CredentialOptions {
   save?: boolean
 }
 
-export const define: Define = (command) => {
-  addCredentialOptions(command)
-    .argument('<key_id>', 'the id that `sandlot keys ls` shows')
-    .option('--overlap <duration>', 'how long the old key goes on, such as 30m; 0 ends it at once', '1h')
-    .option('--save', 'save the new key for this client, in place of the saved one')
-    .addHelpText(
-      'after',
-      '\nPrints the new key, once. It has the name, the scope and the length of life of the old one.',
-    )
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addCredentialOptions(command)
+      .argument('<key_id>', 'the id that `sandlot keys ls` shows')
+      .option('--overlap <duration>', 'how long the old key goes on, such as 30m; 0 ends it at once', '1h')
+      .option('--save', 'save the new key for this client, in place of the saved one'),
+  notes: '\nPrints the new key, once. It has the name, the scope and the length of life of the old one.',
+  examples: [
     'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --save',
     'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --overlap 24h --json=key',
-  )
-  handleWith<Options>(command, rotate, { json: { fields: newApiKeyFields } })
-}
+  ],
+  fields: newApiKeyFields,
+  handle: rotate,
+})
 
 async function rotate({ args, options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
   const key_id = args[0]!

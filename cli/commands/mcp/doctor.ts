@@ -1,7 +1,7 @@
 /** `sandlot mcp doctor [TARGET]`: tries the server that an MCP client's settings name. */
 import { Argument, Option } from 'commander'
 import { startChecks } from '../../core/checks.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import { connect } from '../../mcp/connection.ts'
 import { examine, type Peer, reachPeer, startPeer } from '../../mcp/doctor.ts'
@@ -13,19 +13,20 @@ interface Options {
   name: string
 }
 
-export const define: Define = (command, exitWith) => {
-  command
-    .addArgument(
-      new Argument(
-        '[target]',
-        'the client; by default every one that has the server in its settings',
-      ).choices(Object.keys(targets)),
-    )
-    .addOption(new Option('--scope <scope>', 'by default both').choices(scopes))
-    .option('--name <name>', 'the name of the server in its settings', 'sandlot')
-  addExamples(command, 'sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project')
-  handleWith<Options>(command, async (invocation) => {
-    const { output } = invocation
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    command
+      .addArgument(
+        new Argument(
+          '[target]',
+          'the client; by default every one that has the server in its settings',
+        ).choices(Object.keys(targets)),
+      )
+      .addOption(new Option('--scope <scope>', 'by default both').choices(scopes))
+      .option('--name <name>', 'the name of the server in its settings', 'sandlot'),
+  examples: ['sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project'],
+  handle: async (invocation) => {
+    const { output, exitWith } = invocation
     const spots = await chooseSpots(invocation)
     if (spots.length === 0) {
       throw new CliError('failed', 'No MCP client here has the server in its settings.', {
@@ -37,8 +38,8 @@ export const define: Define = (command, exitWith) => {
     const text = results.map(({ file, problem }) => `${file}: ${problem ?? 'works'}\n`).join('')
     output.result({ data: results }, text)
     exitWith(results.every(({ problem }) => problem === null) ? exitCodes.done : exitCodes.failed)
-  })
-}
+  },
+})
 
 async function chooseSpots({ args, options, settings }: Invocation<Options>) {
   const { scope } = options

@@ -1,7 +1,7 @@
 /** `sandlot mcp init [TARGET]`: writes our server into the settings of an MCP client, and touches nothing else there. */
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
-import { addExamples, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import { table } from '../../core/output.ts'
 import type { Settings } from '../../core/settings.ts'
@@ -18,7 +18,15 @@ import {
   thisServer,
 } from '../../mcp/entries.ts'
 import { writeSettings } from '../../mcp/settings-file.ts'
-import { type Server, type ServerEntry, scopes, type TargetScope, targets } from '../../mcp/targets.ts'
+import {
+  isToml,
+  type Server,
+  type ServerEntry,
+  scopes,
+  sectionOf,
+  type TargetScope,
+  targets,
+} from '../../mcp/targets.ts'
 
 interface Options {
   scope: TargetScope
@@ -31,41 +39,38 @@ interface Options {
   print?: boolean
 }
 
-export const define: Define = (command, exitWith) => {
-  command
-    .addArgument(new Argument('[target]', 'the client').choices(Object.keys(targets)))
-    .addOption(
-      new Option('--scope <scope>', 'write to its settings in this folder, or to those of the user')
-        .choices(scopes)
-        .default('user'),
-    )
-    .option('--name <name>', 'the name of the server in its settings', 'sandlot')
-    .option('--portable', 'write the bare command, for a file that others share')
-    .option('--http', 'point to /v1/mcp of the service instead of the local server')
-    .option('--dry-run', 'show what would change')
-    .option('--check', 'only say whether the entry is there and current; exit with 0 or 1')
-    .option('--remove', 'remove the entry')
-    .option('--print', 'only print the entry')
-    .addHelpText(
-      'after',
-      `
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    command
+      .addArgument(new Argument('[target]', 'the client').choices(Object.keys(targets)))
+      .addOption(
+        new Option('--scope <scope>', 'write to its settings in this folder, or to those of the user')
+          .choices(scopes)
+          .default('user'),
+      )
+      .option('--name <name>', 'the name of the server in its settings', 'sandlot')
+      .option('--portable', 'write the bare command, for a file that others share')
+      .option('--http', 'point to /v1/mcp of the service instead of the local server')
+      .option('--dry-run', 'show what would change')
+      .option('--check', 'only say whether the entry is there and current; exit with 0 or 1')
+      .option('--remove', 'remove the entry')
+      .option('--print', 'only print the entry'),
+  notes: `
 Without a target it lists the clients it finds here. Comments, order and all other entries of a file stay as
 they are, and its former text is kept beside it, in FILE.sandlot-backup. The API key is never written: the
 local server reads the saved one, and with --http the client takes it from SANDLOT_API_KEY.`,
-    )
-  addExamples(
-    command,
+  examples: [
     'sandlot mcp init',
     'sandlot mcp init claude-code --scope project --portable',
     'sandlot mcp init cursor --dry-run',
     'sandlot mcp init codex --profile work',
-  )
-  handleWith<Options>(command, async (invocation) => {
+  ],
+  handle: async (invocation) => {
     const [target] = invocation.args
     if (target === undefined) return list(invocation)
-    exitWith(await init(invocation, target))
-  })
-}
+    invocation.exitWith(await init(invocation, target))
+  },
+})
 
 async function init({ options, settings, output }: Invocation<Options>, target: string): Promise<number> {
   const { scope } = options
@@ -80,9 +85,9 @@ async function init({ options, settings, output }: Invocation<Options>, target: 
   const story = { target, scope, file: spot.file, name: spot.name }
 
   if (options.print) {
-    const shown = { [known.section]: { [spot.name]: entry ?? {} } }
+    const shown = { [sectionOf(known)]: { [spot.name]: entry ?? {} } }
     const { stringify } = await import('smol-toml')
-    const text = known.format === 'toml' ? stringify(shown) : JSON.stringify(shown, null, 2)
+    const text = isToml(spot.file) ? stringify(shown) : JSON.stringify(shown, null, 2)
     output.result(shown, `${text.trimEnd()}\n`)
     return exitCodes.done
   }

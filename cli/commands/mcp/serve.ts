@@ -1,19 +1,16 @@
 /** `sandlot mcp serve`: the tools of /v1/mcp for an agent that starts its servers itself. */
-import { addExamples, type Define, handleWith } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { bridge } from '../../mcp/bridge.ts'
 import { connect } from '../../mcp/connection.ts'
 
-export const define: Define = (command) => {
-  command.addHelpText(
-    'after',
-    `
+export const define = defineCommand({
+  notes: `
 Speaks the Model Context Protocol on stdin and stdout until stdin ends, with the saved address and API key.
 An MCP client starts it; \`sandlot mcp init\` tells it to.`,
-  )
-  addExamples(command, 'sandlot mcp serve')
-  handleWith(command, async ({ settings, trace }) => {
+  examples: ['sandlot mcp serve'],
+  handle: async ({ settings, trace }) => {
     // The client is gone: what still runs for it ends with us.
     process.stdout.once('error', () => process.exit())
     await bridge(connect(settings, trace), process.stdin, (line) => process.stdout.write(line))
-  })
-}
+  },
+})

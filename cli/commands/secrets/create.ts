@@ -1,11 +1,5 @@
 /** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
-import {
-  addExamples,
-  addSessionOption,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../../core/command.ts'
+import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
 import { secretFields } from '../../core/shapes.ts'
@@ -15,35 +9,35 @@ interface Options {
   session?: string
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command, "for this session alone, over the account's of the same name")
-    .argument('<name>', 'the name of the environment variable')
-    .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
-    .addHelpText('after', notes)
-  // A further word may be the value, and commander would print it.
-  command.allowExcessArguments().allowUnknownOption()
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) => {
+    addSessionOption(command, "for this session alone, over the account's of the same name")
+      .argument('<name>', 'the name of the environment variable')
+      .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
+    // A further word may be the value, and commander would print it.
+    command.allowExcessArguments().allowUnknownOption()
+  },
+  notes: `
+Without --from-file it takes the value from a pipe, less a newline at its end, or asks for it without showing it.
+The value replaces the one from before.`,
+  examples: [
     'sandlot secrets create API_TOKEN',
     'pass show token | sandlot secrets create API_TOKEN',
     'sandlot secrets create TLS_KEY --from-file key.pem --session sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
-  )
-  const handle = async (invocation: Invocation<Options>) => {
+  ],
+  fields: secretFields,
+  handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
     mustBeNameAlone(args)
     await settings.baseUrl()
     await settings.apiKey()
     const value = await readValue(invocation)
-    const name = args[0]!
-    const { session: sandbox_id } = options
-    const secret = await api.call('createSecret', {
-      body: { name, value, ...(sandbox_id === undefined ? {} : { sandbox_id }) },
-    })
+    const body = { name: args[0]!, value, sandbox_id: options.session }
+    const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
     output.aside('Commands that start from now on have it.')
-  }
-  handleWith<Options>(command, handle, { json: { fields: secretFields } })
-}
+  },
+})
 
 /** @throws {CliError} `usage`, without showing the further words */
 function mustBeNameAlone(args: string[]): void {
@@ -52,10 +46,6 @@ function mustBeNameAlone(args: string[]): void {
     hint: 'The value is no argument: it comes from stdin, from --from-file or from a prompt.',
   })
 }
-
-const notes = `
-Without --from-file it takes the value from a pipe, less a newline at its end, or asks for it without showing it.
-The value replaces the one from before.`
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {
   if (fromFile === undefined && !hasPipedInput()) return ask.hidden('Value', '--from-file, or pipe it in')

@@ -1,5 +1,5 @@
 /** `sandlot secrets ls`: the names of secrets, never their values. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { readCount } from '../../core/parse.ts'
 import { secretFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
@@ -10,25 +10,23 @@ interface Options {
   cursor?: string
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command, 'those of this session alone')
-    .option('--limit <count>', 'how many to list at most, up to 100', '100')
-    .option('--cursor <cursor>', 'go on where the last page ended')
-  addExamples(command, 'sandlot secrets ls', 'sandlot secrets ls --json=name,created_at')
-  handleWith<Options>(
-    command,
-    async ({ options, api, output }) => {
-      const limit = readCount(options.limit, '--limit')
-      const { session: sandbox_id, cursor } = options
-      const page = await api.call('listSecrets', { query: { limit, cursor, sandbox_id } })
-      const rows = page.data.map(({ name, sandbox_id, created_at }) => [
-        name,
-        sandbox_id ?? 'all',
-        showTime(created_at),
-      ])
-      output.list(page, ['NAME', 'SESSION', 'SET AT'], rows)
-      if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
-    },
-    { json: { fields: secretFields } },
-  )
-}
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command, 'those of this session alone')
+      .option('--limit <count>', 'how many to list at most, up to 100', '100')
+      .option('--cursor <cursor>', 'go on where the last page ended'),
+  examples: ['sandlot secrets ls', 'sandlot secrets ls --json=name,created_at'],
+  fields: secretFields,
+  handle: async ({ options, api, output }) => {
+    const limit = readCount(options.limit, '--limit')
+    const { session: sandbox_id, cursor } = options
+    const page = await api.call('listSecrets', { query: { limit, cursor, sandbox_id } })
+    const rows = page.data.map(({ name, sandbox_id, created_at }) => [
+      name,
+      sandbox_id ?? 'all',
+      showTime(created_at),
+    ])
+    output.list(page, ['NAME', 'SESSION', 'SET AT'], rows)
+    if (page.next_cursor !== null) output.note(`There are more: --cursor ${page.next_cursor}`)
+  },
+})

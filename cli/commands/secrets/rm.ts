@@ -1,26 +1,23 @@
 /** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
-import { addExamples, addSessionOption, type Define, handleWith } from '../../core/command.ts'
+import { addSessionOption, defineCommand } from '../../core/command.ts'
 
 interface Options {
   session?: string
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command, "this session's, not the account's").argument(
-    '<name>',
-    'as `sandlot secrets ls` shows it',
-  )
-  addExamples(command, 'sandlot secrets rm API_TOKEN')
-  const json = { fields: ['name', 'sandbox_id', 'deleted'] }
-  handleWith<Options>(
-    command,
-    async ({ args, options, api, output }) => {
-      const name = args[0]!
-      const { session: sandbox_id } = options
-      await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
-      output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
-      output.aside('Commands that run already keep it.')
-    },
-    { json },
-  )
-}
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command, "this session's, not the account's").argument(
+      '<name>',
+      'as `sandlot secrets ls` shows it',
+    ),
+  examples: ['sandlot secrets rm API_TOKEN'],
+  fields: ['name', 'sandbox_id', 'deleted'],
+  handle: async ({ args, options, api, output }) => {
+    const name = args[0]!
+    const { session: sandbox_id } = options
+    await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
+    output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
+    output.aside('Commands that run already keep it.')
+  },
+})

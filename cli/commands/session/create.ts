@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
 import type { Reply, Request } from '../../core/api.ts'
-import { addExamples, collect, type Define, handleWith, type Invocation } from '../../core/command.ts'
+import { collect, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { ConnectionError } from '../../core/http.ts'
-import { readDuration, readPairs } from '../../core/parse.ts'
+import { readPairs, readSeconds } from '../../core/parse.ts'
 import { execFields, sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
@@ -21,31 +21,33 @@ interface Options {
   rm?: boolean
 }
 
-export const define: Define = (command, exitWith) => {
-  command
-    .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
-    .argument('[command...]')
-    .passThroughOptions()
-    .option('--image <image>', "the image; by default the service's own")
-    .option('--name <name>', 'a name to know it by')
-    .option('--ttl <duration>', 'how long it may live, such as 10m')
-    .option('--metadata <name=value>', 'a label; may be given several times', collect)
-    .option('--env <name=value>', 'a variable for its commands; may be given several times', collect)
-    .option('--async', 'do not wait until it is ready')
-    .option('--wait', 'wait while a quota or a rate limit is in the way')
-    .option('--rm', 'run the command in it, then destroy it, whatever happens')
-    .option('--idempotency-key <key>', 'within a day, the same key and options give the same session')
-    .addHelpText('after', notes)
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    command
+      .usage('[options]\n       sandlot session create --rm [options] -- COMMAND [ARG…]')
+      .argument('[command...]')
+      .passThroughOptions()
+      .option('--image <image>', "the image; by default the service's own")
+      .option('--name <name>', 'a name to know it by')
+      .option('--ttl <duration>', 'how long it may live, such as 10m')
+      .option('--metadata <name=value>', 'a label; may be given several times', collect)
+      .option('--env <name=value>', 'a variable for its commands; may be given several times', collect)
+      .option('--async', 'do not wait until it is ready')
+      .option('--wait', 'wait while a quota or a rate limit is in the way')
+      .option('--rm', 'run the command in it, then destroy it, whatever happens')
+      .option('--idempotency-key <key>', 'within a day, the same key and options give the same session'),
+  notes: `
+With --rm stdin, stdout, stderr and Ctrl-C are the command's, as with \`sandlot exec\`. The exit code is the
+command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what they do for exec.`,
+  examples: [
     'sandlot session create --name build --ttl 10m',
     'id=$(sandlot session create --wait --quiet)',
     'sandlot session create --rm -- python3 -c "print(6 * 7)"',
     'tar c . | sandlot session create --rm --wait -- sh -c "tar x && make test"',
-  )
-  const shape = ({ rm }: Options) => ({ fields: rm ? ['sandbox_id', ...execFields] : sandboxFields })
-  const handle = async (invocation: Invocation<Options>) => {
-    const { args, options } = invocation
+  ],
+  fields: ({ rm }) => (rm ? ['sandbox_id', ...execFields] : sandboxFields),
+  handle: async (invocation) => {
+    const { args, options, exitWith } = invocation
     if (options.rm) {
       if (args.length === 0) throw new CliError('usage', 'Give a command: session create --rm -- COMMAND.')
       const { runOnce } = await import('./run-once.ts')
@@ -53,13 +55,8 @@ export const define: Define = (command, exitWith) => {
     }
     if (args.length > 0) throw new CliError('usage', 'A command needs --rm.')
     await create(invocation)
-  }
-  handleWith<Options>(command, handle, { json: shape })
-}
-
-const notes = `
-With --rm stdin, stdout, stderr and Ctrl-C are the command's, as with \`sandlot exec\`. The exit code is the
-command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what they do for exec.`
+  },
+})
 
 async function create(invocation: Invocation<Options>): Promise<void> {
   const { output } = invocation
@@ -119,13 +116,11 @@ function madeNone(error: unknown): boolean {
 }
 
 function readBody({ image, name, ttl, ...options }: Options): NonNullable<Request<'createSandbox'>['body']> {
-  const metadata = readPairs(options.metadata, '--metadata')
-  const env = readPairs(options.env, '--env')
   return {
-    ...(image !== undefined && { image }),
-    ...(name !== undefined && { name }),
-    ...(metadata !== undefined && { metadata }),
-    ...(env !== undefined && { env }),
-    ...(ttl !== undefined && { ttl_seconds: Math.max(1, Math.round(readDuration(ttl, '--ttl') / 1000)) }),
+    image,
+    name,
+    metadata: readPairs(options.metadata, '--metadata'),
+    env: readPairs(options.env, '--env'),
+    ttl_seconds: ttl === undefined ? undefined : readSeconds(ttl, '--ttl'),
   }
 }

@@ -1,14 +1,7 @@
 /** `sandlot session rm [ID…]`: destroys sessions. */
 import type { Reply } from '../../core/api.ts'
-import {
-  addExamples,
-  addSessionOption,
-  type Define,
-  handleWith,
-  type Invocation,
-} from '../../core/command.ts'
+import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
-import { selectSession } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { waitOut } from '../../core/waiting.ts'
 
@@ -22,22 +15,21 @@ interface Outcome {
   failures: { id: string; error: CliError }[]
 }
 
-export const define: Define = (command) => {
-  addSessionOption(command)
-    .argument('[id...]', 'the sessions; by default the only active one')
-    .option('-a, --all', 'every active session')
-    .addHelpText(
-      'after',
-      '\nAsks first; without a terminal it needs --yes. When one cannot be destroyed, it goes on with the others.',
-    )
-  addExamples(
-    command,
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addSessionOption(command)
+      .argument('[id...]', 'the sessions; by default the only active one')
+      .option('-a, --all', 'every active session'),
+  notes:
+    '\nAsks first; without a terminal it needs --yes. When one cannot be destroyed, it goes on with the others.',
+  examples: [
     'sandlot session rm',
     'sandlot session rm --yes sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
     'sandlot session rm --all --yes',
-  )
-  handleWith<Options>(command, remove, { json: { fields: sandboxFields } })
-}
+  ],
+  fields: sandboxFields,
+  handle: remove,
+})
 
 async function remove(invocation: Invocation<Options>): Promise<void> {
   const { options, output, ask } = invocation
@@ -62,8 +54,8 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-async function chooseIds({ args, options, settings, api }: Invocation<Options>): Promise<string[]> {
-  if (!options.all) return args.length > 0 ? args : [await selectSession(settings, api)]
+async function chooseIds({ args, options, session, api }: Invocation<Options>): Promise<string[]> {
+  if (!options.all) return args.length > 0 ? args : [await session()]
   if (args.length > 0 || options.session !== undefined) {
     throw new CliError('usage', 'Give ids or --all, not both.')
   }
