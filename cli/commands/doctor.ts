@@ -1,6 +1,6 @@
 /** `sandlot doctor`: checks settings, connection, key and clocks, then creates, uses and destroys a session. */
 import type { Reply } from '../core/api.ts'
-import { type Checks, sayChecks, startChecks } from '../core/checks.ts'
+import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeExposure } from '../core/config-file.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
@@ -24,7 +24,8 @@ reads a file, and destroys the session in any case. Exits with 0, or with the co
   list: 'checks',
   handle: async (invocation) => {
     const { options, api, output, exitWith } = invocation
-    const checks = startChecks(sayChecks(output))
+    // Lines on stdout as they come; with --json nothing before all are done.
+    const checks = startChecks((text) => output.json || output.result(undefined, `${text}\n`))
     const reached = await checkService(invocation, checks)
     if (reached && options.create) {
       const { checkSession } = await import('../doctor/session.ts')

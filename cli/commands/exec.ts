@@ -1,6 +1,5 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
-import type { Reply } from '../core/api.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
@@ -106,11 +105,9 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   const stdin = await readInline(input)
   const feeding = stdin === undefined ? input : undefined
   const body = { ...request!, stdin }
-  if (!output.json) {
-    const streaming = { remote, request: body, input: feeding, write: print, note: output.note }
-    return finish(invocation, await runStreaming(streaming))
-  }
-  const result = feeding ? await collectResult(remote, body, feeding, output.note) : await remote.run(body)
+  const streaming = { remote, request: body, input: feeding, note: output.note }
+  if (!output.json) return finish(invocation, await runStreaming({ ...streaming, write: print }))
+  const result = feeding ? await remote.get((await runStreaming(streaming)).id) : await remote.run(body)
   output.result(result, '')
   return exitCodeOf(result)
 }
@@ -178,17 +175,6 @@ async function leaveRunning(
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)
-}
-
-/** Streams stdin to the command, and returns its result as one object. */
-async function collectResult(
-  remote: Remote,
-  request: ExecRequest,
-  input: Input,
-  note: (text: string) => void,
-): Promise<Reply<'getExec'>> {
-  const { id } = await runStreaming({ remote, request, input, write: undefined, note })
-  return await remote.get(id)
 }
 
 function finish({ output }: Invocation<Options>, ended: ExecEnd): number {

@@ -1,8 +1,8 @@
 /** `sandlot signup`: creates account, session token and API key, and saves address and key. */
-import { defineCommand, type Invocation } from '../core/command.ts'
+import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
-import { signUp as signUpAndSave } from '../core/sign-up.ts'
+import { signUp } from '../core/sign-up.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
@@ -21,29 +21,28 @@ goes on where it stopped.`,
   ],
   fields: ['account', 'account_existed', 'api_key', 'base_url', 'file'],
   makesProfile: true,
-  handle: signUp,
+  handle: async (invocation) => {
+    const { settings, api, output } = invocation
+    const base_url = await settings.baseUrl()
+    // A settings file that cannot be written must be reported before the account exists.
+    const before = await settings.saved()
+    const credentials = await readCredentials(invocation)
+
+    const { account, made, key } = await signUp(api, settings, base_url, credentials)
+    if (!made)
+      output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
+
+    if (typeof before.api_key === 'string') output.note('The API key that was saved before is replaced.')
+    for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
+    const { key: _, ...shown } = key
+    output.result(
+      { account, account_existed: !made, api_key: shown, base_url, file: settings.file },
+      fields({
+        account: `${account.email} (${account.id})`,
+        'api key': `…${key.last_four} (${key.id})`,
+        saved: settings.file,
+      }),
+    )
+    output.aside('Next: sandlot session create')
+  },
 })
-
-async function signUp({ options, settings, api, output, ask }: Invocation<CredentialOptions>): Promise<void> {
-  const base_url = await settings.baseUrl()
-  // A settings file that cannot be written must be reported before the account exists.
-  const before = await settings.saved()
-  const credentials = await readCredentials(options, { ask, output })
-
-  const { account, made, key } = await signUpAndSave(api, settings, base_url, credentials)
-  if (!made)
-    output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
-
-  if (typeof before.api_key === 'string') output.note('The API key that was saved before is replaced.')
-  for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
-  const { key: _, ...shown } = key
-  output.result(
-    { account, account_existed: !made, api_key: shown, base_url, file: settings.file },
-    fields({
-      account: `${account.email} (${account.id})`,
-      'api key': `…${key.last_four} (${key.id})`,
-      saved: settings.file,
-    }),
-  )
-  output.aside('Next: sandlot session create')
-}

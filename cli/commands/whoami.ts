@@ -7,12 +7,7 @@ import { printable, table } from '../core/output.ts'
 import { accountFields, sandboxUsageFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
 
-interface Options {
-  usage?: boolean
-  month?: string
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ usage?: boolean; month?: string }>({
   declare: (command) =>
     command
       .option('--usage', "each sandbox's seconds in the month, and their sum")
@@ -22,7 +17,7 @@ export const define = defineCommand<Options>({
     'sandlot whoami --json=usage,concurrent',
     'sandlot whoami --usage --month 2026-11',
   ],
-  fields: ({ usage }: Options) => (usage ? sandboxUsageFields : accountFields),
+  fields: ({ usage }) => (usage ? sandboxUsageFields : accountFields),
   handle: async ({ options, api, output }) => {
     if (options.usage) {
       const usage = await readUsage(api, options.month)

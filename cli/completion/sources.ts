@@ -10,6 +10,8 @@ const patienceMs = 2_000
 
 /** @param options those that stand on the line, the client's settings among them */
 export function openSources(options: Record<string, string>): Sources {
+  const settings = () => new Settings(options)
+  const api = () => createApi(settings())
   return {
     sessions: () =>
       attempt(async () => {
@@ -29,13 +31,6 @@ export function openSources(options: Record<string, string>): Sources {
           .map(({ name, type }) => ({ value: `${folder}${name}${type === 'directory' ? '/' : ''}` }))
       }),
     profiles: () => attempt(async () => (await settings().profiles()).map((value) => ({ value }))),
-  }
-
-  function settings() {
-    return new Settings(options)
-  }
-  function api() {
-    return createApi(settings())
   }
 }
 

@@ -39,7 +39,7 @@ export type Request<Name extends EndpointName> = Part<Name, 'params'> &
     /** How long the answer may take; 60 s by default. */
     timeoutMs?: number
     /** The body of a route that takes bytes; read anew for each try. */
-    bytes?: AsyncIterable<Uint8Array>
+    bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
   }
 
 export type Reply<Name extends EndpointName> =
@@ -112,7 +112,7 @@ interface RequestInput {
   token?: string
   headers?: Record<string, string>
   timeoutMs?: number
-  bytes?: AsyncIterable<Uint8Array>
+  bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
 /** A request, and what goes out for it. */

@@ -1,6 +1,6 @@
 /** Runs the checks of a doctor one after the other, and reports each as soon as it is done. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
-import { type Output, printable } from './output.ts'
+import { printable } from './printable.ts'
 
 export interface Check {
   name: string
@@ -12,25 +12,21 @@ export interface Check {
   next: string | null
 }
 
-export interface Checks {
-  done: Check[]
-  /** Of the first that failed; 0 when none did. */
-  exitCode(): number
-  /**
-   * Runs a check: `look` returns what it found, and throws when it fails.
-   * @returns whether it went well
-   */
-  check(name: string, look: () => string | Promise<string>): Promise<boolean>
-}
+export type Checks = ReturnType<typeof startChecks>
 
 /** @param say gets each check's line, or lines */
-export function startChecks(say: (text: string) => void): Checks {
+export function startChecks(say: (text: string) => unknown) {
   const done: Check[] = []
   let failure: CliError | undefined
   return {
     done,
-    exitCode: () => failure?.exitCode ?? exitCodes.done,
-    async check(name, look) {
+    /** Of the first that failed; 0 when none did. */
+    exitCode: (): number => failure?.exitCode ?? exitCodes.done,
+    /**
+     * Runs a check: `look` returns what it found, and throws when it fails.
+     * @returns whether it went well
+     */
+    async check(name: string, look: () => string | Promise<string>): Promise<boolean> {
       const started = performance.now()
       const tell = (ok: boolean, detail: string, next: string | null) => {
         const check = { name, ok, detail, ms: Math.round(performance.now() - started), next }
@@ -48,13 +44,6 @@ export function startChecks(say: (text: string) => void): Checks {
     },
   }
 }
-
-/** Lines on stdout as they come; with `--json` nothing before all are done. */
-export const sayChecks =
-  (output: Output) =>
-  (text: string): void => {
-    if (!output.json) output.result(undefined, `${text}\n`)
-  }
 
 function describe({ name, ok, detail, ms, next }: Check): string {
   const [first, ...more] = detail.split('\n')

@@ -4,6 +4,7 @@ import { type Api, createApi, type Trace } from './api.ts'
 import { CliError } from './errors.ts'
 import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
+import { readCount } from './parse.ts'
 import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
 import { type ColorChoice, colorChoices, Settings } from './settings.ts'
@@ -82,6 +83,20 @@ export const addSessionOption = (
   command: Command,
   meaning = 'the session; by default the only active one',
 ): Command => command.option('-s, --session <id>', meaning)
+
+/** Of commands that list page by page. */
+export interface PageOptions {
+  limit: string
+  cursor?: string
+}
+
+export const addPageOptions = (command: Command): Command =>
+  command
+    .option('--limit <count>', 'how many to list at most, up to 100', '100')
+    .option('--cursor <cursor>', 'go on where the last page ended')
+
+/** The page as a query asks for it. @throws {CliError} `usage` */
+export const pageOf = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const examples = new WeakMap<Command, string[]>()
 

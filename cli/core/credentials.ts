@@ -1,10 +1,9 @@
 /** Email and password of the account: from options, stdin or a hidden prompt, and kept nowhere. */
 import type { Command } from 'commander'
-import type { Api, Reply } from './api.ts'
+import type { Reply } from './api.ts'
+import type { Invocation } from './command.ts'
 import { CliError } from './errors.ts'
 import { decodeUtf8, readInput } from './input.ts'
-import type { Output } from './output.ts'
-import type { Ask } from './prompt.ts'
 
 export interface CredentialOptions {
   email?: string
@@ -12,11 +11,8 @@ export interface CredentialOptions {
   passwordStdin?: boolean
 }
 
-/** Who asks, and tells. */
-export interface CredentialPrompt {
-  ask: Ask
-  output: Output
-}
+/** What was given, and who asks for the rest. */
+type Asking = Pick<Invocation<CredentialOptions>, 'options' | 'ask' | 'output'>
 
 const both = '--email and --password-stdin'
 
@@ -29,10 +25,8 @@ export const addCredentialOptions = (command: Command, fromStdin = 'read the pas
   command.option('--email <email>', 'email address of the account').option('--password-stdin', fromStdin)
 
 /** @throws {CliError} `usage` off a terminal when something is missing */
-export async function readCredentials(
-  options: CredentialOptions,
-  { ask, output }: CredentialPrompt,
-): Promise<Credentials> {
+export async function readCredentials(asking: Asking): Promise<Credentials> {
+  const { options, ask, output } = asking
   if (options.password !== undefined && options.passwordStdin) {
     throw new CliError('usage', '--password and --password-stdin do not go together.')
   }
@@ -42,18 +36,16 @@ export async function readCredentials(
     )
   }
   const email = options.email ?? (await ask.text('Email', both))
-  return { email, password: await readPassword(options, { ask, output }) }
+  return { email, password: await readPassword(asking) }
 }
 
 /**
  * Credentials with the new password, which is asked for twice or is the second line of stdin.
  * @throws {CliError} `usage` when it is missing, or was typed differently
  */
-export async function readNewPassword(
-  options: CredentialOptions,
-  { ask, output }: CredentialPrompt,
-): Promise<Credentials & { newPassword: string }> {
-  const { email, password } = await readCredentials(options, { ask, output })
+export async function readNewPassword(asking: Asking): Promise<Credentials & { newPassword: string }> {
+  const { options, ask } = asking
+  const { email, password } = await readCredentials(asking)
   if (options.passwordStdin) {
     const [current = '', newPassword = '', ...more] = password.split(/\r?\n/)
     if (current !== '' && newPassword !== '' && more.length === 0)
@@ -66,15 +58,13 @@ export async function readNewPassword(
 }
 
 /** The session token of one run. */
-export async function logIn(
-  options: CredentialOptions,
-  { api, ...asking }: CredentialPrompt & { api: Api },
-): Promise<Reply<'logIn'>['token']> {
-  const body = await readCredentials(options, asking)
-  return (await api.call('logIn', { body })).token
+export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Reply<'logIn'>['token']> {
+  await invocation.settings.baseUrl()
+  const body = await readCredentials(invocation)
+  return (await invocation.api.call('logIn', { body })).token
 }
 
-async function readPassword(options: CredentialOptions, { ask, output }: CredentialPrompt): Promise<string> {
+async function readPassword({ options, ask, output }: Asking): Promise<string> {
   if (options.password !== undefined) return options.password
   if (!options.passwordStdin) return ask.hidden('Password', both)
   if (process.stdin.isTTY)

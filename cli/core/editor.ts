@@ -93,11 +93,7 @@ async function upload(api: Api, id: string, path: string, before: Buffer, after:
     params: { id },
     query: { path },
     headers: { 'if-match': `"${sum}"` },
-    bytes: {
-      async *[Symbol.asyncIterator]() {
-        yield after
-      },
-    },
+    bytes: [after],
   })
 }
 

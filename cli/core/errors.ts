@@ -94,22 +94,20 @@ export function describeError(error: unknown): CliError {
 
 /** A copy whose message first says what was done before. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
-  new CliError(error.code, `${story} ${error.message}`, {
-    hint: joinHints(hint, error.hint),
-    details: error.details,
-    exitCode: error.exitCode,
-  })
+  addHint(error, hint, {}, `${story} ${error.message}`)
 
 /** A copy with more to say on what to do, and more members for the JSON. */
-export const addHint = (error: CliError, hint: string, details: Record<string, unknown> = {}): CliError =>
-  new CliError(error.code, error.message, {
-    hint: joinHints(hint, error.hint),
-    details: { ...error.details, ...details },
-    exitCode: error.exitCode,
+export const addHint = (
+  { code, message, hint: before, details, exitCode }: CliError,
+  hint: string,
+  more: Record<string, unknown> = {},
+  words = message,
+): CliError =>
+  new CliError(code, words, {
+    hint: before === undefined ? hint : `${hint}\n${before}`,
+    details: { ...details, ...more },
+    exitCode,
   })
-
-const joinHints = (...hints: (string | undefined)[]): string =>
-  hints.filter((text) => text !== undefined).join('\n')
 
 function exitCodeFor(code: string, answered: number): number {
   if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]

@@ -7,7 +7,7 @@ export interface Exchange {
   method: string
   headers: Record<string, string>
   /** Bytes are read anew for each try. */
-  body?: string | AsyncIterable<Uint8Array> | undefined
+  body?: string | AsyncIterable<Uint8Array> | Iterable<Uint8Array> | undefined
   /** For the whole exchange, once connected; of one whose answer is a stream, until its head. */
   timeoutMs: number
 }
@@ -106,7 +106,10 @@ export const receive = (request: ClientRequest, body: string | undefined): Promi
   })
 
 /** An answer may come before the whole body was sent: then the rest is not sent. */
-async function upload(request: ClientRequest, body: AsyncIterable<Uint8Array>): Promise<IncomingMessage> {
+async function upload(
+  request: ClientRequest,
+  body: Exclude<Exchange['body'], string | undefined>,
+): Promise<IncomingMessage> {
   const { pipeline } = await import('node:stream/promises')
   return new Promise((resolve, reject) => {
     request.on('error', reject)

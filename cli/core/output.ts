@@ -44,9 +44,10 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       process.stdout.write(json ? toJson(shown) : text)
     },
     /** A page of rows: a table, or with --quiet only the first column, the ids. */
-    list(value: unknown, head: string[], rows: string[][]): void {
+    list(value: { next_cursor: string | null }, head: string[], rows: string[][]): void {
       const text = quiet ? rows.map(([id]) => `${id}\n`).join('') : table(head, rows, this.head)
       this.result(value, text)
+      if (value.next_cursor !== null) this.note(`There are more: --cursor ${value.next_cursor}`)
     },
     /** Something to know beside the result. */
     note(text: string): void {

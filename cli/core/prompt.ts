@@ -3,15 +3,11 @@ import { CliError } from './errors.ts'
 
 export type Ask = ReturnType<typeof createAsk>
 
-export interface AskOptions {
-  /** Whether a question may be asked at all. */
-  input?: boolean | undefined
-  /** Whether every yes-or-no question is answered with yes. */
-  yes?: boolean | undefined
-}
-
-/** Each question names, as `instead`, the option that gives the answer where it cannot be asked. */
-export function createAsk({ input = true, yes = false }: AskOptions) {
+/**
+ * Each question names, as `instead`, the option that gives the answer where it cannot be asked.
+ * @param options whether a question may be asked at all, and whether every yes-or-no question is answered with yes
+ */
+export function createAsk({ input = true, yes = false }: { input?: boolean; yes?: boolean }) {
   const isPossible = () => input && process.stdin.isTTY === true && process.stderr.isTTY === true
   async function prompts(instead: string) {
     if (isPossible()) return import('./prompts.ts')

@@ -5,23 +5,12 @@ import type { Credentials } from './credentials.ts'
 import { addStory, CliError, describeError } from './errors.ts'
 import type { Settings } from './settings.ts'
 
-interface SignedUp {
-  account: Reply<'logIn'>['account']
-  /** false: the account existed, and the password was right */
-  made: boolean
-  key: Reply<'createApiKey'>
-}
-
 /**
  * Creates the account, or logs in to the existing one; creates a key and saves it. Keeps no password.
+ * @returns account, key, and whether the account was made: if not, it existed, and the password was right
  * @throws {CliError} that says how far it came; the same call goes on from there
  */
-export async function signUp(
-  api: Api,
-  settings: Settings,
-  base_url: string,
-  credentials: Credentials,
-): Promise<SignedUp> {
+export async function signUp(api: Api, settings: Settings, base_url: string, credentials: Credentials) {
   const made = await makeAccount(api, credentials)
   const { account, token } = await logIn(api, credentials, made)
   const key = await makeKey(api, token, made)

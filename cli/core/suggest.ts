@@ -1,11 +1,7 @@
 /** "Did you mean": sessions whose ids or names resemble one that does not exist. */
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Api } from './api.ts'
 import { addHint, type CliError } from './errors.ts'
-
-interface NamedSession {
-  id: string
-  name: string | null
-}
 
 /** @returns the error with suggestions; unchanged when nothing is similar or the service cannot be asked */
 export async function suggestSessions(error: CliError, api: Api): Promise<CliError> {
@@ -21,7 +17,7 @@ export async function suggestSessions(error: CliError, api: Api): Promise<CliErr
 }
 
 /** Whether it is the beginning of the id, has a few letters wrong, or resembles the name. */
-function isNear(typed: string, { id, name }: NamedSession): boolean {
+function isNear(typed: string, { id, name }: Sandbox): boolean {
   const [wanted, bare] = [typed.toLowerCase(), id.replace(/^sbx_/, '')]
   const isBeginning = wanted.length >= 3 && [id, bare].some((text) => text.startsWith(wanted))
   if (isBeginning || distance(wanted, id) <= 3 || distance(wanted, bare) <= 3) return true

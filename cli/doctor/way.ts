@@ -18,27 +18,23 @@ export async function checkWay({ check }: Checks, base: string, proxy: string | 
   }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-  const fail = (error: unknown) => explain(error as NodeJS.ErrnoException, url, false)
+  const fail = (error: NodeJS.ErrnoException) => Promise.reject(explain(error, url, false))
 
   const isKnown =
     isIP(host) !== 0 ||
     (await check('name', async () => {
-      const found = await lookup(host, { all: true }).catch((error) => Promise.reject(fail(error)))
+      const found = await lookup(host, { all: true }).catch(fail)
       return `${host} is ${found.map(({ address }) => address).join(', ')}`
     }))
   if (!isKnown) return false
   const isOpen = await check('connection', async () => {
-    using socket = await opened(connect({ host, port, timeout: patienceMs }), 'connect').catch((error) =>
-      Promise.reject(fail(error)),
-    )
+    using socket = await opened(connect({ host, port, timeout: patienceMs }), 'connect').catch(fail)
     return `${socket.remoteAddress} port ${socket.remotePort} answers`
   })
   if (!isOpen || url.protocol === 'http:') return isOpen
   return await check('certificate', async () => {
     const options = { host, port, timeout: patienceMs, ...(isIP(host) === 0 ? { servername: host } : {}) }
-    using socket = await opened(connectSecurely(options), 'secureConnect').catch((error) =>
-      Promise.reject(fail(error)),
-    )
+    using socket = await opened(connectSecurely(options), 'secureConnect').catch(fail)
     return describeCertificate(socket)
   })
 }

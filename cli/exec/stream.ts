@@ -15,8 +15,8 @@ export interface ExecStreamOptions {
   request: ExecRequest
   /** What is to be sent as it comes. */
   input: Input | undefined
-  /** Where output goes; undefined keeps it at the service. */
-  write: Follower['write'] | undefined
+  /** Where output goes; without, it stays at the service. */
+  write?: Follower['write'] | undefined
   note(text: string): void
 }
 

@@ -6,6 +6,7 @@ import { CliError } from '../core/errors.ts'
 import { readSettings } from './settings-file.ts'
 import {
   type ConfigFolders,
+  entryOf,
   isToml,
   ownOf,
   type Server,
@@ -69,12 +70,16 @@ export function thisServer(portable: boolean, profile: string | undefined): Serv
 }
 
 /** @throws {CliError} `usage` when the target cannot name a server in that way */
-export function entryFor({ title, entry }: Target, server: Server): ServerEntry {
-  const made = entry(server)
+export function entryFor(target: Target, server: Server): ServerEntry {
+  const made = entryOf(target, server)
   if (made) return made
-  throw new CliError('usage', `${title} cannot use a server over HTTP without the key in its settings.`, {
-    hint: 'Leave --http out to use the local server.',
-  })
+  throw new CliError(
+    'usage',
+    `${target.title} cannot use a server over HTTP without the key in its settings.`,
+    {
+      hint: 'Leave --http out to use the local server.',
+    },
+  )
 }
 
 export interface Edit {

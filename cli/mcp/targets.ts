@@ -7,7 +7,11 @@ export const scopes = ['project', 'user'] as const
 export type TargetScope = (typeof scopes)[number]
 
 /** What a client starts, or where it calls. */
-export type Server = { command: string; args: string[] } | { url: string }
+export type Server = LocalServer | { url: string }
+interface LocalServer {
+  command: string
+  args: string[]
+}
 
 export type ServerEntry = Record<string, unknown>
 
@@ -18,8 +22,10 @@ export interface Target {
   /** Where it may be: the first that exists, else the first. */
   project?: (folders: ConfigFolders) => string[]
   user: (folders: ConfigFolders) => string[]
-  /** @returns undefined when the client cannot use HTTP, or only with the key written into the file */
-  entry(server: Server): ServerEntry | undefined
+  /** The entry of a server that the client starts; command and arguments, where it is not said. */
+  local?(server: LocalServer): ServerEntry
+  /** Missing when the client cannot use HTTP, or only with the key written into the file. */
+  http?(url: string): ServerEntry
   /** Members of an entry that are ours to change, beside those that we write; all else in it is the user's. */
   moreOwn?: string[]
 }
@@ -40,22 +46,18 @@ export const targets: Record<string, Target> = {
     title: 'Claude Code',
     project: ({ folder }) => [join(folder, '.mcp.json')],
     user: ({ home }) => [join(home, '.claude.json')],
-    entry: (server) =>
-      'url' in server
-        ? { type: 'http', url: server.url, headers: bearer(`\${${variable}}`) }
-        : { type: 'stdio', ...server },
+    http: (url) => ({ type: 'http', url, headers: bearer(`\${${variable}}`) }),
+    local: (server) => ({ type: 'stdio', ...server }),
   },
   'claude-desktop': {
     title: 'Claude Desktop',
     user: (folders) => [join(applications(folders), 'Claude', 'claude_desktop_config.json')],
-    entry: (server) => ('url' in server ? undefined : server),
   },
   cursor: {
     title: 'Cursor',
     project: ({ folder }) => [join(folder, '.cursor', 'mcp.json')],
     user: ({ home }) => [join(home, '.cursor', 'mcp.json')],
-    entry: (server) =>
-      'url' in server ? { url: server.url, headers: bearer(`\${env:${variable}}`) } : server,
+    http: (url) => ({ url, headers: bearer(`\${env:${variable}}`) }),
     moreOwn: ['type'],
   },
   vscode: {
@@ -63,29 +65,26 @@ export const targets: Record<string, Target> = {
     section: 'servers',
     project: ({ folder }) => [join(folder, '.vscode', 'mcp.json')],
     user: (folders) => [join(applications(folders), 'Code', 'User', 'mcp.json')],
-    entry: (server) =>
-      'url' in server
-        ? { type: 'http', url: server.url, headers: bearer(`\${env:${variable}}`) }
-        : { type: 'stdio', ...server },
+    http: (url) => ({ type: 'http', url, headers: bearer(`\${env:${variable}}`) }),
+    local: (server) => ({ type: 'stdio', ...server }),
   },
   codex: {
     title: 'Codex',
     section: 'mcp_servers',
     project: ({ folder }) => [join(folder, '.codex', 'config.toml')],
     user: ({ home, codexHome }) => [join(codexHome || join(home, '.codex'), 'config.toml')],
-    entry: (server) => ('url' in server ? { url: server.url, bearer_token_env_var: variable } : server),
+    http: (url) => ({ url, bearer_token_env_var: variable }),
   },
   windsurf: {
     title: 'Windsurf',
     user: ({ home }) => [join(home, '.codeium', 'windsurf', 'mcp_config.json')],
-    entry: (server) =>
-      'url' in server ? { serverUrl: server.url, headers: bearer(`\${env:${variable}}`) } : server,
+    http: (url) => ({ serverUrl: url, headers: bearer(`\${env:${variable}}`) }),
   },
   gemini: {
     title: 'Gemini CLI',
     project: ({ folder }) => [join(folder, '.gemini', 'settings.json')],
     user: ({ home }) => [join(home, '.gemini', 'settings.json')],
-    entry: (server) => ('url' in server ? { httpUrl: server.url, headers: bearer(`$${variable}`) } : server),
+    http: (url) => ({ httpUrl: url, headers: bearer(`$${variable}`) }),
   },
   zed: {
     title: 'Zed',
@@ -95,7 +94,6 @@ export const targets: Record<string, Target> = {
       if (platform === 'win32') return [join(appData ?? home, 'Zed', 'settings.json')]
       return [join(platform === 'darwin' ? join(home, '.config') : config, 'zed', 'settings.json')]
     },
-    entry: (server) => ('url' in server ? undefined : server),
   },
   opencode: {
     title: 'opencode',
@@ -105,10 +103,8 @@ export const targets: Record<string, Target> = {
       join(config, 'opencode', 'opencode.json'),
       join(config, 'opencode', 'opencode.jsonc'),
     ],
-    entry: (server) =>
-      'url' in server
-        ? { type: 'remote', url: server.url, headers: bearer(`{env:${variable}}`), enabled: true }
-        : { type: 'local', command: [server.command, ...server.args], enabled: true },
+    http: (url) => ({ type: 'remote', url, headers: bearer(`{env:${variable}}`), enabled: true }),
+    local: (server) => ({ type: 'local', command: [server.command, ...server.args], enabled: true }),
   },
 }
 
@@ -116,8 +112,12 @@ export const sectionOf = ({ section = 'mcpServers' }: Target): string => section
 
 export const isToml = (file: string): boolean => file.endsWith('.toml')
 
+/** @returns undefined for a server over HTTP that the client cannot use */
+export const entryOf = ({ local, http }: Target, server: Server): ServerEntry | undefined =>
+  'url' in server ? http?.(server.url) : (local?.(server) ?? { ...server })
+
 /** The members of an entry that are ours. */
-export const ownOf = ({ entry, moreOwn = [] }: Target): string[] => [
-  ...moreOwn,
-  ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entry(server) ?? {})),
+export const ownOf = (target: Target): string[] => [
+  ...(target.moreOwn ?? []),
+  ...[{ command: '', args: [] }, { url: '' }].flatMap((server) => Object.keys(entryOf(target, server) ?? {})),
 ]

@@ -2,6 +2,7 @@ import { Box, Text } from 'ink'
 import { FieldLine } from './field-line.tsx'
 import { keysOf, whereIs } from './keys.ts'
 import { noticeLines } from './layout.ts'
+import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 import { TroubleLine } from './trouble-line.tsx'
@@ -19,17 +20,11 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
           {line}
         </Text>
       ))}
-      {prompt?.error !== undefined && (
-        <Text wrap="truncate" color="red">
-          ! {oneLine(prompt.error)}
-        </Text>
-      )}
+      {prompt?.error !== undefined && <Line color="red">! {oneLine(prompt.error)}</Line>}
       {prompt?.fields.map((field) => (
         <FieldLine key={field.name} field={field} isTyped labelWidth={field.label.length} />
       ))}
-      <Text wrap="truncate" dimColor>
-        {prompt ? 'Enter accept · Esc cancel' : hintsFor(state)}
-      </Text>
+      <Line dimColor>{prompt ? 'Enter accept · Esc cancel' : hintsFor(state)}</Line>
     </Box>
   )
 }

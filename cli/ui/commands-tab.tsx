@@ -2,6 +2,7 @@ import { Box, Text } from 'ink'
 import { useRef } from 'react'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { bodyRows, windowOf } from './layout.ts'
+import { Line } from './line.tsx'
 import { selectedCommand } from './outputs.ts'
 import type { SessionPage, State } from './state.ts'
 import { oneLine } from './text.ts'
@@ -20,9 +21,7 @@ export const CommandsTab = ({ state, page, now }: { state: State; page: SessionP
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
       {commands.length === 0 && (
-        <Text wrap="truncate">
-          {page.commands ? '  No commands yet. x runs one, s is a shell.' : '  loading…'}
-        </Text>
+        <Line>{page.commands ? '  No commands yet. x runs one, s is a shell.' : '  loading…'}</Line>
       )}
       {commands.slice(top, top + rows).map((command) => (
         <CommandLine key={command.id} command={command} isSelected={command === selected} now={now} />
@@ -38,10 +37,10 @@ const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: nu
   return (
     <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
       <Box width={14} flexShrink={0}>
-        <Text wrap="truncate" bold={isSelected} inverse={isSelected}>
+        <Line bold={isSelected} inverse={isSelected}>
           {isSelected ? '›' : ' '}
           {sign} {words}
-        </Text>
+        </Line>
       </Box>
       <Box width={4} flexShrink={0} justifyContent="flex-end">
         <Text dimColor>{age}</Text>
@@ -49,10 +48,10 @@ const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: nu
       <Box width={9} flexShrink={0} justifyContent="flex-end">
         <Text dimColor>{command.status === 'running' ? '' : showDuration(command.duration_ms)}</Text>
       </Box>
-      <Text wrap="truncate">
+      <Line>
         {command.tty ? '(terminal) ' : ''}
         {oneLine(command.command)}
-      </Text>
+      </Line>
     </Box>
   )
 }

@@ -1,14 +1,13 @@
 import { Box, Text } from 'ink'
 import { commandLines } from './keys.ts'
+import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 
 /** The command lines that do what keys do here. */
 export const CopyView = ({ state, at }: { state: State; at: number }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden">
-    <Text wrap="truncate" bold>
-      Copy the command line that does the same
-    </Text>
+    <Line bold>Copy the command line that does the same</Line>
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
       {commandLines(state).map(({ key: { shown, label }, text }, index) => (
         <Box key={label} height={1} aria-role="listitem" aria-state={{ selected: index === at }}>
@@ -17,14 +16,10 @@ export const CopyView = ({ state, at }: { state: State; at: number }) => (
               {index === at ? '›' : ' '} {shown}
             </Text>
           </Box>
-          <Text wrap="truncate" inverse={index === at}>
-            {oneLine(text)}
-          </Text>
+          <Line inverse={index === at}>{oneLine(text)}</Line>
         </Box>
       ))}
     </Box>
-    <Text wrap="truncate" dimColor>
-      Enter, or its key, copies · Esc back
-    </Text>
+    <Line dimColor>Enter, or its key, copies · Esc back</Line>
   </Box>
 )

@@ -2,14 +2,9 @@ import { Box, Text } from 'ink'
 import type { Field } from './form.ts'
 import { oneLine } from './text.ts'
 
-interface Props {
-  field: Field
-  isTyped: boolean
-  labelWidth: number
-}
-
 /** A line to type into; a bar, not a colour, shows where. */
-export const FieldLine = ({ field, isTyped, labelWidth }: Props) => {
+export const FieldLine = (props: { field: Field; isTyped: boolean; labelWidth: number }) => {
+  const { field, isTyped, labelWidth } = props
   const { label, line, isHidden, placeholder } = field
   const points = [...line.text].map((point) => (isHidden ? '•' : point))
   const [before, after] = [points.slice(0, line.at).join(''), points.slice(line.at).join('')]

@@ -2,6 +2,7 @@ import { Box, Text } from 'ink'
 import { useRef } from 'react'
 import { selectedRow } from './files.ts'
 import { bodyRows, windowOf } from './layout.ts'
+import { Line } from './line.tsx'
 import type { SessionPage, State } from './state.ts'
 import { oneLine } from './text.ts'
 import { keyOf, type Row, rowsOf } from './tree.ts'
@@ -45,14 +46,14 @@ const FileLine = ({ row, isSelected }: { row: Row; isSelected: boolean }) => {
       aria-role="listitem"
       aria-state={{ selected: isSelected, expanded: isOpen }}
     >
-      <Text wrap="truncate" bold={isSelected} inverse={isSelected}>
+      <Line bold={isSelected} inverse={isSelected}>
         {isSelected ? '›' : ' '}
         {'  '.repeat(depth)}
         {sign} {oneLine(entry.name)}
         {entry.type === 'directory' ? '/' : ''}
         {entry.target === undefined ? '' : ` → ${oneLine(entry.target)}`}
         {isLoading ? '  loading…' : ''}
-      </Text>
+      </Line>
       <Box flexShrink={0}>
         <Text dimColor>{entry.type === 'file' ? showSize(entry.size) : ''}</Text>
       </Box>

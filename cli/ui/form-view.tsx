@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import { FieldLine } from './field-line.tsx'
 import type { Form } from './form.ts'
+import { Line } from './line.tsx'
 import { oneLine, wrapWords } from './text.ts'
 
 /** A form in the middle of a page. */
@@ -8,24 +9,20 @@ export const FormView = ({ form, columns }: { form: Form; columns: number }) => 
   const labelWidth = Math.max(...form.fields.map(({ label }) => label.length))
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
-      <Text wrap="truncate" bold>
-        {form.title}
-      </Text>
+      <Line bold>{form.title}</Line>
       <Text> </Text>
       {form.fields.map((field, index) => (
         <FieldLine key={field.name} field={field} isTyped={index === form.at} labelWidth={labelWidth} />
       ))}
       <Text> </Text>
-      {form.busy !== undefined && <Text wrap="truncate">… {form.busy}</Text>}
+      {form.busy !== undefined && <Line>… {form.busy}</Line>}
       {form.error !== undefined &&
         wrapWords(`! ${oneLine(form.error)}`, columns).map((line, index) => (
           <Text key={index} wrap="truncate" color="red">
             {line}
           </Text>
         ))}
-      <Text wrap="truncate" dimColor>
-        {form.fields.length > 1 ? 'Tab next · ' : ''}Enter accept · Esc back
-      </Text>
+      <Line dimColor>{form.fields.length > 1 ? 'Tab next · ' : ''}Enter accept · Esc back</Line>
     </Box>
   )
 }

@@ -1,5 +1,6 @@
 import { Box, Text } from 'ink'
 import { isWide } from './layout.ts'
+import { Line } from './line.tsx'
 import { Meter } from './meter.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
@@ -33,9 +34,9 @@ export const Header = ({ state }: { state: State }) => {
           )}
         </Box>
       </Box>
-      <Text wrap="truncate" dimColor aria-hidden>
+      <Line dimColor aria-hidden>
         {'─'.repeat(size.columns)}
-      </Text>
+      </Line>
     </Box>
   )
 }

@@ -1,5 +1,6 @@
 import { Box, Text } from 'ink'
 import { helpLines, helpTitle } from './help.ts'
+import { Line } from './line.tsx'
 import type { State } from './state.ts'
 
 /** The keys of the page below it. */
@@ -8,22 +9,18 @@ export const HelpView = ({ state, top }: { state: State; top: number }) => {
   const rows = state.size.rows - 2
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
-      <Text wrap="truncate" bold>
-        {helpTitle(state)}
-      </Text>
+      <Line bold>{helpTitle(state)}</Line>
       <Box flexDirection="column" flexGrow={1} overflow="hidden">
         {lines.slice(top, top + rows).map(({ shown, label }) => (
           <Box key={label} height={1}>
             <Box width={10} flexShrink={0}>
               <Text bold>{shown}</Text>
             </Box>
-            <Text wrap="truncate">{label}</Text>
+            <Line>{label}</Line>
           </Box>
         ))}
       </Box>
-      <Text wrap="truncate" dimColor>
-        {lines.length > rows ? '↑ ↓ more · ' : ''}any other key: back
-      </Text>
+      <Line dimColor>{lines.length > rows ? '↑ ↓ more · ' : ''}any other key: back</Line>
     </Box>
   )
 }

@@ -1,11 +1,6 @@
 /** The help, as lines: from the table of keys. */
-import { keysOf, type Where, whereIs } from './keys.ts'
+import { type Key, keysOf, type Where, whereIs } from './keys.ts'
 import type { State } from './state.ts'
-
-export interface HelpLine {
-  shown: string
-  label: string
-}
 
 const titles: Record<Where, string> = {
   'first-run': 'Keys',
@@ -18,5 +13,4 @@ const titles: Record<Where, string> = {
 
 export const helpTitle = (state: State): string => titles[whereIs(state)]
 
-export const helpLines = (state: State): HelpLine[] =>
-  keysOf(whereIs(state)).map(({ shown, label }) => ({ shown, label }))
+export const helpLines = (state: State): Key[] => keysOf(whereIs(state))

@@ -7,7 +7,7 @@ import { shellWord } from '../../shared/contract/shell-words.ts'
 import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './command-lines.ts'
 import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
-import { move } from './moving.ts'
+import { move, type Step } from './moving.ts'
 import { askCommand, interrupt, openCommand } from './outputs.ts'
 import { changeOpen, goBack } from './pages.ts'
 import { askFilter, askNewSession, askToDestroy, copyId, openSession, toggleDestroyed } from './sessions.ts'
@@ -39,43 +39,21 @@ const scrolled: Where[] = ['output', 'file']
 const rows: Where[] = ['list', 'commands', 'files']
 const everywhere: Where[] = ['first-run', ...inSession]
 
+const moves: { keys: string[]; shown: string; label: string; step: Step }[] = [
+  { keys: ['up', 'k'], shown: '↑ k', label: 'up', step: -1 },
+  { keys: ['down', 'j'], shown: '↓ j', label: 'down', step: 1 },
+  { keys: ['pageup', 'ctrl+b'], shown: 'PgUp', label: 'a screen up', step: '-screen' },
+  { keys: ['pagedown', 'ctrl+f', ' '], shown: 'PgDn', label: 'a screen down', step: '+screen' },
+  { keys: ['home', 'g'], shown: 'g Home', label: 'to the first', step: 'first' },
+  { keys: ['end', 'G'], shown: 'G End', label: 'to the last', step: 'last' },
+]
+
 export const keys: Key[] = [
-  { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: [...rows, ...scrolled], run: (ui) => move(ui, -1) },
-  {
-    keys: ['down', 'j'],
-    shown: '↓ j',
-    label: 'down',
+  ...moves.map(({ step, ...key }) => ({
+    ...key,
     where: [...rows, ...scrolled],
-    run: (ui) => move(ui, 1),
-  },
-  {
-    keys: ['pageup', 'ctrl+b'],
-    shown: 'PgUp',
-    label: 'a screen up',
-    where: [...rows, ...scrolled],
-    run: (ui) => move(ui, '-screen'),
-  },
-  {
-    keys: ['pagedown', 'ctrl+f', ' '],
-    shown: 'PgDn',
-    label: 'a screen down',
-    where: [...rows, ...scrolled],
-    run: (ui) => move(ui, '+screen'),
-  },
-  {
-    keys: ['home', 'g'],
-    shown: 'g Home',
-    label: 'to the first',
-    where: [...rows, ...scrolled],
-    run: (ui) => move(ui, 'first'),
-  },
-  {
-    keys: ['end', 'G'],
-    shown: 'G End',
-    label: 'to the last',
-    where: [...rows, ...scrolled],
-    run: (ui) => move(ui, 'last'),
-  },
+    run: (ui: Ui) => move(ui, step),
+  })),
   { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveWay(ui, -1) },
   { keys: ['down', 'j'], shown: '↓ j', label: 'down', where: ['first-run'], run: (ui) => moveWay(ui, 1) },
   { keys: ['return'], shown: 'Enter', label: 'choose', where: ['first-run'], run: takeWay },
@@ -95,7 +73,7 @@ export const keys: Key[] = [
     short: 'output',
     where: ['commands'],
     run: openCommand,
-    commandLine: (state) => runAgain(state),
+    commandLine: runAgain,
   },
   {
     keys: ['return', 'right', 'l'],
@@ -104,7 +82,7 @@ export const keys: Key[] = [
     short: 'open',
     where: ['files'],
     run: enter,
-    commandLine: (state) => lookAtRow(state),
+    commandLine: lookAtRow,
   },
   { keys: ['left', 'h'], shown: '← h', label: 'close the folder, or go up', where: ['files'], run: leave },
   {
@@ -150,7 +128,7 @@ export const keys: Key[] = [
     short: 'edit',
     where: ['files', 'file'],
     run: changeSelected,
-    commandLine: (state) => editRow(state),
+    commandLine: editRow,
   },
   {
     keys: ['d'],
@@ -186,7 +164,7 @@ export const keys: Key[] = [
     short: 'copy',
     where: inSession,
     run: askWhichLine,
-    commandLine: (state) => whatIsShown(state),
+    commandLine: whatIsShown,
   },
   {
     keys: ['r', 'ctrl+r'],

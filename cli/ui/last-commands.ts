@@ -9,13 +9,7 @@ const restMs = 150
 /** The selected session is asked for again, the others are not. */
 const againMs = 6_000
 
-export interface LastCommands {
-  /** Called with the sessions on the screen, the selected one first. */
-  look(ids: string[]): void
-  stop(): void
-}
-
-export function watchLastCommands(ui: Ui): LastCommands {
+export function watchLastCommands(ui: Ui) {
   const askedAt = new Map<string, number>()
   let visible: string[] = []
   let recent: number[] = []
@@ -25,8 +19,7 @@ export function watchLastCommands(ui: Ui): LastCommands {
   async function askNext(): Promise<void> {
     if (isAsking) return
     const id = next(ui.store.get())
-    if (id === undefined) return wait(againMs)
-    if (!mayAsk()) return wait(againMs)
+    if (id === undefined || !mayAsk()) return wait(againMs)
     isAsking = true
     askedAt.set(id, Date.now())
     recent.push(Date.now())
@@ -57,7 +50,8 @@ export function watchLastCommands(ui: Ui): LastCommands {
     timer = setTimeout(() => void askNext(), ms)
   }
   return {
-    look(ids) {
+    /** Called with the sessions on the screen, the selected one first. */
+    look(ids: string[]) {
       visible = ids
       if (!isAsking) wait(restMs)
     },

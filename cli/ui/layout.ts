@@ -34,9 +34,7 @@ export const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
 /** Name and time left, facts, tabs; on low screens fewer facts. */
-export function sessionHeadRows(state: State): number {
-  return 2 + factRows(state)
-}
+export const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {
   const ended = sessionInFront(state)?.state === 'destroyed' ? 1 : 0

@@ -2,6 +2,7 @@ import { Box, Text } from 'ink'
 import { useEffect, useRef } from 'react'
 import { Header } from './header.tsx'
 import { detailRows, listRows, windowOf } from './layout.ts'
+import { Line } from './line.tsx'
 import { commandText, SessionLine, type Widths, widthsFor } from './session-line.tsx'
 import { listedSessions, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
@@ -34,15 +35,13 @@ export const ListPage = ({ state, now, onVisible }: Props) => {
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
       <Header state={state} />
       <Box height={1} flexShrink={0} gap={1} justifyContent="space-between">
-        <Text wrap="truncate" dimColor>
-          {headOf(state, widths)}
-        </Text>
+        <Line dimColor>{headOf(state, widths)}</Line>
         <Box flexShrink={0}>
           <Text dimColor>{placeOf(state, at, listed.length)}</Text>
         </Box>
       </Box>
       <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
-        {listed.length === 0 && <Text wrap="truncate">{emptyText(state)}</Text>}
+        {listed.length === 0 && <Line>{emptyText(state)}</Line>}
         {shown.map((session) => (
           <SessionLine
             key={session.id}
@@ -55,9 +54,9 @@ export const ListPage = ({ state, now, onVisible }: Props) => {
         ))}
       </Box>
       {detailRows(state) > 0 && inFront && (
-        <Text wrap="truncate" dimColor>
+        <Line dimColor>
           {oneLine(inFront.image)} {commandText(inFront, state.lastCommands.get(inFront.id))}
-        </Text>
+        </Line>
       )}
     </Box>
   )

@@ -1,5 +1,6 @@
-import { Box, Text } from 'ink'
+import { Box } from 'ink'
 import { Bar } from './bar.tsx'
+import { Line } from './line.tsx'
 
 interface Props {
   /** Before the bar, such as `2/5 sessions`. */
@@ -11,9 +12,7 @@ interface Props {
 /** How much of a limit is used. */
 export const Meter = ({ label, fraction, width }: Props) => (
   <Box gap={1} flexShrink={0}>
-    <Text wrap="truncate" bold={fraction >= 1}>
-      {label}
-    </Text>
+    <Line bold={fraction >= 1}>{label}</Line>
     <Bar
       fraction={fraction}
       width={width}

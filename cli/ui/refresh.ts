@@ -17,13 +17,7 @@ const soonMs = 500
 /** After so long without an answer, the user is told. */
 const slowMs = 5_000
 
-export interface Refresher {
-  /** Without waiting for the next turn. */
-  now(): void
-  stop(): void
-}
-
-export function startRefreshing(ui: Ui): Refresher {
+export function startRefreshing(ui: Ui) {
   let stopped = false
   let wake = () => {}
   let wanted = false
@@ -46,6 +40,7 @@ export function startRefreshing(ui: Ui): Refresher {
     })
   void run()
   return {
+    /** Without waiting for the next turn. */
     now() {
       wanted = true
       wake()

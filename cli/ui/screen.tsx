@@ -1,9 +1,10 @@
-import { Box, Text } from 'ink'
+import { Box } from 'ink'
 import { Bottom } from './bottom.tsx'
 import { CopyView } from './copy-view.tsx'
 import { FirstRunPage } from './first-run-page.tsx'
 import { FormView } from './form-view.tsx'
 import { HelpView } from './help-view.tsx'
+import { Line } from './line.tsx'
 import { ListPage } from './list-page.tsx'
 import { SessionPage } from './session-page.tsx'
 import { pageOf, type State } from './state.ts'
@@ -23,11 +24,7 @@ export const Screen = ({ state, now, onVisible }: Props) => {
   return (
     <Box flexDirection="column" width={size.columns} height={size.rows} overflow="hidden">
       <Middle state={state} now={now} onVisible={onVisible} />
-      {dialog?.kind === 'confirm' && (
-        <Text wrap="truncate" bold>
-          {dialog.question} [y/N]
-        </Text>
-      )}
+      {dialog?.kind === 'confirm' && <Line bold>{dialog.question} [y/N]</Line>}
       {dialog?.kind !== 'help' && dialog?.kind !== 'copy' && <Bottom state={state} now={now} />}
     </Box>
   )

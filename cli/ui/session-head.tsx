@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { factRows } from './layout.ts'
+import { Line } from './line.tsx'
 import { nameOf, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showClock, showDuration } from './time.ts'
@@ -24,10 +25,10 @@ export const SessionHead = ({ state, now }: { state: State; now: number }) => {
         </Box>
       </Box>
       {isEnded && (
-        <Text wrap="truncate" bold color="yellow">
+        <Line bold color="yellow">
           ! It has ended{session.destroyed_at && ` at ${showClock(Date.parse(session.destroyed_at))}`}:{' '}
           {whyEnded(session)}
-        </Text>
+        </Line>
       )}
       {facts.slice(0, factRows(state) - (isEnded ? 1 : 0)).map((line) => (
         <Text key={line} wrap="truncate" dimColor>

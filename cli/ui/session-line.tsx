@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { Line } from './line.tsx'
 import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge } from './time.ts'
@@ -70,7 +71,7 @@ export const SessionLine = ({ session, lastCommand, isSelected, now, widths }: P
     </Box>
     {widths.command > 0 && (
       <Box width={widths.command} flexShrink={0}>
-        <Text wrap="truncate">{commandText(session, lastCommand)}</Text>
+        <Line>{commandText(session, lastCommand)}</Line>
       </Box>
     )}
   </Box>

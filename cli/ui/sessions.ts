@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
-import { copySequence } from './clipboard.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
 import { loadDestroyed, putSessions } from './known.ts'
@@ -99,8 +98,9 @@ export function copyId(ui: Ui): void {
   if (session) copy(ui, session.id)
 }
 
+/** To the clipboard of the machine that the terminal is on, also from afar: OSC 52. */
 export function copy(ui: Ui, text: string): void {
-  ui.signal(copySequence(text))
+  ui.signal(`\u001b]52;c;${Buffer.from(text).toString('base64')}\u0007`)
   tell(ui, `Copied: ${text}`)
 }
 

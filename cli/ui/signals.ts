@@ -3,14 +3,8 @@ import { constants } from 'node:os'
 
 const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-export interface Signals {
-  /** While another program has the terminal: Ctrl-C is its own. */
-  leaveTo<T>(use: () => Promise<T>): Promise<T>
-  end(): void
-}
-
 /** @param restore restores the terminal, before the process ends */
-export function takeSignals(restore: () => void): Signals {
+export function takeSignals(restore: () => void) {
   const before = process.listeners('SIGINT')
   for (const listener of before) process.off('SIGINT', listener)
   const end = (signal: NodeJS.Signals) => {
@@ -26,7 +20,8 @@ export function takeSignals(restore: () => void): Signals {
   }
   take()
   return {
-    async leaveTo(use) {
+    /** While another program has the terminal: Ctrl-C is its own. */
+    async leaveTo<T>(use: () => Promise<T>): Promise<T> {
       process.on('SIGINT', ignore)
       release()
       try {

@@ -1,5 +1,6 @@
 import { Box, Text } from 'ink'
 import { bodyRows } from './layout.ts'
+import { Line } from './line.tsx'
 import { lastTop } from './moving.ts'
 import type { FilePage, OutputPage, State } from './state.ts'
 import { oneLine } from './text.ts'
@@ -15,13 +16,11 @@ export const TextPage = ({ state, page }: { state: State; page: OutputPage | Fil
   const dropped = text.dropped === 0 ? '' : `, ${text.dropped} earlier lines not kept`
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
-      <Text wrap="truncate" bold>
-        ‹ {oneLine(title)}
-      </Text>
-      <Text wrap="truncate" dimColor>
+      <Line bold>‹ {oneLine(title)}</Line>
+      <Line dimColor>
         {page.status} · {rows.length === 0 ? 'nothing' : `row ${top + 1} of ${rows.length}`}
         {dropped}
-      </Text>
+      </Line>
       <Box flexDirection="column" flexGrow={1} overflow="hidden">
         {rows.slice(top, top + height).map((row, index) => (
           <Text key={index} wrap="truncate">

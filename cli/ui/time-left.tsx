@@ -1,6 +1,7 @@
-import { Box, Text } from 'ink'
+import { Box } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { Bar } from './bar.tsx'
+import { Line } from './line.tsx'
 import { sayLeft, showAge, showLeft } from './time.ts'
 
 interface Props {
@@ -17,9 +18,9 @@ export const TimeLeft = ({ session, now, width }: Props) => {
   if (state === 'destroyed') {
     const ago = showAge(now - Date.parse(destroyed_at ?? expires_at))
     return (
-      <Text wrap="truncate" dimColor>
+      <Line dimColor>
         {destroy_reason === 'expired' ? 'expired' : 'ended'} {ago} ago
-      </Text>
+      </Line>
     )
   }
   const left = Date.parse(expires_at) - now
@@ -27,9 +28,7 @@ export const TimeLeft = ({ session, now, width }: Props) => {
   return (
     <Box gap={1}>
       <Bar fraction={left / life} width={width} color={colorOf(left)} />
-      <Text wrap="truncate" aria-label={sayLeft(left)}>
-        {left <= 0 ? 'ending' : showLeft(left)}
-      </Text>
+      <Line aria-label={sayLeft(left)}>{left <= 0 ? 'ending' : showLeft(left)}</Line>
     </Box>
   )
 }

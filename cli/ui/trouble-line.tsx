@@ -1,4 +1,4 @@
-import { Text } from 'ink'
+import { Line } from './line.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showClock } from './time.ts'
@@ -10,9 +10,9 @@ export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   // `since` is by our clock, `now` is the service's time.
   const here = now - state.clockAhead
   return (
-    <Text wrap="truncate" color="yellow">
+    <Line color="yellow">
       ! {trouble.isAway ? 'Service away' : 'Refused'} since {showClock(trouble.since)} (
       {showAge(here - trouble.since)}), trying again. {oneLine(trouble.message)}
-    </Text>
+    </Line>
   )
 }

@@ -11,9 +11,9 @@ export const define = defineCommand<CredentialOptions>({
     'pass show sandlot | sandlot account end-sessions --email ada@example.com --password-stdin',
   ],
   fields: ['ended'],
-  handle: async ({ options, settings, api, output, ask }) => {
-    await settings.baseUrl()
-    const token = await logIn(options, { api, ask, output })
+  handle: async (invocation) => {
+    const { api, output } = invocation
+    const token = await logIn(invocation)
     await api.call('endSessions', { token })
     output.result({ ended: true }, '')
     output.aside('Every session has ended. API keys are as they were.')

@@ -1,5 +1,5 @@
 /** `sandlot account password`: sets a new password, which ends all sessions. Logs in for this run alone. */
-import { defineCommand, type Invocation } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../core/credentials.ts'
 
 export const define = defineCommand<CredentialOptions>({
@@ -12,15 +12,14 @@ export const define = defineCommand<CredentialOptions>({
     'printf \'%s\\n%s\\n\' "$old" "$new" | sandlot account password --email ada@example.com --password-stdin',
   ],
   fields: ['email', 'changed'],
-  handle: change,
+  handle: async (invocation) => {
+    const { settings, api, output } = invocation
+    await settings.baseUrl()
+    const { email, password, newPassword } = await readNewPassword(invocation)
+    const { token } = await api.call('logIn', { body: { email, password } })
+    const body = { current_password: password, new_password: newPassword }
+    const { account } = await api.call('changePassword', { body, token })
+    output.result({ email: account.email, changed: true }, `${account.email}\n`)
+    output.aside('The password is changed, and every session has ended. API keys are as they were.')
+  },
 })
-
-async function change({ options, settings, api, output, ask }: Invocation<CredentialOptions>): Promise<void> {
-  await settings.baseUrl()
-  const { email, password, newPassword } = await readNewPassword(options, { ask, output })
-  const { token } = await api.call('logIn', { body: { email, password } })
-  const body = { current_password: password, new_password: newPassword }
-  const { account } = await api.call('changePassword', { body, token })
-  output.result({ email: account.email, changed: true }, `${account.email}\n`)
-  output.aside('The password is changed, and every session has ended. API keys are as they were.')
-}

@@ -4,11 +4,7 @@ import { CliError, exitCodes } from '../../core/errors.ts'
 import { printable } from '../../core/output.ts'
 import { decisionFields } from '../../core/shapes.ts'
 
-interface Options {
-  shell?: string
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ shell?: string }>({
   declare: (command) =>
     command
       .argument('[command...]', 'the command and its arguments, behind --')

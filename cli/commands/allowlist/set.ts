@@ -5,11 +5,7 @@ import { decodeUtf8, readInput, readLocalFile } from '../../core/input.ts'
 import { allowlistFields } from '../../core/shapes.ts'
 import { showAllowlist } from './show.ts'
 
-interface Options {
-  file?: string
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ file?: string }>({
   declare: (command) =>
     command
       .argument('[command...]', 'one entry each: a command, or in quotes a command with its first arguments')

@@ -9,16 +9,12 @@ import { describeEnd } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { createRemote, type Remote, type Signal } from '../../exec/remote.ts'
 
-interface Options {
-  signal: string
-}
-
 /** How long to wait for the end. KILL follows TERM by itself; other signals may not be meant to end the command. */
 const patienceMs = { ending: 10_000, other: 1_000 }
 /** Pause between two looks at the command; it doubles each time. */
 const pauseMs = 25
 
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ signal: string }>({
   declare: (command) =>
     addSessionOption(command)
       .usage('[options] EXEC_ID')

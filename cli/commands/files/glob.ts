@@ -3,11 +3,7 @@ import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
-interface Options {
-  path?: string
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ path?: string }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('<pattern>', 'such as "src/**/*.{ts,js}"; quoted, so that your shell leaves it alone')

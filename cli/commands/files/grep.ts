@@ -5,13 +5,7 @@ import { printable } from '../../core/output.ts'
 import { matchFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
-interface Options {
-  include?: string
-  ignoreCase?: boolean
-  fixed?: boolean
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fixed?: boolean }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('<pattern>', 'a POSIX extended regular expression')

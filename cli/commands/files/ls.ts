@@ -4,11 +4,7 @@ import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
-interface Options {
-  long?: boolean
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ long?: boolean }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')

@@ -7,16 +7,10 @@ import { printable } from '../../core/output.ts'
 import { type Progress, showTransfer } from '../../core/progress.ts'
 import { createdFileFields } from '../../core/shapes.ts'
 
-interface Options {
-  mode?: string
-  overwrite: boolean
-  ifMatch?: string
-}
-
 /** No transfer takes longer than its session lives. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ mode?: string; overwrite: boolean; ifMatch?: string }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('<local>', 'a file of this machine; - is stdin')

@@ -3,12 +3,7 @@ import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { readLines } from '../../core/parse.ts'
 import { fileViewFields } from '../../core/shapes.ts'
 
-interface Options {
-  lines?: string
-  reveal?: boolean
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ lines?: string; reveal?: boolean }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('<path>', 'relative to /workspace, or absolute')

@@ -1,7 +1,7 @@
 /** `sandlot keys create`: creates another API key. Logs in for this run alone, since no key can create a key. */
 import { Option } from 'commander'
 import type { Scope } from '../../../shared/contract/endpoint.ts'
-import { defineCommand, type Invocation } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readDuration } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
@@ -33,23 +33,21 @@ export const define = defineCommand<Options>({
     'pass show sandlot | sandlot keys create --email ada@example.com --password-stdin --json=key',
   ],
   fields: newApiKeyFields,
-  handle: create,
+  handle: async (invocation) => {
+    const { options, settings, api, output } = invocation
+    const { name, ttl, scope, save } = options
+    const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
+    // A settings file that cannot be written must be reported before the key exists.
+    if (save) await settings.saved()
+    const token = await logIn(invocation)
+    const body = {
+      name,
+      scope,
+      expires_at: lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs).toISOString(),
+    }
+    const key = await api.call('createApiKey', { body, token })
+    if (save) await settings.save({ api_key: key.key })
+    output.result(key, `${key.key}\n`)
+    output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It is not shown again.'}`)
+  },
 })
-
-async function create({ options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
-  const { name, ttl, scope, save } = options
-  const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
-  await settings.baseUrl()
-  // A settings file that cannot be written must be reported before the key exists.
-  if (save) await settings.saved()
-  const token = await logIn(options, { api, ask, output })
-  const body = {
-    name,
-    scope,
-    expires_at: lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs).toISOString(),
-  }
-  const key = await api.call('createApiKey', { body, token })
-  if (save) await settings.save({ api_key: key.key })
-  output.result(key, `${key.key}\n`)
-  output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It is not shown again.'}`)
-}

@@ -1,16 +1,11 @@
 /** `sandlot keys rotate KEY_ID`: replaces an API key; the old one goes on for a while. Logs in for this run alone. */
-import { defineCommand, type Invocation } from '../../core/command.ts'
+import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readWait } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
 import { showSeconds } from '../../core/times.ts'
 
-interface Options extends CredentialOptions {
-  overlap: string
-  save?: boolean
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<CredentialOptions & { overlap: string; save?: boolean }>({
   declare: (command) =>
     addCredentialOptions(command)
       .argument('<key_id>', 'the id that `sandlot keys ls` shows')
@@ -22,20 +17,18 @@ export const define = defineCommand<Options>({
     'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --overlap 24h --json=key',
   ],
   fields: newApiKeyFields,
-  handle: rotate,
+  handle: async (invocation) => {
+    const { args, options, settings, api, output } = invocation
+    const key_id = args[0]!
+    const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
+    // A settings file that cannot be written must be reported before the key exists.
+    if (options.save) await settings.saved()
+    const token = await logIn(invocation)
+    const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
+    if (options.save) await settings.save({ api_key: key.key })
+    output.result(key, `${key.key}\n`)
+    const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
+    const kept = options.save ? `Saved to ${settings.location}` : 'It is not shown again'
+    output.aside(`${key.id}. ${kept}. The old key ${former}.`)
+  },
 })
-
-async function rotate({ args, options, settings, api, output, ask }: Invocation<Options>): Promise<void> {
-  const key_id = args[0]!
-  const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
-  await settings.baseUrl()
-  // A settings file that cannot be written must be reported before the key exists.
-  if (options.save) await settings.saved()
-  const token = await logIn(options, { api, ask, output })
-  const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
-  if (options.save) await settings.save({ api_key: key.key })
-  output.result(key, `${key.key}\n`)
-  const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
-  const kept = options.save ? `Saved to ${settings.location}` : 'It is not shown again'
-  output.aside(`${key.id}. ${kept}. The old key ${former}.`)
-}

@@ -18,15 +18,7 @@ import {
   thisServer,
 } from '../../mcp/entries.ts'
 import { writeSettings } from '../../mcp/settings-file.ts'
-import {
-  isToml,
-  type Server,
-  type ServerEntry,
-  scopes,
-  sectionOf,
-  type TargetScope,
-  targets,
-} from '../../mcp/targets.ts'
+import { isToml, type Server, scopes, sectionOf, type TargetScope, targets } from '../../mcp/targets.ts'
 
 interface Options {
   scope: TargetScope
@@ -82,7 +74,6 @@ async function init({ options, settings, output }: Invocation<Options>, target: 
     name: readName(options.name),
   }
   const entry = options.remove ? undefined : entryFor(known, await chooseServer(settings, options))
-  const story = { target, scope, file: spot.file, name: spot.name }
 
   if (options.print) {
     const shown = { [sectionOf(known)]: { [spot.name]: entry ?? {} } }
@@ -95,7 +86,7 @@ async function init({ options, settings, output }: Invocation<Options>, target: 
     const found = await read(spot)
     const state =
       found === undefined ? 'missing' : entry && isCurrent(known, found, entry) ? 'current' : 'different'
-    output.result({ ...story, state }, `${spot.file}: ${state}\n`)
+    output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
     const isGood = options.remove ? state === 'missing' : state === 'current'
     return isGood ? exitCodes.done : exitCodes.failed
   }
@@ -104,18 +95,18 @@ async function init({ options, settings, output }: Invocation<Options>, target: 
   if (options.dryRun) {
     const change = diff(spot.file, before ?? '', after)
     output.result(
-      { ...story, changed, diff: change },
+      { ...spot, changed, diff: change },
       changed ? change : `${spot.file}: nothing would change\n`,
     )
     return exitCodes.done
   }
   if (!changed) {
-    output.result({ ...story, changed, backup: null }, `${spot.file}: nothing to change\n`)
+    output.result({ ...spot, changed, backup: null }, `${spot.file}: nothing to change\n`)
     return exitCodes.done
   }
   const backup = writeSettings(spot.file, after, scope)
   const done = entry === undefined ? 'removed from' : 'written to'
-  output.result({ ...story, changed, backup: backup ?? null }, `${spot.name} ${done} ${spot.file}\n`)
+  output.result({ ...spot, changed, backup: backup ?? null }, `${spot.name} ${done} ${spot.file}\n`)
   if (backup !== undefined) output.note(`Its former text is in ${backup}.`)
   if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, known.title)
   return exitCodes.done
@@ -161,7 +152,7 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
 
 async function stateOf(spot: Spot, { portable }: Options, profile: string | undefined): Promise<string> {
   const known = targets[spot.target]!
-  const entry = known.entry(thisServer(portable === true, profile)) as ServerEntry
+  const entry = entryFor(known, thisServer(portable === true, profile))
   try {
     const found = await read(spot)
     return found === undefined ? 'missing' : isCurrent(known, found, entry) ? 'current' : 'different'

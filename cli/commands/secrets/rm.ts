@@ -1,11 +1,7 @@
 /** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 
-interface Options {
-  session?: string
-}
-
-export const define = defineCommand<Options>({
+export const define = defineCommand<{ session?: string }>({
   declare: (command) =>
     addSessionOption(command, "this session's, not the account's").argument(
       '<name>',

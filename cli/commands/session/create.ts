@@ -66,16 +66,9 @@ async function create(invocation: Invocation<Options>): Promise<void> {
   output.aside(`It ends ${showTime(sandbox.expires_at)}. Next: sandlot exec -- uname -a`)
 }
 
-export interface Creation {
-  /** Creates the session; with --wait, once there is room. @throws {CliError} */
-  make(): Promise<Reply<'createSandbox'>>
-  /** The session that was created. If the answer was lost it asks again: the same key creates no second one. */
-  made(): Promise<Reply<'createSandbox'>>
-  /** Whether the session may exist: not after a refusal. */
-  mayHaveMade(): boolean
-}
+export type Creation = ReturnType<typeof prepareCreate>
 
-function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
+function prepareCreate({ options, api, output }: Invocation<Options>) {
   const body = readBody(options)
   // With a key, a create whose answer was lost can be repeated and makes one sandbox.
   const key = options.idempotencyKey ?? randomUUID()
@@ -96,6 +89,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
     }
   }
   return {
+    /** Creates the session; with --wait, once there is room. @throws {CliError} */
     async make() {
       using progress = output.progress('creating a session')
       const attempt = () => call(options.async === true)
@@ -103,7 +97,9 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
       const { waitOut } = await import('../../core/waiting.ts')
       return await waitOut(api, attempt, { note: output.note, say: progress.say })
     },
+    /** The session that was created. If the answer was lost it asks again: the same key creates no second one. */
     made: async () => made ?? (await call(true)),
+    /** Whether the session may exist: not after a refusal. */
     mayHaveMade: () => mayHaveMade,
   }
 }
