@@ -4,9 +4,7 @@ import { type Shell, scripts, shells } from '../completion/scripts.ts'
 import { defineCommand } from '../core/command.ts'
 
 export const define = defineCommand({
-  declare: (command) => {
-    command.addArgument(new Argument('<shell>', 'the shell it is for').choices(shells))
-  },
+  declare: (command) => command.addArgument(new Argument('<shell>', 'the shell it is for').choices(shells)),
   notes: `
 For every new shell, once:
   bash  echo 'source <(sandlot completion bash)' >> ~/.bashrc

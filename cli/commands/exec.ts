@@ -30,7 +30,7 @@ interface Options {
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
-  declare: (command) => {
+  declare: (command) =>
     addSessionOption(command)
       .usage(
         `[options] [--] COMMAND [ARG…]
@@ -55,8 +55,7 @@ export const define = defineCommand<Options>({
       .option('-n, --no-stdin', 'send no stdin')
       .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
       .option('--background', 'print its id and leave it running')
-      .option('--attach <exec-id>', 'go back to a command that was started with -t')
-  },
+      .option('--attach <exec-id>', 'go back to a command that was started with -t'),
   notes: `
 Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
 connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a

@@ -3,7 +3,7 @@ import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
-import { table } from '../../core/output.ts'
+import { type Output, table } from '../../core/output.ts'
 import type { Settings } from '../../core/settings.ts'
 import { diff } from '../../mcp/diff.ts'
 import {
@@ -18,7 +18,15 @@ import {
   thisServer,
 } from '../../mcp/entries.ts'
 import { writeSettings } from '../../mcp/settings-file.ts'
-import { isToml, type Server, scopes, sectionOf, type TargetScope, targets } from '../../mcp/targets.ts'
+import {
+  isToml,
+  type Server,
+  type ServerEntry,
+  scopes,
+  sectionOf,
+  type TargetScope,
+  targets,
+} from '../../mcp/targets.ts'
 
 interface Options {
   scope: TargetScope
@@ -58,58 +66,53 @@ local server reads the saved one, and with --http the client takes it from SANDL
     'sandlot mcp init codex --profile work',
   ],
   handle: async (invocation) => {
-    const [target] = invocation.args
+    const { args, options, settings, output, exitWith } = invocation
+    const [target] = args
     if (target === undefined) return list(invocation)
-    invocation.exitWith(await init(invocation, target))
+    const { scope } = options
+    const known = findTarget(target, scope)
+    const file = fileOf(known, scope, settings.folders())
+    const spot: Spot = { target, scope, file, name: readName(options.name) }
+    const entry = options.remove ? undefined : entryFor(known, await chooseServer(settings, options))
+    if (options.print) return print(output, spot, entry)
+    if (options.check) return exitWith(await check(output, spot, entry))
+    await write(invocation, spot, entry)
   },
 })
 
-async function init({ options, settings, output }: Invocation<Options>, target: string): Promise<number> {
-  const { scope } = options
-  const known = findTarget(target, scope)
-  const spot: Spot = {
-    target,
-    scope,
-    file: fileOf(known, scope, settings.folders()),
-    name: readName(options.name),
-  }
-  const entry = options.remove ? undefined : entryFor(known, await chooseServer(settings, options))
+async function print(output: Output, { target, file, name }: Spot, entry: ServerEntry = {}): Promise<void> {
+  const shown = { [sectionOf(targets[target]!)]: { [name]: entry } }
+  const { stringify } = await import('smol-toml')
+  const text = isToml(file) ? stringify(shown) : JSON.stringify(shown, null, 2)
+  output.result(shown, `${text.trimEnd()}\n`)
+}
 
-  if (options.print) {
-    const shown = { [sectionOf(known)]: { [spot.name]: entry ?? {} } }
-    const { stringify } = await import('smol-toml')
-    const text = isToml(spot.file) ? stringify(shown) : JSON.stringify(shown, null, 2)
-    output.result(shown, `${text.trimEnd()}\n`)
-    return exitCodes.done
-  }
-  if (options.check) {
-    const found = await read(spot)
-    const state =
-      found === undefined ? 'missing' : entry && isCurrent(known, found, entry) ? 'current' : 'different'
-    output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
-    const isGood = options.remove ? state === 'missing' : state === 'current'
-    return isGood ? exitCodes.done : exitCodes.failed
-  }
+/** @returns the exit code: whether it is there and current, or gone when there should be none */
+async function check(output: Output, spot: Spot, entry: ServerEntry | undefined): Promise<number> {
+  const state = await stateOf(spot, entry)
+  output.result({ ...spot, state }, `${spot.file}: ${state}\n`)
+  return state === (entry === undefined ? 'missing' : 'current') ? exitCodes.done : exitCodes.failed
+}
+
+async function write(
+  { options, settings, output }: Invocation<Options>,
+  spot: Spot,
+  entry: ServerEntry | undefined,
+): Promise<void> {
+  const { file, name, scope } = spot
   const { before, after } = await edit(spot, entry)
   const changed = entry === undefined ? after !== (before ?? '') : after !== before
   if (options.dryRun) {
-    const change = diff(spot.file, before ?? '', after)
-    output.result(
-      { ...spot, changed, diff: change },
-      changed ? change : `${spot.file}: nothing would change\n`,
-    )
-    return exitCodes.done
+    const change = diff(file, before ?? '', after)
+    const text = changed ? change : `${file}: nothing would change\n`
+    return output.result({ ...spot, changed, diff: change }, text)
   }
-  if (!changed) {
-    output.result({ ...spot, changed, backup: null }, `${spot.file}: nothing to change\n`)
-    return exitCodes.done
-  }
-  const backup = writeSettings(spot.file, after, scope)
+  if (!changed) return output.result({ ...spot, changed, backup: null }, `${file}: nothing to change\n`)
+  const backup = writeSettings(file, after, scope)
   const done = entry === undefined ? 'removed from' : 'written to'
-  output.result({ ...spot, changed, backup: backup ?? null }, `${spot.name} ${done} ${spot.file}\n`)
+  output.result({ ...spot, changed, backup: backup ?? null }, `${name} ${done} ${file}\n`)
   if (backup !== undefined) output.note(`Its former text is in ${backup}.`)
-  if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, known.title)
-  return exitCodes.done
+  if (entry !== undefined) await sayWhatIsMissing({ options, settings, output }, targets[spot.target]!.title)
 }
 
 /** Names that every client takes. */
@@ -138,10 +141,11 @@ async function sayWhatIsMissing(
 
 async function list({ options, settings, output }: Invocation<Options>): Promise<void> {
   const name = readName(options.name)
+  const server = thisServer(options.portable === true, settings.profile)
   const spots = await Promise.all(
     findSpots(settings.folders(), name).map(async (spot) => ({
       ...spot,
-      state: await stateOf(spot, options, settings.profile),
+      state: await stateOf(spot, entryFor(targets[spot.target]!, server)).catch(() => 'unreadable'),
     })),
   )
   if (spots.length === 0)
@@ -150,13 +154,8 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
   output.result({ data: spots }, rows.length === 0 ? '' : table(['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows))
 }
 
-async function stateOf(spot: Spot, { portable }: Options, profile: string | undefined): Promise<string> {
-  const known = targets[spot.target]!
-  const entry = entryFor(known, thisServer(portable === true, profile))
-  try {
-    const found = await read(spot)
-    return found === undefined ? 'missing' : isCurrent(known, found, entry) ? 'current' : 'different'
-  } catch {
-    return 'unreadable'
-  }
+async function stateOf(spot: Spot, entry: ServerEntry | undefined): Promise<string> {
+  const found = await read(spot)
+  if (found === undefined) return 'missing'
+  return entry && isCurrent(targets[spot.target]!, found, entry) ? 'current' : 'different'
 }
