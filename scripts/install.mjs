@@ -23,6 +23,20 @@ export async function ensureInstalled(say = (line) => process.stderr.write(`${li
   mendModules()
 }
 
+/**
+ * Runs a script of package.json, with the dependencies installed. What it throws is words for the terminal.
+ * @param {() => Promise<void>} work
+ */
+export async function runScript(work, install = ensureInstalled) {
+  try {
+    await install()
+    await work()
+  } catch (error) {
+    console.error(error.message)
+    process.exitCode = 1
+  }
+}
+
 async function installOnce(say) {
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const lock = await waitForLock(join(data, 'install.lock'), say)

@@ -4,17 +4,18 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureInstalled } from './install.mjs'
+import { ensureInstalled, runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
 import { root } from './root.mjs'
 
-try {
+await runScript(
+  async () => {
+    const [script, ...args] = process.argv.slice(2)
+    // Never in this process: such a script acts only as `import.meta.main`.
+    process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
+  },
   // Installs only if nothing is installed: a host may have left out development packages on purpose.
-  if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
-  const [script, ...args] = process.argv.slice(2)
-  // Never in this process: such a script acts only as `import.meta.main`.
-  process.exitCode = await runOnNode(projectNode(), [join(root, script), ...args])
-} catch (error) {
-  console.error(error.message)
-  process.exitCode = 1
-}
+  async () => {
+    if (!existsSync(join(root, 'node_modules', '.package-lock.json'))) await ensureInstalled()
+  },
+)

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { buildCli } from './build-cli.mjs'
-import { ensureInstalled } from './install.mjs'
+import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
 import { compileCache, root } from './root.mjs'
 
@@ -47,11 +47,7 @@ function readSummary(path) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
-  try {
-    await ensureInstalled()
+  await runScript(async () => {
     process.exitCode = (await test(process.argv.slice(2))) ? 0 : 1
-  } catch (error) {
-    console.error(error.message)
-    process.exitCode = 1
-  }
+  })
 }

@@ -2,7 +2,7 @@
  * `npm run verify`: everything that CI checks. Types, lint and format, then the tests; all of them
  * run, so that one go shows everything, and the tests' closing line stays the last.
  */
-import { ensureInstalled } from './install.mjs'
+import { runScript } from './install.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
 import { root } from './root.mjs'
 import { test } from './test.mjs'
@@ -12,9 +12,8 @@ const checks = [
   { name: 'lint and format', args: ['node_modules/@biomejs/biome/bin/biome', 'check', '.'] },
 ]
 
-try {
+await runScript(async () => {
   process.chdir(root)
-  await ensureInstalled()
   const failed = []
   for (const { name, args } of checks) {
     const code = await runOnNode(projectNode(), args)
@@ -24,7 +23,4 @@ try {
   if (failed.length > 0) console.log(`Failed before the tests: ${failed.join(', ')}.`)
   const passed = await test(process.argv.slice(2))
   process.exitCode = passed && failed.length === 0 ? 0 : 1
-} catch (error) {
-  console.error(error.message)
-  process.exitCode = 1
-}
+})

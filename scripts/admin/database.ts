@@ -1,8 +1,7 @@
 /** The database that an operator means. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadEnvFile } from 'node:process'
-import { root } from '../root.mjs'
+import { readDotEnv, root } from '../root.mjs'
 import { postgresUrl } from '../services/postgres.ts'
 import { socketPath } from '../supervisor/data-folder.ts'
 
@@ -11,8 +10,7 @@ import { socketPath } from '../supervisor/data-folder.ts'
  * @throws in words for the terminal when there is neither
  */
 export function findDatabase(): string {
-  const file = join(root, '.env')
-  if (existsSync(file)) loadEnvFile(file)
+  readDotEnv()
   if (process.env.DATABASE_URL) return process.env.DATABASE_URL
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(join(sockets, '.s.PGSQL.5432'))) return postgresUrl(sockets)

@@ -1,9 +1,8 @@
 /** What the API processes are given in place of SECRETS_KEY. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadEnvFile } from 'node:process'
 import { keysOfApi } from '../../shared/platform/keys.ts'
-import { root } from '../root.mjs'
+import { readDotEnv, root } from '../root.mjs'
 import { secretFile } from '../supervisor/stack-settings.ts'
 
 /**
@@ -12,8 +11,7 @@ import { secretFile } from '../supervisor/stack-settings.ts'
  * @throws in words for the terminal when there is neither
  */
 export function showPublicKey(): string {
-  const file = join(root, '.env')
-  if (existsSync(file)) loadEnvFile(file)
+  readDotEnv()
   const kept = secretFile('SECRETS_KEY', join(root, '.data'))
   const SECRETS_KEY = process.env.SECRETS_KEY || (existsSync(kept) ? readFileSync(kept, 'utf8').trim() : '')
   if (SECRETS_KEY === '') throw new Error('No key: set SECRETS_KEY, or run npm start in this folder.')

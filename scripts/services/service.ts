@@ -2,7 +2,7 @@
  * A database of ours: how to start it, when it is ready, how to end it. Who runs it (the stack or
  * the tests' setup) decides what happens when it ends by itself.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Watchdog } from '../supervisor/watchdog.ts'
@@ -61,7 +61,8 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   closeSync(log)
   const { pid } = child
   if (pid === undefined) {
-    return { pid: 0, ended: failedStart(child), stop: async () => {} }
+    const ended = new Promise<string>((resolve) => child.on('error', ({ message }) => resolve(message)))
+    return { pid: 0, ended, stop: async () => {} }
   }
   watchdog.guard('database', pid)
   const ended = new Promise<string>((resolve) => {
@@ -84,20 +85,8 @@ function launch(service: Service, watchdog: Watchdog): RunningService {
   }
 }
 
-function failedStart(child: ChildProcess): Promise<string> {
-  return new Promise((resolve) => child.on('error', (error) => resolve(error.message)))
-}
-
-/** Signals a process and all it started; one that is gone already is no error. */
-export function signalGroup(pid: number, signal: NodeJS.Signals): void {
-  sendToGroup(pid, signal)
-}
-
-export function groupExists(pid: number): boolean {
-  return sendToGroup(pid, 0)
-}
-
-function sendToGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+/** Signals a process and all it started; 0 only asks. @returns false when none is there any more */
+export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal)
   } catch (error) {

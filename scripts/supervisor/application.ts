@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { root } from '../root.mjs'
-import { groupExists, signalGroup } from '../services/service.ts'
+import { signalGroup } from '../services/service.ts'
 import type { KeptProcess } from './keep-running.ts'
 import { eachLine } from './output.ts'
 import type { Watchdog } from './watchdog.ts'
@@ -48,7 +48,7 @@ export async function startApplication(application: Application, watchdog: Watch
       stopping = true
       signalGroup(pid, 'SIGTERM')
       const deadline = performance.now() + grace
-      while (groupExists(pid) && performance.now() < deadline) await sleep(10)
+      while (signalGroup(pid, 0) && performance.now() < deadline) await sleep(10)
       signalGroup(pid, 'SIGKILL')
       await ended
       watchdog.forget(pid)

@@ -39,7 +39,7 @@ export async function openWatchdog(
   const watchdog = startWatchdog()
   takeLock(path, watchdog.pid)
   if (driver === 'local') {
-    const script = join(root, 'scripts', 'supervisor', 'local-sandboxes.ts')
+    const script = join(root, 'workers', 'drivers', 'local', 'end-all.ts')
     watchdog.afterwards([process.execPath, script, localDirectory])
   }
   return watchdog

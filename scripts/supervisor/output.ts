@@ -4,29 +4,25 @@ import { prettyLine } from './pretty.ts'
 
 const colors = [36, 33, 32, 35, 34, 31]
 
-export interface LinePrinter {
-  /** Prints the lines of the process of this name. */
-  printer(name: string): (line: string) => void
-}
-
-/** Makes logs readable on a terminal, and passes lines on unchanged elsewhere. */
-export function openOutput(names: string[], production: boolean): LinePrinter {
+/**
+ * Makes logs readable on a terminal, and passes lines on unchanged elsewhere.
+ * @returns what makes the function that prints the lines of the process of this name
+ */
+export function openOutput(names: string[], production: boolean) {
   const stream = process.stdout
   const readable = stream.isTTY === true && !production
   const colored = readable && !process.env.NO_COLOR
   const width = Math.max(...names.map((name) => name.length))
   // The reader is gone: the terminal or the pipe was closed.
   stream.on('error', () => {})
-  return {
-    printer(name) {
-      const label = `${name.padEnd(width)} | `
-      const color = colors[Math.max(names.indexOf(name), 0) % colors.length]
-      const prefix = colored ? `\x1b[${color}m${label}\x1b[0m` : label
-      return (line) => {
-        const text = readable ? prettyLine(line, colored) : line
-        stream.write(text.replace(/^/gm, () => prefix).concat('\n'))
-      }
-    },
+  return (name: string) => {
+    const label = `${name.padEnd(width)} | `
+    const color = colors[Math.max(names.indexOf(name), 0) % colors.length]
+    const prefix = colored ? `\x1b[${color}m${label}\x1b[0m` : label
+    return (line: string) => {
+      const text = readable ? prettyLine(line, colored) : line
+      stream.write(text.replace(/^/gm, () => prefix).concat('\n'))
+    }
   }
 }
 

@@ -1,13 +1,6 @@
 /** A line of JSON from pino, readable: time, level, message, then the other fields. */
+import { levels } from 'pino'
 
-const levelNames: Record<number, string> = {
-  10: 'trace',
-  20: 'debug',
-  30: 'info',
-  40: 'warn',
-  50: 'error',
-  60: 'fatal',
-}
 const levelColors: Record<string, number> = { trace: 90, debug: 90, info: 32, warn: 33, error: 31, fatal: 31 }
 /** The same in every line of a process. */
 const left = new Set(['time', 'level', 'msg', 'pid', 'hostname', 'role', 'err'])
@@ -16,7 +9,7 @@ const left = new Set(['time', 'level', 'msg', 'pid', 'hostname', 'role', 'err'])
 export function prettyLine(line: string, colored: boolean): string {
   const entry = parseEntry(line)
   if (entry === undefined) return line
-  const level = levelNames[entry.level as number] ?? String(entry.level)
+  const level = levels.labels[entry.level as number] ?? String(entry.level)
   const paint = (code: number | undefined, text: string) =>
     colored && code ? `\x1b[${code}m${text}\x1b[0m` : text
   const fields = Object.entries(entry)

@@ -2,12 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join, resolve } from 'node:path'
-import { loadEnvFile } from 'node:process'
 import { parseArgs } from 'node:util'
 import * as z from 'zod'
 import { keysFor } from '../../shared/platform/keys.ts'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
-import { compileCache, root } from '../root.mjs'
+import { compileCache, readDotEnv, root } from '../root.mjs'
 
 export interface StackSettings {
   host: string
@@ -42,8 +41,7 @@ export interface FoundServices {
  * @throws in words for the terminal
  */
 export function readStackSettings(args: string[], dataFolder: string): StackSettings {
-  const file = join(root, '.env')
-  if (existsSync(file)) loadEnvFile(file)
+  readDotEnv()
   const { values } = parseArgs({ args, options: { workers: { type: 'string' }, apis: { type: 'string' } } })
   const env = process.env
   return {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { styleText } from 'node:util'
+import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
 import { graceMs, runApplication, startApplication } from './application.ts'
@@ -9,7 +10,6 @@ import { guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.
 import { startDatabases } from './databases.ts'
 import { guardDriver } from './former-driver.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
-import { endLocalSandboxes } from './local-sandboxes.ts'
 import { openOutput } from './output.ts'
 import { planProcesses } from './plan.ts'
 import { parseProcfile } from './procfile.ts'
@@ -53,15 +53,15 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))
     const urls = await startDatabases(data, settings, watchdog, databases, say)
     const environment = childEnvironment(settings, urls)
-    const output = openOutput(['release', ...plan.map(({ name }) => name)], settings.production)
+    const printerOf = openOutput(['release', ...plan.map(({ name }) => name)], settings.production)
     if (procfile.release !== undefined) {
-      const release = { command: procfile.release, environment, print: output.printer('release') }
+      const release = { command: procfile.release, environment, print: printerOf('release') }
       await runApplication('release', release, watchdog)
     }
     await guardDriver(data, settings, urls.databaseUrl)
     for (const { name, kind, command, ports } of plan) {
       const own = { ...environment, ...ownEnvironment(kind, data), ...ports }
-      const application = { command, environment: own, print: output.printer(name) }
+      const application = { command, environment: own, print: printerOf(name) }
       const run = () => startApplication(application, watchdog!)
       applications.push(await keepRunning(name, run, say, failed.reject))
     }
@@ -78,8 +78,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
 
   async function stop() {
     await Promise.all(applications.map((application) => application.stop(graceMs)))
-    if (settings?.driver === 'local' && watchdog !== undefined)
-      await endLocalSandboxes(settings.localDirectory)
+    if (settings?.driver === 'local' && watchdog !== undefined) await endAllSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
     // A stop in the middle of the start still has processes to end.
     if (complete) watchdog?.dismiss()

@@ -16,12 +16,9 @@ describe('control groups', () => {
       { version: 2, folder: '/sys/fs/cgroup', controllers: ['cpu', 'memory', 'pids'] },
     ])
     expect(['cpu', 'memory', 'pids'].map((name) => limitFiles(2, name as 'cpu', limits))).toEqual([
-      [['cpu.max', '50000 100000']],
-      [
-        ['memory.max', '536870912'],
-        ['memory.swap.max', '0'],
-      ],
-      [['pids.max', '280']],
+      { 'cpu.max': '50000 100000' },
+      { 'memory.max': '536870912', 'memory.swap.max': '0' },
+      { 'pids.max': '280' },
     ])
   })
 

@@ -190,7 +190,10 @@ export class Command {
     return reader
   }
 
+  /** Its client has left, and may come back. May be called again. */
   detach(reader: Reader): void {
+    if (reader.isAbsent) return
+    reader.isAbsent = true
     this.absent.add(reader)
     this.leave(() => {
       this.absent.delete(reader)

@@ -17,11 +17,7 @@ export async function writeEvents(
   out: Writable,
 ): Promise<void> {
   const reader = command.attach(from)
-  let hasLeft = false
-  const leave = () => {
-    if (!hasLeft) command.detach(reader)
-    hasLeft = true
-  }
+  const leave = () => command.detach(reader)
   out.on('close', leave)
   // The client may have left while the command was being started.
   if (out.destroyed) leave()
@@ -30,7 +26,7 @@ export async function writeEvents(
     if (!from) await write(out, event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
     for (;;) {
       const item = await reader.next()
-      if (!item || hasLeft) return
+      if (!item || reader.isAbsent) return
       if (item.kind === 'end') {
         if (await command.mayBeTold()) await write(out, event('exit', command.summary(), item.after))
         return

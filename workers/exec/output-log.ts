@@ -212,6 +212,8 @@ export class OutputLog {
 
 export class Reader {
   offset: OutputOffset
+  /** Its client has left. For a while the command waits for it all the same. */
+  isAbsent = false
   hasLeft = false
   private readonly log: OutputLog
 

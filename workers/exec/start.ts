@@ -9,6 +9,7 @@ import type { WorkerContext } from '../context.ts'
 import type { IsAwaited } from '../sandbox/call.ts'
 import { type EnteredSandbox, enter, environmentOf, openSlotIn, podOf } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
+import type { SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
 import { Command, unknownEnd } from './command.ts'
@@ -65,41 +66,48 @@ async function startInside(
 ): Promise<Command> {
   opening.catch(() => {})
   if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), (await opening).value.values)
-  let slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
+  const slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
   // Writing the row is the last thing that is waited for, so the command cannot get lost between it and its start.
   const prepare = async () => {
     const { values, patterns } = (await opening).value
     const blanked = args.request.reveal ? undefined : await patterns()
     return { values, blanked, known: await recordStart(worker, args, slot?.pid ?? null) }
   }
-  const { values, blanked, known } = await prepare().catch((error) => {
-    slot?.close()
-    throw error
-  })
+  const preparing = prepare()
+  const { known, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
   if (known) {
     slot?.close()
     return findKnown(worker, args, known)
   }
-
-  const { request, execId, sandboxId, accountId, requestId, mode } = args
+  const { request, execId: id, sandboxId, accountId, requestId, mode } = args
+  const needsClient = mode !== 'background' || isToBeFollowed(request)
   const command = new Command(
-    {
-      id: execId,
-      sandboxId,
-      accountId,
-      request,
-      needsClient: mode !== 'background' || isToBeFollowed(request),
-      startedAt: new Date(),
-    },
+    { id, sandboxId, accountId, request, needsClient, startedAt: new Date() },
     (ended, end) => tellEnd(worker, requestId, ended, end),
   )
   worker.commands.add(command)
   worker.pace.see(accountId)
+  await run(worker, args, sandbox, command, slot, secrets, isAwaited)
+  endInTime(command, mode, leftMs)
+  return command
+}
+
+/** @throws {Problem} when it did not start: then neither the command nor its row is left */
+async function run(
+  worker: WorkerContext,
+  args: StartExec,
+  sandbox: SandboxRow,
+  command: Command,
+  taken: Slot | undefined,
+  { values, blanked }: { values: Secrets; blanked: SecretPatterns | undefined },
+  isAwaited: IsAwaited,
+): Promise<void> {
+  let slot = taken
   try {
-    if (!request.reveal) command.redactWith(blanked)
+    if (!args.request.reveal) command.redactWith(blanked)
     const shellCommand = shellCommandOf(worker, sandbox, args, values)
     // A slot that ended since it was taken has run nothing, so the command runs in another one.
-    if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, execId)
+    if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, command.id)
     const mustBeAwaited = async () => {
       if (!(await isAwaited())) throw unavailable('Nobody waits for this command any more. It was not run.')
     }
@@ -115,17 +123,19 @@ async function startInside(
     // Nothing has run. A client that attached meanwhile is told so, and may try again.
     slot?.close()
     worker.commands.remove(command)
-    await forgetStart(worker.db, execId).finally(() =>
+    await forgetStart(worker.db, command.id).finally(() =>
       command.finish(unknownEnd('lost', 'it could not be started')),
     )
     throw error
   }
-  const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
+}
+
+function endInTime(command: Command, mode: StartExec['mode'], leftMs: number): void {
+  const timeoutMs = command.facts.request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
   // At the cap it is the sandbox that ends, whoever notices first.
   const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))
-  return command
 }
 
 /** Whether a background command ends with its client: it has a grace, so it is fed while it is followed. */
@@ -153,10 +163,7 @@ function mustNotSteer(env: Record<string, string>, secrets: Secrets): void {
 
 async function replaceSlot(worker: WorkerContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
   const slot = await openSlotIn(worker, sandbox)
-  await recordPid(worker.db, execId, slot.pid).catch((error) => {
-    slot.close()
-    throw error
-  })
+  await slot.orClose(recordPid(worker.db, execId, slot.pid))
   return slot
 }
 

@@ -3,9 +3,10 @@ import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
+import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { MarkFinder } from '../shell/mark.ts'
 import { markStart } from '../shell/script.ts'
-import { exits, gather, probes, runFileScript } from './file-script.ts'
+import { exits, probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 import { writing } from './place.ts'
 import { replaceExact } from './replace.ts'
@@ -46,7 +47,7 @@ export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) =>
     const step = twoSteps(mark, shareOf(args.accountId), (content) => change(content, args))
     const args_ = [word, String(limits.editBytes), mark]
     const mostBytes = limits.editBytes + markBytes
-    return runFileScript(worker, args, { text: script, args: args_, mostBytes, ...step.io }, signal).then(
+    return runFileScript(worker, args, signal, { text: script, args: args_, mostBytes, ...step.io }).then(
       step.result,
     )
   }
@@ -92,7 +93,7 @@ function* sha256Of(bytes: Buffer): Steps<string> {
 /** Reads up to the mark, decides, and answers on the script's stdin. */
 function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps<EditResult>) {
   const finder = new MarkFinder(mark)
-  const kept = gather(limits.editBytes)
+  const kept = new GrowingBuffer(limits.editBytes)
   const outcome: { stdin?: Writable; edited?: EditResult; error?: unknown } = {}
   return {
     io: {
@@ -101,10 +102,10 @@ function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps
       },
       async onStdout(chunk: Buffer) {
         const { output, line } = finder.push(chunk)
-        kept.onStdout(output)
+        kept.push(output)
         if (line === undefined) return
         try {
-          outcome.edited = await share.run(decide(kept.bytes()))
+          outcome.edited = await share.run(decide(kept.bytes))
           const { sha256, before, content } = outcome.edited
           outcome.stdin?.write(`${sha256} ${before}\n`)
           outcome.stdin?.write(content)

@@ -7,7 +7,6 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
-import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { enter, runInside } from '../sandbox/enter.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import type { Path } from '../shell/script.ts'
@@ -99,8 +98,8 @@ export interface FileScript {
 export async function runFileScript(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },
-  script: FileScript,
   signal: AbortSignal,
+  script: FileScript,
 ): Promise<'whole' | 'cut'> {
   const { sandbox, leftMs } = await enter(worker, call)
   const stderr = new BoundedOutput(littleBytes)
@@ -172,15 +171,4 @@ function problemOf(status: number, words: string): Problem {
   const known = problemOfExit[status] ?? problemOfWords.find(([meant]) => meant.test(words))?.slice(1)
   if (known) return new Problem(...(known as [ErrorCode, string]))
   return new Problem('internal_error', `The file script ended with status ${status}.`)
-}
-
-/** Keeps up to `limit` bytes of a script's output in one piece: many small chunks cost no more than few large ones. */
-export function gather(limit: number) {
-  const kept = new GrowingBuffer(limit)
-  return {
-    onStdout(chunk: Buffer) {
-      kept.push(chunk)
-    },
-    bytes: () => kept.bytes,
-  }
 }

@@ -81,27 +81,22 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
     else if (record[0] === letterB) keep(skipped, file.path)
     else keep(matches, { ...file, ...readLine(record) })
   }
-  const end = await runFileScript(
-    worker,
-    args,
-    {
-      text: script,
-      args: [
-        word,
-        someFiles,
-        (args.fixed ? 'F' : 'E') + (args.ignoreCase ? 'i' : ''),
-        args.pattern,
-        String(most + 1),
-        String(limits.grepLineBytes + numberBytes),
-        ...(include?.find ?? []),
-      ],
-      mostBytes,
-      onStdout: readRecords(shareOf(args.accountId), { delimiter: Buffer.of(0), onRecord }),
-      enough: enough.signal,
-      timeoutMs,
-    },
-    signal,
-  )
+  const end = await runFileScript(worker, args, signal, {
+    text: script,
+    args: [
+      word,
+      someFiles,
+      (args.fixed ? 'F' : 'E') + (args.ignoreCase ? 'i' : ''),
+      args.pattern,
+      String(most + 1),
+      String(limits.grepLineBytes + numberBytes),
+      ...(include?.find ?? []),
+    ],
+    mostBytes,
+    onStdout: readRecords(shareOf(args.accountId), { delimiter: Buffer.of(0), onRecord }),
+    enough: enough.signal,
+    timeoutMs,
+  })
   return { matches, skipped_binary: skipped, truncated: end === 'cut' }
 })
 

@@ -36,23 +36,18 @@ export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) 
     const entry = readEntry(record, Buffer.from(mark))
     if (entry) entries.push(entry.name, () => ({ value: entry.value, bytes: jsonBytes(entry.value) }))
   }
-  const end = await runFileScript(
-    worker,
-    args,
-    {
-      text: listScript,
-      args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
-      mostBytes,
-      onStdout: readRecords(shareOf(args.accountId), {
-        delimiter: Buffer.from(`${mark}${mark}\n`),
-        onRecord,
-      }),
-      // Never aborted: only the time-out cuts the list.
-      enough: new AbortController().signal,
-      timeoutMs,
-    },
-    signal,
-  )
+  const end = await runFileScript(worker, args, signal, {
+    text: listScript,
+    args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
+    mostBytes,
+    onStdout: readRecords(shareOf(args.accountId), {
+      delimiter: Buffer.from(`${mark}${mark}\n`),
+      onRecord,
+    }),
+    // Never aborted: only the time-out cuts the list.
+    enough: new AbortController().signal,
+    timeoutMs,
+  })
   const listed = entries.values()
   return { ...shown, entries: listed, truncated: entries.truncated || end === 'cut' }
 })
@@ -147,26 +142,21 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
     })
   }
   let isTooLong = false
-  const end = await runFileScript(
-    worker,
-    args,
-    {
-      text: globScript,
-      args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
-      mostBytes,
-      onStdout: readRecords(shareOf(args.accountId), {
-        delimiter: Buffer.of(0),
-        mostBytes: prefix.length + pathBytes,
-        onRecord: onPath,
-        onTooLong: () => {
-          isTooLong = true
-        },
-      }),
-      enough: new AbortController().signal,
-      timeoutMs,
-    },
-    signal,
-  )
+  const end = await runFileScript(worker, args, signal, {
+    text: globScript,
+    args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
+    mostBytes,
+    onStdout: readRecords(shareOf(args.accountId), {
+      delimiter: Buffer.of(0),
+      mostBytes: prefix.length + pathBytes,
+      onRecord: onPath,
+      onTooLong: () => {
+        isTooLong = true
+      },
+    }),
+    enough: new AbortController().signal,
+    timeoutMs,
+  })
   const names = found.values()
   const odd = names.flatMap(({ base64 }, index) => (base64 === undefined ? [] : [[index, base64] as const]))
   return {

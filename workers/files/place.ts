@@ -84,22 +84,10 @@ export interface FileWrite {
 export async function writeWhole(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },
-  { location, mode, overwrite, ifMatch, content, timeoutMs }: FileWrite,
   signal: AbortSignal,
+  { location, mode = 'keep', overwrite, ifMatch = '', content, ...more }: FileWrite,
 ): Promise<void> {
-  const isStream = typeof content === 'function'
-  const args = [
-    location.word,
-    mode ?? 'keep',
-    overwrite ? 'yes' : 'no',
-    ifMatch ?? '',
-    isStream ? '' : content.sha256,
-  ]
-  const stdin = isStream ? content : content.bytes
-  await runFileScript(
-    worker,
-    call,
-    { text: script, args, stdin, ...(timeoutMs === undefined ? {} : { timeoutMs }) },
-    signal,
-  )
+  const [stdin, sha256] = typeof content === 'function' ? [content, ''] : [content.bytes, content.sha256]
+  const args = [location.word, mode, overwrite ? 'yes' : 'no', ifMatch, sha256]
+  await runFileScript(worker, call, signal, { text: script, args, stdin, ...more })
 }

@@ -2,11 +2,12 @@
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
 import { redactBytes } from '../secrets/index.ts'
 import { wholeCharacters } from '../shell/output.ts'
-import { gather, probes, runFileScript, streamMs } from './file-script.ts'
+import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { oneOfFew } from './turns.ts'
 
@@ -29,19 +30,14 @@ export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) =>
   const from = args.startLine ?? 1
   const count = args.endLine === undefined ? 'all' : String(args.endLine - from + 1)
   const most = limits.viewBytes + 1
-  const printed = gather(most + headerBytes)
-  await runFileScript(
-    worker,
-    args,
-    {
-      text: viewScript,
-      args: [word, String(from), count, String(most)],
-      mostBytes: most + headerBytes,
-      onStdout: printed.onStdout,
-    },
-    signal,
-  )
-  const output = printed.bytes()
+  const printed = new GrowingBuffer(most + headerBytes)
+  await runFileScript(worker, args, signal, {
+    text: viewScript,
+    args: [word, String(from), count, String(most)],
+    mostBytes: most + headerBytes,
+    onStdout: (chunk) => void printed.push(chunk),
+  })
+  const output = printed.bytes
   const headerEnd = output.indexOf('\n')
   const header = /^(\d+) (\d+) ([0-9a-f]{64})$/.exec(output.toString('latin1', 0, Math.max(0, headerEnd)))
   if (!header) throw new Problem('internal_error', 'The file script printed no header.')
@@ -123,22 +119,17 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
     if (part.length < bytes.length) enough.abort()
   }
 
-  await runFileScript(
-    worker,
-    args,
-    {
-      text: rawScript,
-      args: [locate(args).word],
-      stdin: (stdin) => {
-        state.stdin = stdin
-      },
-      mostBytes: Number.POSITIVE_INFINITY,
-      onStdout,
-      enough: enough.signal,
-      timeoutMs: streamMs,
+  await runFileScript(worker, args, signal, {
+    text: rawScript,
+    args: [locate(args).word],
+    stdin: (stdin) => {
+      state.stdin = stdin
     },
-    signal,
-  )
+    mostBytes: Number.POSITIVE_INFINITY,
+    onStdout,
+    enough: enough.signal,
+    timeoutMs: streamMs,
+  })
   if (state.error) throw state.error
   // The file shrank, or its sandbox ended. The client must see that the answer is not whole.
   if (state.left !== 0) response.destroy()

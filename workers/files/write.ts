@@ -13,7 +13,7 @@ export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }
   const bytes = Buffer.from(args.content, args.encoding === 'base64' ? 'base64' : 'utf8')
   const sha256 = createHash('sha256').update(bytes).digest('hex')
   const { mode, overwrite } = args
-  await writeWhole(worker, args, { location, mode, overwrite, content: { bytes, sha256 } }, signal)
+  await writeWhole(worker, args, signal, { location, mode, overwrite, content: { bytes, sha256 } })
   return { ...location.shown, size: bytes.length, sha256 }
 })
 
@@ -23,7 +23,10 @@ export const writeRaw: StreamHandler<'writeRaw'> = async (args, worker, { reques
   const { mode, overwrite, ifMatch } = args
   const sent = { size: 0, sha256: '' }
   const content = (stdin: Writable) => feed(request, stdin, sent)
-  await writeWhole(worker, args, { location, mode, overwrite, ifMatch, content, timeoutMs: streamMs }, signal)
+  await writeWhole(worker, args, signal, {
+    ...{ location, mode, overwrite, ifMatch, content },
+    timeoutMs: streamMs,
+  })
   response.statusCode = 201
   return { ...location.shown, ...sent }
 }

@@ -37,10 +37,8 @@ export async function givePod(worker: WorkerContext, sandboxId: string): Promise
 }
 
 async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
-  const ready = await markReady(worker.db, sandboxId, pod.uid).catch((error) => {
-    slot?.close()
-    throw error
-  })
+  const marking = markReady(worker.db, sandboxId, pod.uid)
+  const ready = await (slot?.orClose(marking) ?? marking)
   // The sandbox's slot owner opens one of its own when it is notified.
   if (slot && ready && worker.slotOwner.owns(sandboxId)) worker.slots.adopt(sandboxId, pod, slot)
   else slot?.close()

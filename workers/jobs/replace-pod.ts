@@ -28,11 +28,7 @@ export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slo
     await tellPod(worker, sandbox)
     return await markUsed(worker.db, sandbox.id, sandbox.pod_uid!)
   }
-  const isOwn = await use().catch((error) => {
-    slot.close()
-    throw error
-  })
-  if (isOwn) return slot
+  if (await slot.orClose(use())) return slot
   slot.close()
   throw new PodGone('The sandbox has another pod.')
 }

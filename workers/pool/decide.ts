@@ -9,7 +9,7 @@ import { tryLock } from '../../shared/data/locks.ts'
 import { warmPodMs } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { readClock } from '../pods/sandbox-rows.ts'
-import { type Demand, makeDemand } from './demand.ts'
+import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 import { addWarmPod, countStarting, findWarmPods, removeWarmPod, type WarmPod } from './rows.ts'
 
@@ -23,13 +23,13 @@ export class PoolDecider {
   readonly failures = makeFailures()
   private readonly claims = makeClaims()
   private readonly worker: WorkerContext
-  private readonly demand: Demand
+  private readonly sizes: ReturnType<typeof makeDemand>
   private readonly lifeSeconds: number
   private yieldsSince: number | undefined
 
   constructor(worker: WorkerContext) {
     this.worker = worker
-    this.demand = makeDemand(worker.db, worker.settings.pools)
+    this.sizes = makeDemand(worker.db, worker.settings.pools)
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
   }
 
@@ -66,7 +66,7 @@ export class PoolDecider {
   }
 
   private async readWanted(): Promise<Map<string, PoolTarget>> {
-    const sizes = await this.demand.sizes()
+    const sizes = await this.sizes()
     return new Map(
       [...sizes].map(([image, size]) => {
         const fingerprint = this.worker.driver.fingerprint({ image, deadlineSeconds: this.lifeSeconds })

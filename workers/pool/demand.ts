@@ -24,23 +24,17 @@ export function sizeFor({ min, max }: PoolSize, busiest: number): number {
   return Math.min(max, Math.max(min, Math.ceil(busiest * demandLimits.margin)))
 }
 
-export interface Demand {
-  /** How many pods each image is to have now. */
-  sizes(): Promise<Map<string, number>>
-}
-
-export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>): Demand {
+/** @returns what tells how many pods each image is to have now */
+export function makeDemand(db: Queries, pools: ReadonlyMap<string, PoolSize>) {
   const follows = [...pools.values()].some(({ min, max }) => min < max)
   let busiest = new Map<string, number>()
   let readAt = Number.NEGATIVE_INFINITY
-  return {
-    async sizes() {
-      if (follows && performance.now() - readAt >= readEveryMs) {
-        busiest = await readBusiest(db)
-        readAt = performance.now()
-      }
-      return new Map([...pools].map(([image, size]) => [image, sizeFor(size, busiest.get(image) ?? 0)]))
-    },
+  return async (): Promise<Map<string, number>> => {
+    if (follows && performance.now() - readAt >= readEveryMs) {
+      busiest = await readBusiest(db)
+      readAt = performance.now()
+    }
+    return new Map([...pools].map(([image, size]) => [image, sizeFor(size, busiest.get(image) ?? 0)]))
   }
 }
 

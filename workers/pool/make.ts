@@ -22,10 +22,8 @@ export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: A
     reach('pool: the pod is made, it is not ready')
     const slot = await awaitFirstSlot(driver, pod, AbortSignal.any([signal, late]))
     reach('pool: the pod is ready, its row does not say so')
-    const isWarm = await markWarm(db, name, pod.uid).catch((error) => {
-      slot?.close()
-      throw error
-    })
+    const marking = markWarm(db, name, pod.uid)
+    const isWarm = await (slot?.orClose(marking) ?? marking)
     // A claim from here on finds the slot in the right worker.
     if (slot && isWarm && slotOwner.owns(name)) slots.adopt(name, pod, slot)
     else slot?.close()

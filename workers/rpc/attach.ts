@@ -103,15 +103,10 @@ const tryAgainLater = 1013
 
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
   const reader = command.attach()
-  let hasLeft = false
-  const leave = () => {
-    if (!hasLeft) command.detach(reader)
-    hasLeft = true
-  }
-  socket.on('close', leave)
+  socket.on('close', () => command.detach(reader))
   for (;;) {
     const item = await reader.next()
-    if (!item || hasLeft) return
+    if (!item || reader.isAbsent) return
     if (item.kind === 'end') break
     // A broken connection reads no further. The command waits for its client until the grace is over.
     if (!(await send(socket, frameOf(item)))) return

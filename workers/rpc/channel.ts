@@ -3,7 +3,7 @@
  * any other goes to the plain server, which takes none.
  */
 import type { Server } from 'node:http'
-import { type Server as CallServer, createServer } from 'node:https'
+import { createServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { acceptCallsTo } from '../../shared/rpc/channel.ts'
 
@@ -12,14 +12,11 @@ const handshakeRecord = 22
 /** Milliseconds for the first byte, and for the handshake. */
 const beginMs = 5_000
 
-export interface Channel {
-  server: CallServer
-  /** Ends all of its connections. */
-  close(): void
-}
-
-/** @param plain the server that takes all connections of the port so far */
-export function openChannel(plain: Server, workerId: string, secrets: readonly string[]): Channel {
+/**
+ * @param plain the server that takes all connections of the port so far
+ * @returns the server of calls; `close` ends all of its connections
+ */
+export function openChannel(plain: Server, workerId: string, secrets: readonly string[]) {
   const server = createServer({
     ...acceptCallsTo(workerId, secrets),
     handshakeTimeout: beginMs,

@@ -3,7 +3,7 @@ import { addAbortListener } from 'node:events'
 import { within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { ShellCommand } from './script.ts'
-import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot } from './slot.ts'
+import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, startQuietly } from './slot.ts'
 
 /** Milliseconds between TERM and KILL. */
 const graceMs = 2_000
@@ -79,8 +79,7 @@ export async function signalGroup(
   try {
     // Without `--`: busybox and dash refuse it here.
     const script = `kill -${signal} -${pid} 2>/dev/null; echo; read -r _`
-    const kill = await driver.start(pod, ['/bin/sh', '-c', script])
-    for (const stream of [kill.stdin, kill.stdout, kill.stderr]) stream.on('error', () => {})
+    const kill = await startQuietly(driver, pod, ['/bin/sh', '-c', script])
     const word = await within(answerMs, new LineReader(kill.stdout).next())
     kill.close()
     return word !== undefined

@@ -5,7 +5,13 @@
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
 import { within } from '../../shared/platform/patience.ts'
-import { type Driver, DriverUnavailable, type PodName, type Process } from '../drivers/driver.ts'
+import {
+  type Driver,
+  DriverUnavailable,
+  type PodName,
+  type Process,
+  type StartOptions,
+} from '../drivers/driver.ts'
 import { MarkFinder } from './mark.ts'
 import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
@@ -13,18 +19,6 @@ import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './scri
 export const answerMs = 5_000
 /** Milliseconds until the slot of an ended command is closed, which is work for the node: the answer goes first. */
 const closeAfterMs = 20
-
-export interface Slot {
-  /** The leader of the command's process group. The command may move its processes to other groups. */
-  pid: number
-  /** Runs one command. A slot serves no second one. */
-  run(command: ShellCommand, io: CommandIo): Promise<CommandEnd>
-  /** Resolves when the shell or the connection to it has ended. */
-  closed: Promise<void>
-  /** Whether it has. A command that was given to it after that has not run, and can be given to another slot. */
-  readonly isClosed: boolean
-  close(): void
-}
 
 export interface CommandIo {
   /** All of the input, or a function that writes it once the command has started. */
@@ -42,67 +36,94 @@ export type CommandEnd =
    */
   { kind: 'exited'; code: number; withShell?: true; isCut?: true } | { kind: 'lost'; why: string }
 
+/** Starts a process. An error of one of its streams shows as the stream's end, and `ended` tells why. */
+export async function startQuietly(
+  driver: Driver,
+  pod: PodName,
+  argv: readonly string[],
+  options?: StartOptions,
+): Promise<Process> {
+  const process = await driver.start(pod, argv, options)
+  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
+  return process
+}
+
 /**
  * @throws {PodGone} the pod does not run
  * @throws {DriverUnavailable} it could not be reached, or did not answer
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
-  const process = await driver.start(pod, shellThatWaits)
-  // An error of a stream shows as its end; `ended` tells why.
-  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
+  const process = await startQuietly(driver, pod, shellThatWaits)
   const lines = new LineReader(process.stdout)
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
-  if (first === undefined || !/^[1-9]\d{0,9}$/.test(first)) {
-    process.close()
-    throw new DriverUnavailable('the shell in the sandbox did not answer')
-  }
-  let isClosed = false
-  const closed = process.ended.then(() => {
-    isClosed = true
-  })
-  return {
-    pid: Number(first),
-    run: (command, io) => runIn(process, lines, command, io),
-    closed,
-    get isClosed() {
-      return isClosed
-    },
-    close: () => process.close(),
-  }
+  if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(Number(first), process, lines)
+  process.close()
+  throw new DriverUnavailable('the shell in the sandbox did not answer')
 }
 
-async function runIn(
-  process: Process,
-  lines: LineReader,
-  command: ShellCommand,
-  io: CommandIo,
-): Promise<CommandEnd> {
-  const mark = randomBytes(16).toString('hex')
-  process.stdin.write(messageFor(scriptFor(command, mark)))
-  try {
-    if ((await within(answerMs, lines.next())) !== mark) {
-      return { kind: 'lost', why: 'the sandbox did not confirm that the command started' }
+export class Slot {
+  /** The leader of the command's process group. The command may move its processes to other groups. */
+  readonly pid: number
+  /** Resolves when the shell or the connection to it has ended. */
+  readonly closed: Promise<void>
+  /** Whether it has. A command that was given to it after that has not run, and can be given to another slot. */
+  isClosed = false
+  private readonly process: Process
+  private readonly lines: LineReader
+
+  constructor(pid: number, process: Process, lines: LineReader) {
+    this.pid = pid
+    this.process = process
+    this.lines = lines
+    this.closed = process.ended.then(() => {
+      this.isClosed = true
+    })
+  }
+
+  close(): void {
+    this.process.close()
+  }
+
+  /** Does work before its command. It is closed when that fails. */
+  async orClose<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (error) {
+      this.close()
+      throw error
     }
-    if (!command.noStdin) feed(process.stdin, io.stdin)
-    else if (typeof io.stdin === 'function') io.stdin(nowhere())
-    // No time-out: readers may be slow, and no byte is dropped for that.
-    const [status, isWhole] = await Promise.all([
-      readToMark(lines.rest(), process.stdout, new MarkFinder(mark, 'status'), io.onStdout),
-      readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
-    ])
-    if (status !== undefined) {
-      return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
+  }
+
+  /** Runs one command. A slot serves no second one. */
+  async run(command: ShellCommand, io: CommandIo): Promise<CommandEnd> {
+    const { process, lines } = this
+    const mark = randomBytes(16).toString('hex')
+    process.stdin.write(messageFor(scriptFor(command, mark)))
+    try {
+      if ((await within(answerMs, lines.next())) !== mark) {
+        return { kind: 'lost', why: 'the sandbox did not confirm that the command started' }
+      }
+      if (!command.noStdin) feed(process.stdin, io.stdin)
+      else if (typeof io.stdin === 'function') io.stdin(nowhere())
+      // No time-out: readers may be slow, and no byte is dropped for that.
+      const [status, isWhole] = await Promise.all([
+        readToMark(lines.rest(), process.stdout, new MarkFinder(mark, 'status'), io.onStdout),
+        readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
+      ])
+      if (status !== undefined) {
+        return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
+      }
+      // A signal ended the shell itself, and only the runtime knows more. A shell that ended otherwise would have
+      // printed its mark, so some of its output did not come.
+      const end = await process.ended
+      if (end.kind === 'lost') return end
+      if (end.code > 128) return { ...end, withShell: true }
+      return { kind: 'lost', why: 'its output ended before it did' }
+    } finally {
+      if (command.noStdin) setTimeout(() => process.close(), closeAfterMs)
+      else process.close()
     }
-    // A signal ended the shell itself, and only the runtime knows more. A shell that ended otherwise would have printed
-    // its mark, so some of its output did not come.
-    const end = await process.ended
-    if (end.kind === 'lost') return end
-    if (end.code > 128) return { ...end, withShell: true }
-    return { kind: 'lost', why: 'its output ended before it did' }
-  } finally {
-    if (command.noStdin) setTimeout(() => process.close(), closeAfterMs)
-    else process.close()
   }
 }
 

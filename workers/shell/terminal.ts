@@ -13,7 +13,7 @@ import {
   type TerminalSize,
 } from '../drivers/driver.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { answerMs, type CommandEnd, LineReader, openSlot, type Slot } from './slot.ts'
+import { answerMs, type CommandEnd, LineReader, openSlot, type Slot, startQuietly } from './slot.ts'
 
 export interface Terminal {
   /** The leader of the terminal's session and of the command's process group. */
@@ -47,8 +47,7 @@ export async function openTerminal(
   let process: Process | undefined
   try {
     await beforeStart()
-    process = await driver.start(pod, ['/bin/sh', file], { tty: size })
-    for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
+    process = await startQuietly(driver, pod, ['/bin/sh', file], { tty: size })
     return await connect(process)
   } catch (error) {
     process?.close()
@@ -80,8 +79,7 @@ async function writeScript(slot: Slot, file: string, script: Buffer): Promise<vo
 /** Removes the file, which holds the command's environment. */
 async function remove(driver: Driver, pod: PodName, file: string): Promise<void> {
   try {
-    const process = await driver.start(pod, ['rm', '-f', file])
-    for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => {})
+    const process = await startQuietly(driver, pod, ['rm', '-f', file])
     process.stdout.resume()
     process.stderr.resume()
     await within(answerMs, process.ended)

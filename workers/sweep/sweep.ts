@@ -47,11 +47,11 @@ export type Action =
 
 /** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
 export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): Promise<void> {
-  const mender = makeMender(worker)
+  const mendAll = makeMender(worker)
   const endOrphans = makeOrphanSweep(worker)
   while (!signal.aborted) {
     try {
-      await sweep(worker, mender, endOrphans)
+      await sweep(worker, mendAll, endOrphans)
     } catch (error) {
       worker.log.warn({ err: error }, 'the sweep could not finish; it tries again')
     }
@@ -60,7 +60,11 @@ export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): 
 }
 
 /** Does one pass; nothing when another worker is doing one. */
-async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Promise<void>): Promise<void> {
+async function sweep(
+  worker: WorkerContext,
+  mendAll: ReturnType<typeof makeMender>,
+  endOrphans: () => Promise<void>,
+): Promise<void> {
   await worker.db.transaction(async (queries) => {
     if (!(await tryLock(queries, 'sweep'))) return
     // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
@@ -70,7 +74,7 @@ async function sweep(worker: WorkerContext, mender: Mender, endOrphans: () => Pr
     const rows = await findUnreaped(worker.db)
     const pods = await listPods(worker)
     const now = await readClock(worker.db)
-    await mender.mend(planSweep(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
+    await mendAll(planSweep(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
     await endOrphans()
     await forgetThePast(worker)
     await removeDeletedAccounts(worker)
@@ -142,13 +146,11 @@ async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | un
   }
 }
 
-interface Mender {
-  /** Resolves when all actions are done, at the latest after {@link passMs}. */
-  mend(actions: Action[]): Promise<void>
-}
-
-/** Does the actions of a pass. Those that take long go on beside the next pass, which leaves them alone. */
-function makeMender(worker: WorkerContext): Mender {
+/**
+ * Does the actions of a pass. Those that take long go on beside the next pass, which leaves them alone.
+ * @returns what resolves when all actions are done, at the latest after {@link passMs}
+ */
+function makeMender(worker: WorkerContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(atOnce)
   const underWay = new Map<string, Promise<void>>()
 
@@ -162,14 +164,12 @@ function makeMender(worker: WorkerContext): Mender {
       underWay.delete(key)
     }
   }
-  return {
-    async mend(actions) {
-      for (const action of actions) {
-        const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
-        if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
-      }
-      await within(passMs, Promise.all(underWay.values()))
-    },
+  return async (actions) => {
+    for (const action of actions) {
+      const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
+      if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
+    }
+    await within(passMs, Promise.all(underWay.values()))
   }
 }
 

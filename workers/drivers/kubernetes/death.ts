@@ -48,19 +48,16 @@ function podReason(pod: V1Pod): PodDeath | undefined {
 function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
-  switch (target.reason) {
-    case 'DeletionByTaintManager':
-    case 'DeletionByPodGC':
-      return failed('NodeLost')
-    case 'PreemptionByScheduler':
-      return failed('Preempted')
-    case 'EvictionByEvictionAPI':
-      return failed('Evicted')
-    case 'TerminationByKubelet':
-      return failed('Evicted')
-    default:
-      return failed(target.reason ?? 'Disrupted')
-  }
+  const reason = target.reason ?? 'Disrupted'
+  return failed(DISRUPTIONS[reason] ?? reason)
+}
+
+const DISRUPTIONS: Record<string, string> = {
+  DeletionByTaintManager: 'NodeLost',
+  DeletionByPodGC: 'NodeLost',
+  PreemptionByScheduler: 'Preempted',
+  EvictionByEvictionAPI: 'Evicted',
+  TerminationByKubelet: 'Evicted',
 }
 
 function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {

@@ -86,37 +86,28 @@ async function findPublicRanges(
   connection: ClusterConnection,
   say: (line: string) => void,
 ): Promise<string[]> {
-  const lookups: [string, () => Promise<(string | undefined)[]>][] = [
-    [
-      'nodes',
-      async () => {
-        const { items } = await connection.makeApiClient(CoreV1Api).listNode()
-        return items.flatMap(({ spec, status }) => [
-          ...(spec?.podCIDRs ?? []),
-          ...(status?.addresses ?? []).map(({ address }) => address),
-        ])
-      },
-    ],
-    [
-      'the API server',
-      async () => {
-        const { items } = await connection.makeApiClient(DiscoveryV1Api).listNamespacedEndpointSlice({
-          namespace: 'default',
-          labelSelector: 'kubernetes.io/service-name=kubernetes',
-        })
-        return items.flatMap(({ endpoints }) => (endpoints ?? []).flatMap(({ addresses }) => addresses))
-      },
-    ],
-    [
-      'services',
-      async () => {
-        const { items } = await connection.makeApiClient(NetworkingV1Api).listServiceCIDR()
-        return items.flatMap(({ spec }) => spec?.cidrs ?? [])
-      },
-    ],
-  ]
+  const lookups: Record<string, () => Promise<(string | undefined)[]>> = {
+    nodes: async () => {
+      const { items } = await connection.makeApiClient(CoreV1Api).listNode()
+      return items.flatMap(({ spec, status }) => [
+        ...(spec?.podCIDRs ?? []),
+        ...(status?.addresses ?? []).map(({ address }) => address),
+      ])
+    },
+    'the API server': async () => {
+      const { items } = await connection.makeApiClient(DiscoveryV1Api).listNamespacedEndpointSlice({
+        namespace: 'default',
+        labelSelector: 'kubernetes.io/service-name=kubernetes',
+      })
+      return items.flatMap(({ endpoints }) => (endpoints ?? []).flatMap(({ addresses }) => addresses))
+    },
+    services: async () => {
+      const { items } = await connection.makeApiClient(NetworkingV1Api).listServiceCIDR()
+      return items.flatMap(({ spec }) => spec?.cidrs ?? [])
+    },
+  }
   const found: (string | undefined)[] = []
-  for (const [what, look] of lookups) {
+  for (const [what, look] of Object.entries(lookups)) {
     try {
       found.push(...(await look()))
     } catch (error) {

@@ -99,7 +99,7 @@ export async function awaitReady(
   trial?: () => Promise<unknown>,
 ): Promise<void> {
   const { watch, tried } = cluster
-  const answers = trial ? () => works(trial, signal) : () => runsNothing(cluster, pod, signal)
+  const answers = () => works(trial ?? (() => runNothing(cluster, pod, signal)), signal)
   let lookAt = performance.now() + LOOK_MS
   let retry = RETRY_MS.first
   let isUp = false
@@ -156,19 +156,12 @@ async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promis
 }
 
 /** The driver's own trial. */
-async function runsNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<boolean> {
-  let process: Process
-  try {
-    process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])
-  } catch (error) {
-    // Its status will tell more than the refusal does.
-    if (error instanceof PodGone || error instanceof DriverUnavailable) return false
-    throw error
-  }
+async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
+  const process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])
   const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
-  return end.kind === 'exited' && end.code === 0
+  if (end.kind === 'lost' || end.code !== 0) throw new DriverUnavailable('The trial did not answer.')
 }
 
 /** @throws {DriverUnavailable} the pod is not gone after {@link DELETE_MS} */

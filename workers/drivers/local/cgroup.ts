@@ -88,7 +88,7 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
   mkdirSync(folder, { recursive: true })
   try {
     for (const controller of parent.controllers) {
-      for (const [file, value] of limitFiles(parent.version, controller, limits)) {
+      for (const [file, value] of Object.entries(limitFiles(parent.version, controller, limits))) {
         const path = join(folder, file)
         // Not every kernel accounts for swap; the limit of memory itself is required.
         if (existsSync(path) || !/sw(ap)?/.test(file)) writeFileSync(path, value)
@@ -102,29 +102,16 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
 }
 
 /** Which values to write into which files, in this order. Pure. */
-export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): [string, string][] {
+export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
   const quota = String(Math.max(1000, Math.round(limits.cpu * CPU_PERIOD_US)))
-  if (controller === 'pids') return [['pids.max', String(limits.pids)]]
-  if (controller === 'memory' && version === 1) {
-    return [
-      ['memory.limit_in_bytes', memory],
-      ['memory.memsw.limit_in_bytes', memory],
-    ]
-  }
+  if (controller === 'pids') return { 'pids.max': String(limits.pids) }
   if (controller === 'memory') {
-    return [
-      ['memory.max', memory],
-      ['memory.swap.max', '0'],
-    ]
+    if (version === 2) return { 'memory.max': memory, 'memory.swap.max': '0' }
+    return { 'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory }
   }
-  if (version === 1) {
-    return [
-      ['cpu.cfs_period_us', String(CPU_PERIOD_US)],
-      ['cpu.cfs_quota_us', quota],
-    ]
-  }
-  return [['cpu.max', `${quota} ${CPU_PERIOD_US}`]]
+  if (version === 2) return { 'cpu.max': `${quota} ${CPU_PERIOD_US}` }
+  return { 'cpu.cfs_period_us': String(CPU_PERIOD_US), 'cpu.cfs_quota_us': quota }
 }
 
 /** Kills whatever is left in a group and removes it. Resolves when it is gone. */

@@ -1,3 +1,4 @@
+/** Local sandboxes outlive their worker by design. This ends them; run as a script, those of the folder that it is given. */
 import { endPod } from './ending.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'
@@ -15,3 +16,5 @@ export async function endAllSandboxes(directory: string): Promise<number> {
   for (const end of ends) if (end.status === 'rejected') throw end.reason
   return pods.length
 }
+
+if (import.meta.main) await endAllSandboxes(process.argv[2]!)

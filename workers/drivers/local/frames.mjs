@@ -29,7 +29,14 @@ export const MAX_PAYLOAD = 1024 * 1024
 const HEADER = 5
 const TYPES = new Set(Object.values(Frame))
 
-/** Writes a frame to a socket. @returns false when the socket wants the sender to wait */
+/**
+ * Writes a frame to a socket.
+ * @param {import('node:stream').Writable} socket
+ * @param {number} type
+ * @param {Uint8Array} [payload]
+ * @param {(error?: Error | null) => void} [done]
+ * @returns {boolean} false when the socket wants the sender to wait
+ */
 export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
   const header = Buffer.allocUnsafe(HEADER)
   header.writeUInt8(type, 0)
@@ -47,7 +54,10 @@ const IN_PIECES = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
 
 /** Reads frames from chunks. Holds one incomplete frame at most, and none of a stream. */
 export class FrameReader {
-  /** @param most bytes of a payload that is not a stream */
+  /**
+   * @param {(type: number, payload: Buffer) => void} onFrame
+   * @param {number} [most] bytes of a payload that is not a stream
+   */
   constructor(onFrame, most = MAX_PAYLOAD) {
     this.onFrame = onFrame
     this.most = most
@@ -56,7 +66,10 @@ export class FrameReader {
     this.left = 0
   }
 
-  /** @throws {Error} for a frame of unknown type or too large: nothing after it can be read */
+  /**
+   * @param {Buffer} chunk
+   * @throws {Error} for a frame of unknown type or too large: nothing after it can be read
+   */
   read(chunk) {
     let at = 0
     while (at < chunk.length) {

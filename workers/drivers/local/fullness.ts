@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process'
 import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { LocalPod } from './state.ts'
 
@@ -21,41 +22,29 @@ const foldersOf = ({ home, isolation }: LocalPod): string[] =>
   ['workspace', 'run', ...(isolation === 'plain' ? ['tmp'] : [])].map((name) => join(home, name))
 
 /**
- * Looks at all pods again and again.
- * @param options.most files and folders of one pod
- * @param options.onFull may be called for the same pod by several workers
- * @returns what stops it
+ * Looks at all pods again and again, until the signal aborts.
+ * @param most files and folders of one pod
+ * @param onFull may be called for the same pod by several workers
  */
-export function watchFullness(options: {
-  most: number
-  pods: () => Promise<LocalPod[]>
-  onFull: (pod: LocalPod) => Promise<void>
-}): () => void {
-  const { most, pods, onFull } = options
-  let timer: NodeJS.Timeout | undefined
-  let isOver = false
-  wait(LOOK_MS)
-  return () => {
-    isOver = true
-    clearTimeout(timer)
+export async function watchFullness(
+  most: number,
+  pods: () => Promise<LocalPod[]>,
+  onFull: (pod: LocalPod) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const lookAt = async (pod: LocalPod) => {
+    if ((await countEntries(foldersOf(pod), most)) > most) await onFull(pod)
   }
-
-  function wait(ms: number): void {
-    if (!isOver) timer = setTimeout(look, ms).unref()
-  }
-
-  async function look(): Promise<void> {
+  for (let ms = LOOK_MS; ; ) {
+    await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
+    if (signal.aborted) return
     const began = performance.now()
     for (const pod of await pods().catch(() => [])) {
-      if (isOver) return
+      if (signal.aborted) return
       // A pod that is gone, or cannot be ended now, is looked at again in the next round.
       await lookAt(pod).catch(() => {})
     }
-    wait(Math.min(Math.max(LOOK_MS, (performance.now() - began) / SHARE), LONGEST_MS))
-  }
-
-  async function lookAt(pod: LocalPod): Promise<void> {
-    if ((await countEntries(foldersOf(pod), most)) > most) await onFull(pod)
+    ms = Math.min(Math.max(LOOK_MS, (performance.now() - began) / SHARE), LONGEST_MS)
   }
 }
 

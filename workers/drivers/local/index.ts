@@ -49,7 +49,7 @@ export class LocalDriver implements Driver {
   private readonly machine: Machine
   private readonly isolation: string
   private watching: NodeJS.Timeout | undefined
-  private stopCounting = () => {}
+  private counting = new AbortController()
 
   /**
    * Examines the machine, and warns where a sandbox is less isolated than on Kubernetes.
@@ -134,13 +134,11 @@ export class LocalDriver implements Driver {
   watch(onDeath: (pod: PodState & { death: PodDeath }) => void): void {
     const told = new Set<string>()
     clearInterval(this.watching)
-    this.stopCounting()
-    this.stopCounting = watchFullness({
-      most: this.sandbox.inodes,
-      pods: async () =>
-        (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod),
-      onFull: (pod) => this.evict(pod),
-    })
+    this.counting.abort()
+    this.counting = new AbortController()
+    const living = async () =>
+      (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod)
+    void watchFullness(this.sandbox.inodes, living, (pod) => this.evict(pod), this.counting.signal)
     this.watching = setInterval(async () => {
       // A round that fails here does no harm: the sweep uses `list`.
       const states = await this.list().catch(() => [])
@@ -173,7 +171,7 @@ export class LocalDriver implements Driver {
 
   async close(): Promise<void> {
     clearInterval(this.watching)
-    this.stopCounting()
+    this.counting.abort()
   }
 
   private async listLives(): Promise<{ pod: LocalPod; life: Life }[]> {

@@ -1,2 +1,0 @@
-/** Bundles the client into cli/dist. Throws with esbuild's messages. */
-export function buildCli(): Promise<void>

@@ -1,1 +1,0 @@
-export declare function readStat(pid: number): string[] | undefined
