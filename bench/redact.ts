@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { buildPatterns } from '../workers/secrets/patterns.ts'
-import { makeRedactor } from '../workers/secrets/redactor.ts'
+import { Redactor } from '../workers/secrets/redactor.ts'
 import { median, table } from './figures.ts'
 import { type Stack, startStack } from './stack.ts'
 
@@ -42,7 +42,7 @@ async function rateOf(secrets: Record<string, string>, bytes: Buffer): Promise<n
   const sought = await buildPatterns(secrets)
   const times: number[] = []
   for (let round = 0; round < rounds; round++) {
-    const redactor = makeRedactor(sought)
+    const redactor = new Redactor(sought)
     const before = process.cpuUsage()
     for (let at = 0; at < bytes.length; at += chunkBytes) redactor.push(bytes.subarray(at, at + chunkBytes))
     const { user, system } = process.cpuUsage(before)

@@ -1,10 +1,10 @@
 /** The entry of a worker process. */
 import closeWithGrace from 'close-with-grace'
 import { readSettings, SettingsError } from '../shared/platform/settings.ts'
-import { type RunningWorker, startWorker } from './worker.ts'
+import { startWorker } from './worker.ts'
 
 try {
-  let worker: RunningWorker | undefined
+  let worker: Awaited<ReturnType<typeof startWorker>> | undefined
   // A worker that is not complete yet holds nothing, and may end at once.
   closeWithGrace({ delay: 25_000 }, async () => worker?.stop())
   worker = await startWorker(readSettings(process.env, 'worker'))

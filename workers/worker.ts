@@ -2,7 +2,7 @@
 
 import type { Database } from '../shared/data/database.ts'
 import { newWorkerId } from '../shared/data/ids.ts'
-import { openContext } from '../shared/platform/context.ts'
+import { type Context, openContext } from '../shared/platform/context.ts'
 import type { Logger } from '../shared/platform/log.ts'
 import { within } from '../shared/platform/patience.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
@@ -33,31 +33,17 @@ const finishMs = 20_000
 const tellMs = 1_000
 const closeMs = 3_000
 
-export interface RunningWorker {
-  /** Finishes what it holds, for a bounded time. Another worker or the sweep takes up the rest. */
-  stop(): Promise<void>
-}
-
 export interface WorkerOptions {
   reach?: WorkerContext['reach']
 }
 
-export async function startWorker(
-  settings: Settings,
-  { reach = () => {} }: WorkerOptions = {},
-): Promise<RunningWorker> {
+export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
   const context = openContext('worker', settings)
   const { log } = context
   const stopping = new AbortController()
 
   let worker: WorkerContext | undefined
-  const server = openInternalServer(context, {
-    ...commonChecks(context),
-    cluster: async () => {
-      if (!worker) throw new Error('waiting for the database')
-      await worker.driver.ping()
-    },
-  })
+  const server = serveHealth(context, () => worker)
   const id = newWorkerId()
   const channel = openChannel(server, id, settings.callsKeys)
   const callServer = new CallServer(channel.server)
@@ -65,23 +51,8 @@ export async function startWorker(
   log.info({ port }, 'listening')
   endWhenStalled(settings.stallSeconds, log)
 
-  const installationId = await waitForInstallation(context.db, log)
-  const driver = await openDriver({ settings, installationId, log })
-  const slots = new SlotPool({ driver, log, metrics: context.metrics })
-  const slotOwner = followWorkers({ ...context, id }, stopping.signal)
-  worker = {
-    ...context,
-    id,
-    opener: makeOpener(settings.secretsKeys),
-    driver,
-    reach,
-    commands: new Commands(),
-    ends: new Ends(context.db, log),
-    slots,
-    slotOwner,
-    pace: makePace(),
-  }
-  const { commands, ends } = worker
+  worker = await openWorker(context, id, reach, stopping.signal)
+  const { commands, driver, ends, slots } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
@@ -94,6 +65,7 @@ export async function startWorker(
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {
+    /** Finishes what it holds, for a bounded time. Another worker or the sweep takes up the rest. */
     async stop() {
       stopping.abort()
       await within(tellMs, announcement.drain())
@@ -122,6 +94,37 @@ export async function startWorker(
     await driver.close()
     jobsRedis.disconnect()
     await context.close()
+  }
+}
+
+const serveHealth = (context: Context, workerOf: () => WorkerContext | undefined) =>
+  openInternalServer(context, {
+    ...commonChecks(context),
+    cluster: async () => {
+      const worker = workerOf()
+      if (!worker) throw new Error('waiting for the database')
+      await worker.driver.ping()
+    },
+  })
+
+async function openWorker(
+  context: Context,
+  id: string,
+  reach: WorkerContext['reach'],
+  signal: AbortSignal,
+): Promise<WorkerContext> {
+  const { db, log, metrics, settings } = context
+  const installationId = await waitForInstallation(db, log)
+  const driver = await openDriver({ settings, installationId, log })
+  return {
+    ...context,
+    ...{ id, reach, driver },
+    opener: makeOpener(settings.secretsKeys),
+    commands: new Commands(),
+    ends: new Ends(db, log),
+    slots: new SlotPool({ driver, log, metrics }),
+    slotOwner: followWorkers({ ...context, id }, signal),
+    pace: makePace(),
   }
 }
 

@@ -2,20 +2,11 @@
 import { claimPorts } from './ports.ts'
 import type { StackSettings } from './stack-settings.ts'
 
-export interface PlannedProcess {
-  /** `worker`, or `worker.2` of several. */
-  name: string
-  kind: string
-  command: string
-  /** Every process listens on an internal port of its own; the APIs also for clients. */
-  ports: { INTERNAL_PORT: string; PORT?: string }
-}
-
-/** @throws in words for the terminal when a port is taken */
-export async function planProcesses(
-  commands: Map<string, string>,
-  settings: StackSettings,
-): Promise<PlannedProcess[]> {
+/**
+ * @returns each with its name, `worker`, or `worker.2` of several
+ * @throws in words for the terminal when a port is taken
+ */
+export async function planProcesses(commands: Map<string, string>, settings: StackSettings) {
   const processes = [...commands].flatMap(([kind, command]) => {
     const count = settings.counts.get(kind) ?? 1
     return Array.from({ length: count }, (_, index) => ({
@@ -35,6 +26,7 @@ export async function planProcesses(
   })
   return processes.map((planned, index) => ({
     ...planned,
+    /** Every process listens on an internal port of its own; the APIs also for clients. */
     ports: {
       INTERNAL_PORT: String(internal[index]),
       ...(planned.kind === 'api' && { PORT: String(ports.shift()) }),

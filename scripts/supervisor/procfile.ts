@@ -1,12 +1,10 @@
-export interface Procfile {
-  /** Runs to its end before everything else. */
-  release: string | undefined
-  /** The shell's command of each kind of process, in the file's order. */
-  processes: Map<string, string>
-}
-
-/** Reads `name: command` lines. @throws when a line is something else */
-export function parseProcfile(text: string): Procfile {
+/**
+ * Reads `name: command` lines.
+ * @returns `release`, which runs to its end before everything else; and the shell's command of each kind of process, in
+ *   the file's order
+ * @throws when a line is something else
+ */
+export function parseProcfile(text: string) {
   const lines = text.split('\n').map((line) => line.trim())
   const entries = lines
     .filter((line) => line !== '' && !line.startsWith('#'))

@@ -8,24 +8,6 @@ import { keysFor } from '../../shared/platform/keys.ts'
 import { settingGroups } from '../../shared/platform/settings-schema.ts'
 import { compileCache, readDotEnv, root } from '../root.mjs'
 
-export interface StackSettings {
-  host: string
-  internalHost: string
-  /** 0 takes any free port. */
-  port: number
-  internalPort: number
-  /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
-  counts: Map<string, number>
-  databaseUrl: string | undefined
-  redisUrl: string | undefined
-  driver: string
-  localDirectory: string
-  bwrap: string | undefined
-  /** Sandboxes may run without isolation. */
-  isUnsafe: boolean
-  production: boolean
-}
-
 const defaults = z.object(settingGroups.Addresses).parse({})
 
 /** Where the databases are, and bubblewrap if it is needed: what was given, or what was started and installed. */
@@ -40,15 +22,17 @@ export interface FoundServices {
  * @param args `--workers 3`, `--apis 2`
  * @throws in words for the terminal
  */
-export function readStackSettings(args: string[], dataFolder: string): StackSettings {
+export function readStackSettings(args: string[], dataFolder: string) {
   readDotEnv()
   const { values } = parseArgs({ args, options: { workers: { type: 'string' }, apis: { type: 'string' } } })
   const env = process.env
   return {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
+    /** 0 takes any free port. */
     port: whole('PORT', env.PORT || defaults.PORT, 65_535),
     internalPort: whole('INTERNAL_PORT', env.INTERNAL_PORT || defaults.INTERNAL_PORT, 65_535),
+    /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
       ['api', whole('APIS', values.apis ?? (env.APIS || '1'), 100)],
@@ -58,10 +42,13 @@ export function readStackSettings(args: string[], dataFolder: string): StackSett
     driver: env.SANDBOX_DRIVER || 'local',
     localDirectory: resolve(root, env.SANDBOX_LOCAL_DIR || join(dataFolder, 'sandboxes')),
     bwrap: env.SANDBOX_LOCAL_BWRAP || undefined,
+    /** Sandboxes may run without isolation. */
     isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
     production: env.NODE_ENV === 'production',
   }
 }
+
+export type StackSettings = ReturnType<typeof readStackSettings>
 
 function whole(name: string, text: string | number, most: number): number {
   const value = Number(text)

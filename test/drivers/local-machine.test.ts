@@ -34,10 +34,10 @@ describe('control groups', () => {
       ['/sys/fs/cgroup/memory/box/a', 'memory'],
       ['/sys/fs/cgroup/memory', 'memory'],
     ])
-    expect(limitFiles(1, 'cpu', limits)).toEqual([
-      ['cpu.cfs_period_us', '100000'],
-      ['cpu.cfs_quota_us', '50000'],
-    ])
+    expect(limitFiles(1, 'cpu', limits)).toEqual({
+      'cpu.cfs_period_us': '100000',
+      'cpu.cfs_quota_us': '50000',
+    })
   })
 
   test('nothing where there is nothing', () => {
@@ -183,7 +183,6 @@ test('a machine without limits says which and what to do', () => {
     cgroups: [],
     limits,
     fileSize: 1,
-    processes: 1,
     view: {} as SystemView,
   }
   expect(listWeaknesses(machine).join(' ')).toMatch(/Nothing limits the cpu, memory, pids .*systemd-run/)

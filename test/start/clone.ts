@@ -49,6 +49,7 @@ export class Clone {
     const shared = ['contract/shell-words.ts', ...platform.map((name) => `platform/${name}`)]
     for (const name of [
       'scripts',
+      'workers/drivers',
       'package.json',
       'package-lock.json',
       'LICENSE',

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildPatterns } from '../../workers/secrets/patterns.ts'
-import { makeRedactor } from '../../workers/secrets/redactor.ts'
+import { Redactor } from '../../workers/secrets/redactor.ts'
 import { makeSharedValues } from '../../workers/secrets/shared-values.ts'
 import { collectGarbage } from '../support/memory.ts'
 
@@ -13,7 +13,7 @@ async function redact(
   text: string | Buffer,
   lengths = [Infinity],
 ): Promise<string> {
-  const redactor = makeRedactor(await buildPatterns(secrets))
+  const redactor = new Redactor(await buildPatterns(secrets))
   const bytes = Buffer.from(text)
   const shown: Buffer[] = []
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
@@ -119,7 +119,7 @@ describe('for random values and text of few letters, where all of them overlap',
 })
 
 test('nothing is held back but what may begin a value', async () => {
-  const redactor = makeRedactor(await buildPatterns({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
+  const redactor = new Redactor(await buildPatterns({ A: 'xyzxyzxyz', B: 'longer than the other one' }))
   for (const text of ['hello\n', 'longer than the other two', 'zyx.', '$ ']) {
     expect(redactor.push(Buffer.from(text)).toString()).toBe(text)
     expect(redactor.held).toBe(0)
@@ -132,7 +132,7 @@ test('nothing is held back but what may begin a value', async () => {
 })
 
 test('output without a secret is passed on as it is, without a copy', async () => {
-  const redactor = makeRedactor(await buildPatterns({ A: 'p4ssw0rd!' }))
+  const redactor = new Redactor(await buildPatterns({ A: 'p4ssw0rd!' }))
   const chunk = Buffer.alloc(65_536, 'nothing to see here\n')
   expect(redactor.push(chunk)).toBe(chunk)
 })
@@ -142,7 +142,7 @@ test('values made to be slow to look for are not', async () => {
   const secrets = Object.fromEntries(
     Array.from({ length: 15 }, (_, at) => [`S${at}`, `${'a'.repeat(32_000)}${String.fromCharCode(98 + at)}`]),
   )
-  const redactor = makeRedactor(await buildPatterns(secrets))
+  const redactor = new Redactor(await buildPatterns(secrets))
   const chunk = Buffer.alloc(1024 * 1024, 'a')
   redactor.push(Buffer.from('a'))
   const started = performance.now()
@@ -154,7 +154,7 @@ test('values made to be slow to look for are not', async () => {
 test('values made to be slow to hold back are not: a byte at a time costs as much as all at once', async () => {
   // All of it may yet be the long one, and in it the short ones are found again and again, by turns.
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
-  const redactor = makeRedactor(await buildPatterns(secrets))
+  const redactor = new Redactor(await buildPatterns(secrets))
   const byte = { a: Buffer.from('a'), b: Buffer.from('b') }
   const started = performance.now()
   for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
@@ -185,9 +185,7 @@ test.each(kinds)(
     expect(stops.end()).toBeLessThan(1_000)
     collectGarbage()
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(24 * 1024 * 1024)
-    const shown = makeRedactor(sought)
-      .push(Buffer.from(`x${secrets.S3}\0`))
-      .toString('latin1')
+    const shown = new Redactor(sought).push(Buffer.from(`x${secrets.S3}\0`)).toString('latin1')
     expect(shown).not.toContain(secrets.S3!.slice(0, 20))
   },
 )

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { FirstInOrder, readRecords } from '../../workers/files/records.ts'
 import { replaceExact } from '../../workers/files/replace.ts'
-import { type Steps, shareOf } from '../../workers/files/slices.ts'
+import { inSlices, type Steps } from '../../workers/files/slices.ts'
 
 /** Keeps the processor for a millisecond a step. */
 function* busy(steps: number, onEnd = () => {}): Steps<void> {
@@ -32,30 +32,34 @@ async function longestRound(work: () => Promise<unknown>): Promise<number> {
 
 test('however much of it there is, work on files leaves the event loop to others again and again', async () => {
   const content = Buffer.alloc(limits.editBytes, 'a')
-  const replaced = () =>
-    shareOf('alice').run(replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
+  const replaced = () => inSlices('alice', replaceExact(content, { old: 'a', new: 'bc', replaceAll: true }))
   // A slice of each of them would be 60 ms.
   const ms = await longestRound(() =>
-    Promise.all([replaced(), ...Array.from({ length: 20 }, () => shareOf('alice').run(busy(20)))]),
+    Promise.all([replaced(), ...Array.from({ length: 20 }, () => inSlices('alice', busy(20)))]),
   )
   expect(ms).toBeLessThan(30)
 })
 
 test('accounts take turns, so that one with little to do need not wait for one with much', async () => {
   const ended: string[] = []
-  const run = (account: string, steps: number) => shareOf(account).run(busy(steps, () => ended.push(account)))
+  const run = (account: string, steps: number) =>
+    inSlices(
+      account,
+      busy(steps, () => ended.push(account)),
+    )
   await Promise.all([...Array.from({ length: 20 }, () => run('alice', 20)), run('bob', 10)])
   expect(ended.indexOf('bob')).toBeLessThan(3)
 })
 
 test('what throws is thrown, and the next has its turn', async () => {
-  const fails = shareOf('alice').run(
+  const fails = inSlices(
+    'alice',
     (function* (): Steps<void> {
       yield
       throw new Error('no')
     })(),
   )
-  const [failed, done] = await Promise.allSettled([fails, shareOf('alice').run(busy(1))])
+  const [failed, done] = await Promise.allSettled([fails, inSlices('alice', busy(1))])
   expect([failed.status, done.status]).toEqual(['rejected', 'fulfilled'])
 })
 
@@ -63,7 +67,7 @@ test('records are cut alike wherever the chunks are, and too long ones passed ov
   const text = `a|||bb||${'c'.repeat(9)}||${'d'.repeat(10)}||${'e'.repeat(50)}|f||g|||h`
   for (const size of [1, 2, 3, 7, 1000]) {
     const records: string[] = []
-    const take = readRecords(shareOf('alice'), {
+    const take = readRecords('alice', {
       delimiter: Buffer.from('||'),
       mostBytes: 9,
       onRecord: (record) => void records.push(record.toString()),

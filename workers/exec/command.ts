@@ -7,7 +7,7 @@ import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exe
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
-import { makeRedactor, type Redactor } from '../secrets/redactor.ts'
+import { Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import { OutputLog, type Reader, type StreamName } from './output-log.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
@@ -106,7 +106,7 @@ export class Command {
 
   /** Redacts these values in both streams. */
   redactWith(patterns: SecretPatterns | undefined): void {
-    this.redactors = { stdout: makeRedactor(patterns), stderr: makeRedactor(patterns) }
+    this.redactors = { stdout: new Redactor(patterns), stderr: new Redactor(patterns) }
   }
 
   async take(stream: StreamName, chunk: Buffer): Promise<void> {

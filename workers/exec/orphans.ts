@@ -3,7 +3,6 @@
  * those whose worker is gone, and writes down that they are lost. It also ends those that clients were told are lost,
  * even when their worker is back. A worker that lost the connection to a command of its own ends that command itself.
  */
-import type { Queries } from '../../shared/data/database.ts'
 import { endUnknown, workerLost } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
@@ -78,14 +77,11 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
     if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
   }
   if (orphan.is_left) await db.query('update exec set is_left = false where id = ?', [orphan.id])
-  else await writeEnd(db, orphan)
+  // Its output is gone with its worker.
+  else await db.query(endUnknown(), [orphan.sandbox_id, workerLost, orphan.id])
   metrics.sweeps.inc({ action: 'end orphan' })
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
 }
-
-/** Its output is gone with its worker. */
-const writeEnd = (db: Queries, { id, sandbox_id }: Orphan) =>
-  db.query(endUnknown(), [sandbox_id, workerLost, id])
 
 const reachEveryMs = 2_000
 const reachTimes = 30

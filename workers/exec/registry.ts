@@ -36,13 +36,8 @@ export class Commands {
     return command
   }
 
-  of(sandboxId: string): Command[] {
-    return [...(this.bySandbox.get(sandboxId) ?? [])]
-  }
-
-  sandboxIds(): string[] {
-    return [...this.bySandbox.keys()]
-  }
+  of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
+  sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
   /** Called when output was taken. Keeps the output of a sandbox within its bound; the oldest goes first. */
   trim(sandboxId: string): void {

@@ -23,12 +23,9 @@ export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { re
 /** Streams a command's events, from after the one that the client saw last. */
 export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
+  const from = args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId)
   response.writeHead(200, eventHeaders)
-  await writeEvents(
-    command,
-    args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId),
-    response,
-  )
+  await writeEvents(command, from, response)
 }
 
 /** Feeds a command's stdin. */

@@ -10,8 +10,6 @@ import type { Command } from './command.ts'
 import { recordPid } from './rows.ts'
 import { bodyOf, takeOutput } from './run.ts'
 
-const defaultSize = { rows: 24, columns: 80 }
-
 /**
  * Resolves when the terminal is open. `ended` of the result settles when the command has ended.
  * @param mustBeAwaited throws when nobody waits any more
@@ -23,18 +21,11 @@ export async function runInTerminal(
   shellCommand: ShellCommand,
   mustBeAwaited: () => Promise<void>,
 ): Promise<{ pid: number; ended: Promise<CommandEnd> }> {
-  const { rows = defaultSize.rows, columns = defaultSize.columns, stdin } = command.facts.request
+  const { rows = 24, columns = 80, stdin } = command.facts.request
+  const size = { rows, columns }
+  const ways = { takeSlot: () => openSlotIn(worker, sandbox), beforeStart: mustBeAwaited }
   const terminal = await reaching(worker, sandbox, () =>
-    openTerminal(
-      worker.driver,
-      podOf(sandbox),
-      shellCommand,
-      { rows, columns },
-      {
-        takeSlot: () => openSlotIn(worker, sandbox),
-        beforeStart: mustBeAwaited,
-      },
-    ),
+    openTerminal(worker.driver, podOf(sandbox), shellCommand, size, ways),
   )
   await recordPid(worker.db, command.id, terminal.pid).catch((error) => {
     // The command runs already, and nobody could find it again. Its client is told that it did not start.

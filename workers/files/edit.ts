@@ -10,7 +10,7 @@ import { exits, probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 import { writing } from './place.ts'
 import { replaceExact } from './replace.ts'
-import { type Share, type Steps, shareOf } from './slices.ts'
+import { inSlices, type Steps } from './slices.ts'
 import { makeTurns, oneOfFew } from './turns.ts'
 
 /**
@@ -44,7 +44,7 @@ export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) =>
   const { word, shown } = locate(args)
   const mark = randomBytes(16).toString('hex')
   const edit = (): Promise<EditResult> => {
-    const step = twoSteps(mark, shareOf(args.accountId), (content) => change(content, args))
+    const step = twoSteps(mark, (content) => inSlices(args.accountId, change(content, args)))
     const args_ = [word, String(limits.editBytes), mark]
     const mostBytes = limits.editBytes + markBytes
     return runFileScript(worker, args, signal, { text: script, args: args_, mostBytes, ...step.io }).then(
@@ -91,7 +91,7 @@ function* sha256Of(bytes: Buffer): Steps<string> {
 }
 
 /** Reads up to the mark, decides, and answers on the script's stdin. */
-function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps<EditResult>) {
+function twoSteps(mark: string, decide: (content: Buffer) => Promise<EditResult>) {
   const finder = new MarkFinder(mark)
   const kept = new GrowingBuffer(limits.editBytes)
   const outcome: { stdin?: Writable; edited?: EditResult; error?: unknown } = {}
@@ -105,7 +105,7 @@ function twoSteps(mark: string, share: Share, decide: (content: Buffer) => Steps
         kept.push(output)
         if (line === undefined) return
         try {
-          outcome.edited = await share.run(decide(kept.bytes))
+          outcome.edited = await decide(kept.bytes)
           const { sha256, before, content } = outcome.edited
           outcome.stdin?.write(`${sha256} ${before}\n`)
           outcome.stdin?.write(content)

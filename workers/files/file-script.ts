@@ -105,26 +105,22 @@ export async function runFileScript(
   const stderr = new BoundedOutput(littleBytes)
   const printed = boundPrinted(littleBytes + (script.mostBytes ?? 0))
   const stops = [signal, printed.tooMuch, ...(script.enough ? [script.enough] : [])]
-  const end = await runInside(
-    worker,
-    sandbox,
+  const command = {
+    argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
     // Switches off quotes by `stat`, and makes times UTC.
-    {
-      argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
-      env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
-      // Its shell then stays until all output was read: Kubernetes drops output that is on its way when a process ends.
-      noStdin: script.stdin === undefined,
-    },
-    {
-      stdin: script.stdin,
-      onStdout: printed.within(script.onStdout ?? (() => {})),
-      onStderr: printed.within((chunk) => stderr.push(chunk)),
-    },
-    {
-      timeoutMs: Math.min(script.timeoutMs ?? timeoutMs, leftMs),
-      signal: AbortSignal.any(stops),
-    },
-  )
+    env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
+    // Its shell then stays until all output was read: Kubernetes drops output that is on its way when a process ends.
+    noStdin: script.stdin === undefined,
+  }
+  const io = {
+    stdin: script.stdin,
+    onStdout: printed.within(script.onStdout ?? (() => {})),
+    onStderr: printed.within((chunk) => stderr.push(chunk)),
+  }
+  const end = await runInside(worker, sandbox, command, io, {
+    timeoutMs: Math.min(script.timeoutMs ?? timeoutMs, leftMs),
+    signal: AbortSignal.any(stops),
+  })
   printed.close()
   if (script.enough?.aborted) return 'cut'
   if (printed.tooMuch.aborted) {

@@ -8,7 +8,6 @@ import { type DisplayPath, locate, prefixOf, show } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { jsonBytes, readRecords } from './records.ts'
-import { shareOf } from './slices.ts'
 import { oneOfFew } from './turns.ts'
 
 /** After this time the answer is what was found so far, and `truncated`. */
@@ -93,7 +92,7 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
       ...(include?.find ?? []),
     ],
     mostBytes,
-    onStdout: readRecords(shareOf(args.accountId), { delimiter: Buffer.of(0), onRecord }),
+    onStdout: readRecords(args.accountId, { delimiter: Buffer.of(0), onRecord }),
     enough: enough.signal,
     timeoutMs,
   })
@@ -118,29 +117,24 @@ const nameOf = (found: Buffer, prefix: Buffer): DisplayPath =>
 
 const isBelow = (found: Buffer) => found[0] === '.'.charCodeAt(0)
 
-interface Include {
-  matches: (path: string) => boolean
-  /** Whether it is matched against the last part of the path only. */
-  byName: boolean
-  /** Patterns for `find`, which match at least what is included. */
-  find: string[]
-}
-
 /**
  * As in `grep --include`, a pattern without a slash is matched against the name. A file that the request names is
  * always included.
  */
-function readInclude(text: string): Include {
+function readInclude(text: string) {
   const pattern = readPattern(text, 'include')
   const byName = !text.includes('/')
   const tests = byName
     ? pattern.alternatives.flatMap(([part]) => ['-o', '-name', part === 'any depth' ? '*' : findPart(part!)])
     : findPatterns(pattern).flatMap((path) => ['-o', '-path', path])
-  return { matches: makeMatcher(pattern, { dots: true }), byName, find: ['(', ...tests.slice(1), ')'] }
+  const matches = makeMatcher(pattern, { dots: true })
+  return {
+    matches: (path: string) => matches(byName ? basename(path) : path),
+    /** Patterns for `find`, which match at least what is included. */
+    find: ['(', ...tests.slice(1), ')'],
+  }
 }
 
-function isIncluded(include: Include | undefined, found: Buffer): boolean {
-  if (!include || !isBelow(found)) return true
-  const path = found.subarray(2).toString('utf8')
-  return include.matches(include.byName ? basename(path) : path)
+function isIncluded(include: ReturnType<typeof readInclude> | undefined, found: Buffer): boolean {
+  return !include || !isBelow(found) || include.matches(found.subarray(2).toString('utf8'))
 }

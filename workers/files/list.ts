@@ -8,7 +8,6 @@ import { locate, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
 import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
-import { shareOf } from './slices.ts'
 import { oneOfFew } from './turns.ts'
 
 /** After this time the answer is what was found so far, and `truncated`. A longer list is cut, not refused. */
@@ -40,7 +39,7 @@ export const listFiles = oneOfFew<'listFiles'>(async (args, worker, { signal }) 
     text: listScript,
     args: [word, `%f %s %Y %y${mark}%n${mark}%N${mark}${mark}`],
     mostBytes,
-    onStdout: readRecords(shareOf(args.accountId), {
+    onStdout: readRecords(args.accountId, {
       delimiter: Buffer.from(`${mark}${mark}\n`),
       onRecord,
     }),
@@ -146,7 +145,7 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
     text: globScript,
     args: [word, ...searchFor(pattern, args.pattern.endsWith('/'))],
     mostBytes,
-    onStdout: readRecords(shareOf(args.accountId), {
+    onStdout: readRecords(args.accountId, {
       delimiter: Buffer.of(0),
       mostBytes: prefix.length + pathBytes,
       onRecord: onPath,

@@ -4,11 +4,6 @@
  */
 import type { Pattern, Token } from './pattern.ts'
 
-export interface MatchOptions {
-  /** Lets `*`, `?`, `[…]` and `**` match names that begin with a dot. */
-  dots: boolean
-}
-
 /** One state of an alternative: what it takes next. `end` has taken all. */
 type State =
   | Token
@@ -17,8 +12,11 @@ type State =
   | { kind: 'any depth'; isLast: boolean }
   | { kind: 'end' }
 
-/** @returns a function that tells whether a path matches. The path is relative, not empty, and without `.` and `..` */
-export function makeMatcher(pattern: Pattern, { dots }: MatchOptions): (path: string) => boolean {
+/**
+ * @param options.dots lets `*`, `?`, `[…]` and `**` match names that begin with a dot
+ * @returns a function that tells whether a path matches. The path is relative, not empty, and without `.` and `..`
+ */
+export function makeMatcher(pattern: Pattern, { dots }: { dots: boolean }): (path: string) => boolean {
   const states = pattern.alternatives.flatMap(statesOf)
   const { size, bitsWhere } = bitsOf(states)
   const starts = bitsWhere((_, index) => index === 0 || states[index - 1]!.kind === 'end')
@@ -36,36 +34,10 @@ export function makeMatcher(pattern: Pattern, { dots }: MatchOptions): (path: st
   let now = new Uint32Array(size)
   let next = new Uint32Array(size)
 
-  /**
-   * Takes one character. First it adds the states that need none: those after a `*`, and those after a `**` where a
-   * part of the path begins.
-   * @returns whether any state is left
-   */
   const step = (taken: Uint32Array, stays: Uint32Array, atStart: boolean): boolean => {
-    const [from, to] = [now, next]
-    let reached = 0
-    let moved = 0
-    let any = 0
-    for (let at = 0; at < size; at++) {
-      let bits = from[at]! | reached
-      reached = 0
-      if (atStart) {
-        const deep = bits & depths[at]!
-        bits |= deep << 1
-        reached = deep >>> 31
-      }
-      const skipped = bits & many[at]!
-      bits |= skipped << 1
-      reached |= skipped >>> 31
-      const takes = bits & taken[at]!
-      const after = (takes << 1) | moved | (bits & stays[at]!)
-      moved = takes >>> 31
-      to[at] = after
-      any |= after
-    }
-    now = to
-    next = from
-    return any !== 0
+    const isLeft = takeOne(now, next, { taken, stays, many }, atStart ? depths : none)
+    ;[now, next] = [next, now]
+    return isLeft
   }
 
   return (path) => {
@@ -86,6 +58,34 @@ export function makeMatcher(pattern: Pattern, { dots }: MatchOptions): (path: st
     }
     return now.some((bits, at) => (bits & accepted[at]!) !== 0)
   }
+}
+
+/**
+ * Takes one character. First it adds the states that need none: those after a `*`, and those after a `**` where a part
+ * of the path begins.
+ * @returns whether any state is left
+ */
+function takeOne(
+  from: Uint32Array,
+  to: Uint32Array,
+  { taken, stays, many }: Record<'taken' | 'stays' | 'many', Uint32Array>,
+  depths: Uint32Array,
+): boolean {
+  let [reached, moved, any] = [0, 0, 0]
+  for (let at = 0; at < from.length; at++) {
+    let bits = from[at]! | reached
+    const deep = bits & depths[at]!
+    bits |= deep << 1
+    const skipped = bits & many[at]!
+    bits |= skipped << 1
+    reached = (deep >>> 31) | (skipped >>> 31)
+    const takes = bits & taken[at]!
+    const after = (takes << 1) | moved | (bits & stays[at]!)
+    moved = takes >>> 31
+    to[at] = after
+    any |= after
+  }
+  return any !== 0
 }
 
 const slashCode = '/'.codePointAt(0)!

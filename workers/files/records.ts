@@ -1,5 +1,5 @@
 /** Reads lists of names from a sandbox, bounded, whatever the sandbox prints. */
-import type { Share, Steps } from './slices.ts'
+import { inSlices, type Steps } from './slices.ts'
 
 /** Bytes of a record. No name, path or line of our scripts is longer; a longer one was not printed by them. */
 const recordBytes = 64 * 1024
@@ -17,7 +17,7 @@ export interface RecordReader {
  * bytes are valid until `onRecord` returns.
  * @returns a function that takes the next chunk; each call must wait for the one before
  */
-export function readRecords(share: Share, reader: RecordReader): (chunk: Buffer) => Promise<void> {
+export function readRecords(accountId: string, reader: RecordReader): (chunk: Buffer) => Promise<void> {
   const { delimiter, onRecord, onTooLong = () => {}, mostBytes = recordBytes } = reader
   /** The start of a record whose end has not come yet, bounded, and never copied twice. */
   const held = Buffer.allocUnsafeSlow(mostBytes + delimiter.length)
@@ -59,7 +59,7 @@ export function readRecords(share: Share, reader: RecordReader): (chunk: Buffer)
       yield
     }
   }
-  return (chunk) => share.run(take(chunk))
+  return (chunk) => inSlices(accountId, take(chunk))
 }
 
 interface KeptItem<T> {

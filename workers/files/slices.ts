@@ -12,28 +12,22 @@ const sliceMs = 3
 /** Work that can pause at each `yield`. Between two of them it takes far less than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
-export interface Share {
-  /** Does the work in slices, and throws what the work throws. */
-  run<T>(steps: Steps<T>): Promise<T>
-}
-
 /** The accounts that wait for a slice. */
 const waiting: Turns<() => void> = new Map()
 let isTaken = false
 
-export const shareOf = (accountId: string): Share => ({
-  async run(steps) {
-    for (;;) {
-      if (isTaken) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
-      else take()
-      const until = performance.now() + sliceMs
-      do {
-        const { done, value } = steps.next()
-        if (done) return value
-      } while (performance.now() < until)
-    }
-  },
-})
+/** Does the work in slices, and throws what the work throws. */
+export async function inSlices<T>(accountId: string, steps: Steps<T>): Promise<T> {
+  for (;;) {
+    if (isTaken) await new Promise<void>((resolve) => append(waiting, accountId, resolve))
+    else take()
+    const until = performance.now() + sliceMs
+    do {
+      const { done, value } = steps.next()
+      if (done) return value
+    } while (performance.now() < until)
+  }
+}
 
 /** The next slice comes in the next round of the loop, after all that is ready. */
 function take(): void {

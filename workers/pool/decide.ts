@@ -56,9 +56,8 @@ export class PoolDecider {
       const added: WarmPod[] = []
       for (const image of add) {
         const { fingerprint } = wanted.get(image)!
-        added.push(
-          await addWarmPod(queries, { name: newWarmPodName(), image, fingerprint }, this.lifeSeconds),
-        )
+        const pod = { name: newWarmPodName(), image, fingerprint }
+        added.push(await addWarmPod(queries, pod, this.lifeSeconds))
       }
       tellSizes(this.worker, rows, wanted)
       return { remove: removed, resume, added }

@@ -4,12 +4,6 @@ import { within } from '../../shared/platform/patience.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
 import type { WorkerContext } from '../context.ts'
 
-export interface Announcement {
-  /** From here on the API sends nothing new. The worker stays listed, so that its commands are not taken for lost. */
-  drain(): Promise<void>
-  withdraw(): Promise<void>
-}
-
 /** Milliseconds until a Redis that is away, or not yet connected, is tried again. */
 const retryMs = 100
 /** Milliseconds that the start of a worker waits for its first announcement. */
@@ -19,10 +13,7 @@ const firstMs = 2_000
  * Resolves after the first announcement, or when Redis does not take it for a while.
  * @param url the address at which the API reaches this worker's internal server
  */
-export async function announce(
-  { id, redis, driver, log, settings }: WorkerContext,
-  url: string,
-): Promise<Announcement> {
+export async function announce({ id, redis, driver, log, settings }: WorkerContext, url: string) {
   let driverProblem: string | null = null
   let withdrawn = false
   let isDraining = false
@@ -36,11 +27,11 @@ export async function announce(
     if (driverProblem !== before)
       log.warn({ problem: driverProblem }, driverProblem ? 'the cluster is away' : 'the cluster is there')
   }
-  const tell = () =>
-    announceWorker(redis, settings.callsKeys, { id, url, driverProblem, isDraining }).then(
-      () => true,
-      () => false,
-    )
+  const tell = async () => {
+    const entry = { id, url, driverProblem, isDraining }
+    const [told] = await Promise.allSettled([announceWorker(redis, settings.callsKeys, entry)])
+    return told.status === 'fulfilled'
+  }
   const beat = async () => {
     await look()
     if (withdrawn) return
@@ -54,6 +45,7 @@ export async function announce(
   await within(firstMs, first.promise)
 
   return {
+    /** From here on the API sends nothing new. The worker stays listed, so that its commands are not taken for lost. */
     async drain() {
       isDraining = true
       await tell()

@@ -5,19 +5,6 @@
  */
 import { setImmediate } from 'node:timers/promises'
 
-export interface Automaton {
-  /** The state after one more byte; 0 when no value is under way. */
-  step(state: number, byte: number): number
-  /** The first index from `at` on where a value might begin. Asked only in state 0. */
-  leap(bytes: Uint8Array, at: number): number
-  /** Whether the match under way in this state, with `at` next, can be given up: no value begins before `at`. */
-  isFutile(state: number, bytes: Uint8Array, at: number): boolean
-  /** The index of the longest value that ends in this state, or -1. */
-  endIn(state: number): number
-  /** How many of the last bytes could yet become a value. */
-  openIn(state: number): number
-}
-
 /** Bytes of a window at most; the longest leap is one less. */
 const mostPrefix = 64
 /** States that are made before other work gets its turn: a millisecond or two. */
@@ -27,13 +14,14 @@ const statesAtOnce = 32 * 1024
  * Builds the automaton, in slices. It takes 9 bytes for each byte of all values together.
  * @param values of two bytes or more each
  */
-export async function buildAutomaton(values: readonly Uint8Array[]): Promise<Automaton> {
+export async function buildAutomaton(values: readonly Uint8Array[]) {
   const trie = await plant(values)
   const { depthOf, childOf, isLeaf, ends } = trie
   const fallback = new Int32Array(trie.states)
   /** By branch: the open bytes at its end, if no state follows there. */
   const openAtEnd = new Int32Array(trie.branches.length)
 
+  /** The state after one more byte; 0 when no value is under way. */
   function step(from: number, byte: number): number {
     let state = from
     for (;;) {
@@ -42,6 +30,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]): Promise<Aut
       state = fallback[state]!
     }
   }
+  /** How many of the last bytes could yet become a value. */
   const openIn = (state: number): number =>
     isLeaf(state) ? openAtEnd[trie.branchOf(state)]! : depthOf(state)
 
@@ -72,16 +61,22 @@ export async function buildAutomaton(values: readonly Uint8Array[]): Promise<Aut
   return {
     step,
     leap,
-    // Otherwise a run of a value's first byte would be taken byte by byte.
-    isFutile: (state, bytes, at) => {
+    /**
+     * Whether the match under way in this state, with `at` next, can be given up: no value begins before `at`. Otherwise
+     * a run of a value's first byte would be taken byte by byte.
+     */
+    isFutile: (state: number, bytes: Uint8Array, at: number): boolean => {
       const depth = depthOf(state)
       const last = at - depth + window - 1
       return depth < window && last >= 1 && last < bytes.length && shiftAt(bytes, last) >= depth
     },
-    endIn: (state) => ends[state]! - 1,
+    /** The index of the longest value that ends in this state, or -1. */
+    endIn: (state: number): number => ends[state]! - 1,
     openIn,
   }
 }
+
+export type Automaton = Awaited<ReturnType<typeof buildAutomaton>>
 
 /** What a value adds to the trie: a row of states, from where it leaves the existing ones. */
 interface Branch {
@@ -178,6 +173,7 @@ function makeLeap(values: readonly Uint8Array[]) {
   }
   /** How far after a window that ends here the next window begins that may match. */
   const shiftAt = (bytes: Uint8Array, last: number): number => shifts[(bytes[last - 1]! << 8) | bytes[last]!]!
+  /** The first index from `at` on where a value might begin. Asked only in state 0. */
   const leap = (bytes: Uint8Array, at: number): number => {
     let last = at + window - 1
     while (last < bytes.length) {

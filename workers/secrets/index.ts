@@ -7,7 +7,7 @@ import { secretSealContext } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
 import { buildPatterns, type SecretPatterns } from './patterns.ts'
-import { makeRedactor } from './redactor.ts'
+import { Redactor } from './redactor.ts'
 import { makeSharedValues, type SharedValue } from './shared-values.ts'
 
 /** Values by name, as text. */
@@ -106,7 +106,7 @@ export async function redactBytes(
 ): Promise<Buffer> {
   const { value, release } = await secretsFor(worker, sandbox)
   try {
-    const redactor = makeRedactor(await value.patterns(byLine))
+    const redactor = new Redactor(await value.patterns(byLine))
     const shown = redactor.push(bytes)
     return cut ? shown : Buffer.concat([shown, redactor.flush()])
   } finally {

@@ -1,18 +1,6 @@
 /** Redacts secrets in a stream of output, wherever its chunks cut them. */
 import type { SecretPatterns } from './patterns.ts'
 
-export interface Redactor {
-  /** @returns what can be shown now; bytes that may become a secret are held back */
-  push(chunk: Buffer): Buffer
-  /**
-   * Called when no more comes, or nobody wants to wait for it. The redactor then starts anew.
-   * @returns what was held back
-   */
-  flush(): Buffer
-  /** How many bytes are held back. */
-  readonly held: number
-}
-
 interface Occurrence {
   start: number
   end: number
@@ -22,39 +10,75 @@ interface Occurrence {
 const nothing = Buffer.alloc(0)
 
 /**
- * Makes a redactor for one stream. It replaces each value of 8 bytes or more with `[secret NAME]`. Where values overlap
- * or contain each other, every byte of each is covered. The result does not depend on where the chunks are cut.
+ * Redacts one stream. It replaces each value of 8 bytes or more with `[secret NAME]`. Where values overlap or contain
+ * each other, every byte of each is covered. The result does not depend on where the chunks are cut. Offsets count from
+ * the first byte of the stream.
  */
-export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
-  if (!patterns) return { push: (chunk) => chunk, flush: () => nothing, held: 0 }
-  const { automaton, names, lengths } = patterns
-  const { step, leap, isFutile, endIn, openIn } = automaton
-
-  // Offsets count from the first byte of the stream.
-  let state = 0
-  const held = new HeldOutput()
+export class Redactor {
+  private readonly patterns: SecretPatterns | undefined
+  private readonly output = new HeldOutput()
+  private state = 0
   /** Found and not yet shown, by start, none inside another. Those before `shown` are done with. */
-  let found: Occurrence[] = []
-  let shown = 0
+  private found: Occurrence[] = []
+  private shown = 0
   /** Everything before this is shown or covered. It is the end of the last value, if that reaches further. */
-  let doneTo = 0
-  let lastName = ''
+  private doneTo = 0
+  private lastName = ''
 
-  function scan(chunk: Buffer, chunkAt: number) {
+  /** @param patterns undefined where there is nothing to redact */
+  constructor(patterns: SecretPatterns | undefined) {
+    this.patterns = patterns
+  }
+
+  /** How many bytes are held back. */
+  get held(): number {
+    return this.output.length
+  }
+
+  /** @returns what can be shown now; bytes that may become a secret are held back */
+  push(chunk: Buffer): Buffer {
+    if (!this.patterns) return chunk
+    const { output } = this
+    const chunkAt = output.end
+    this.scan(chunk, chunkAt, this.patterns)
+    const end = chunkAt + chunk.length
+    const to = end - this.patterns.automaton.openIn(this.state)
+    if (to === end && this.held === 0 && this.found.length === this.shown && this.doneTo <= chunkAt) {
+      output.pass(chunk.length)
+      this.doneTo = end
+      return chunk
+    }
+    return this.show(chunk, to)
+  }
+
+  /**
+   * Called when no more comes, or nobody wants to wait for it. The redactor then starts anew.
+   * @returns what was held back
+   */
+  flush(): Buffer {
+    this.state = 0
+    return this.show(nothing, this.output.end)
+  }
+
+  private scan(chunk: Buffer, chunkAt: number, { automaton, names, lengths }: SecretPatterns): void {
+    const { step, leap, isFutile, endIn } = automaton
+    let { state } = this
     let at = 0
     while (at < chunk.length) {
       if (state === 0) at = leap(chunk, at)
       while (at < chunk.length) {
         state = step(state, chunk[at++]!)
         const index = endIn(state)
-        if (index !== -1) note(chunkAt + at - lengths[index]!, chunkAt + at, names[index]!)
+        if (index !== -1) this.note(chunkAt + at - lengths[index]!, chunkAt + at, names[index]!)
         if (state !== 0 && isFutile(state, chunk, at)) state = 0
         if (state === 0) break
       }
     }
+    this.state = state
   }
 
-  function note(start: number, end: number, name: string) {
+  private note(start: number, end: number, name: string): void {
+    const { found, shown } = this
     while (found.length > shown && found.at(-1)!.start >= start) found.pop()
     const last = found.length > shown ? found.at(-1) : undefined
     if (last && last.name === name && last.end > start) last.end = end
@@ -62,48 +86,27 @@ export function makeRedactor(patterns: SecretPatterns | undefined): Redactor {
   }
 
   /** @param to what comes later cannot change anything before this offset */
-  function show(chunk: Buffer, to: number): Buffer {
+  private show(chunk: Buffer, to: number): Buffer {
+    const { found, output } = this
     const pieces: Buffer[] = []
-    for (; shown < found.length && found[shown]!.start < to; shown++) {
-      const { start, end, name } = found[shown]!
-      if (start > doneTo) held.copyOut(chunk, doneTo, start, pieces)
-      if (start >= doneTo || name !== lastName) pieces.push(Buffer.from(`[secret ${name}]`))
-      doneTo = Math.max(doneTo, end)
-      lastName = name
+    for (; this.shown < found.length && found[this.shown]!.start < to; this.shown++) {
+      const { start, end, name } = found[this.shown]!
+      if (start > this.doneTo) output.copyOut(chunk, this.doneTo, start, pieces)
+      if (start >= this.doneTo || name !== this.lastName) pieces.push(Buffer.from(`[secret ${name}]`))
+      this.doneTo = Math.max(this.doneTo, end)
+      this.lastName = name
     }
     // Done seldom, so that each is moved once: there may be as many as bytes are held.
-    if (shown > 0 && shown * 2 >= found.length) {
-      found = found.slice(shown)
-      shown = 0
+    if (this.shown > 0 && this.shown * 2 >= found.length) {
+      this.found = found.slice(this.shown)
+      this.shown = 0
     }
-    if (doneTo < to) {
-      held.copyOut(chunk, doneTo, to, pieces)
-      doneTo = to
+    if (this.doneTo < to) {
+      output.copyOut(chunk, this.doneTo, to, pieces)
+      this.doneTo = to
     }
-    held.keep(chunk, to)
+    output.keep(chunk, to)
     return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
-  }
-
-  return {
-    push(chunk) {
-      const chunkAt = held.end
-      scan(chunk, chunkAt)
-      const end = chunkAt + chunk.length
-      const to = end - openIn(state)
-      if (to === end && held.length === 0 && found.length === shown && doneTo <= chunkAt) {
-        held.pass(chunk.length)
-        doneTo = end
-        return chunk
-      }
-      return show(chunk, to)
-    },
-    flush() {
-      state = 0
-      return show(nothing, held.end)
-    },
-    get held() {
-      return held.length
-    },
   }
 }
 

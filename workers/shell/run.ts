@@ -89,9 +89,5 @@ export async function signalGroup(
 }
 
 async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {
-  const done = work.then(
-    () => true,
-    () => true,
-  )
-  return (await within(ms, done)) ?? false
+  return (await within(ms, Promise.allSettled([work]))) !== undefined
 }

@@ -44,8 +44,7 @@ export interface SlotPoolOptions {
 
 export class SlotPool {
   private readonly driver: Driver
-  private readonly log: Logger
-  private readonly metrics: SlotPoolOptions['metrics']
+  private readonly options: SlotPoolOptions
   private readonly silentMs: number
   private readonly shelves: Shelves
   /** Shelves that want a slot, first come first served. */
@@ -53,10 +52,10 @@ export class SlotPool {
   private openings = 0
   private lastTake = 0
 
-  constructor({ driver, log, metrics, idleMs = 60_000, most = 500, silentMs = 3_000 }: SlotPoolOptions) {
+  constructor(options: SlotPoolOptions) {
+    const { driver, idleMs = 60_000, most = 500, silentMs = 3_000 } = options
     this.driver = driver
-    this.log = log
-    this.metrics = metrics
+    this.options = options
     this.silentMs = silentMs
     this.shelves = new Shelves(idleMs, most)
   }
@@ -72,7 +71,7 @@ export class SlotPool {
     shelf.timer.refresh()
     shelf.takes.push(performance.now())
     const [slot] = shelf.idle
-    this.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
+    this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
       if (!slot) return { slot: await this.openOrJoin(shelf), warm: false }
       this.shelves.remove(slot)
@@ -91,13 +90,10 @@ export class SlotPool {
   }
 
   /** Keeps an unused slot that was opened for another purpose. */
-  adopt(sandboxId: string, pod: PodName, slot: Slot): void {
+  adopt = (sandboxId: string, pod: PodName, slot: Slot): void =>
     this.shelves.keep(this.shelves.of(sandboxId, pod), slot)
-  }
 
-  has(sandboxId: string): boolean {
-    return this.shelves.find(sandboxId) !== undefined
-  }
+  has = (sandboxId: string): boolean => this.shelves.find(sandboxId) !== undefined
 
   /** The sandbox has ended. */
   drop(sandboxId: string): void {
@@ -105,9 +101,7 @@ export class SlotPool {
     if (shelf) this.shelves.clear(shelf)
   }
 
-  close(): void {
-    this.shelves.close()
-  }
+  close = (): void => this.shelves.close()
 
   /** Opens the next slots, after a command was given one. */
   private refill(shelf: Shelf): void {
@@ -129,9 +123,7 @@ export class SlotPool {
     this.openWanted()
   }
 
-  private isWanting(shelf: Shelf): boolean {
-    return this.shelves.isCurrent(shelf) && isShort(shelf)
-  }
+  private isWanting = (shelf: Shelf): boolean => this.shelves.isCurrent(shelf) && isShort(shelf)
 
   private openWanted(): void {
     for (const shelf of this.wanting) {
@@ -160,7 +152,7 @@ export class SlotPool {
 
   /** Not tried again before the next command, which will tell its client what is wrong. */
   private giveUp(shelf: Shelf, error: unknown): void {
-    this.log.debug({ err: error, sandbox_id: shelf.sandboxId }, 'a slot was not opened ahead of time')
+    this.options.log.debug({ err: error, sandbox_id: shelf.sandboxId }, 'a slot was not opened ahead of time')
     if (error instanceof PodGone || shelf.idle.size === 0) this.shelves.clear(shelf)
   }
 
@@ -212,8 +204,7 @@ export class SlotPool {
 }
 
 /** @returns undefined when the work has failed or is late; the caller then tries another way */
-const unlessLate = <T>(ms: number, work: Promise<T>) =>
-  within(
-    ms,
-    work.catch(() => undefined),
-  )
+function unlessLate<T>(ms: number, work: Promise<T>) {
+  const orNothing = work.catch(() => undefined)
+  return within(ms, orNothing)
+}

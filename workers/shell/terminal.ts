@@ -3,7 +3,6 @@
  * ordinary slot first puts the command into a file, and a shell on the terminal runs that.
  */
 import { randomBytes } from 'node:crypto'
-import type { Readable, Writable } from 'node:stream'
 import { within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
@@ -13,22 +12,11 @@ import {
   type TerminalSize,
 } from '../drivers/driver.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { answerMs, type CommandEnd, LineReader, openSlot, type Slot, startQuietly } from './slot.ts'
-
-export interface Terminal {
-  /** The leader of the terminal's session and of the command's process group. */
-  pid: number
-  /** The input. It has no end: on a terminal, byte 4 means that. */
-  stdin: Writable
-  stdout: Readable
-  resize(size: TerminalSize): Promise<void>
-  ended: Promise<CommandEnd>
-  /** Closes the connection; processes that still run go on. */
-  close(): void
-}
+import { answerMs, LineReader, openSlot, type Slot, startQuietly } from './slot.ts'
 
 /**
  * Resolves when the command has its terminal, before anything is typed.
+ * @returns its pid leads the terminal's session and the command's process group. Its stdin has no end: byte 4 means that
  * @param ways.takeSlot takes the slot that carries the command; by default one is opened
  * @param ways.beforeStart may throw at the last moment, so that the command does not start
  * @throws {PodGone} the pod does not run
@@ -40,7 +28,7 @@ export async function openTerminal(
   command: ShellCommand,
   size: TerminalSize,
   ways: { takeSlot?: () => Promise<Slot>; beforeStart?: () => Promise<void> } = {},
-): Promise<Terminal> {
+) {
   const { takeSlot = () => openSlot(driver, pod), beforeStart = async () => {} } = ways
   const file = `/tmp/.sandlot-${randomBytes(16).toString('hex')}`
   await writeScript(await takeSlot(), file, terminalScriptFor(command))
@@ -56,7 +44,7 @@ export async function openTerminal(
   }
 }
 
-async function connect({ stdin, stdout, ended, close, resize }: Process): Promise<Terminal> {
+async function connect({ stdin, stdout, ended, close, resize }: Process) {
   const lines = new LineReader(stdout)
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
@@ -64,7 +52,14 @@ async function connect({ stdin, stdout, ended, close, resize }: Process): Promis
   if (pid === undefined) throw new DriverUnavailable('the shell on the terminal did not answer')
   const rest = lines.rest()
   if (rest.length > 0) stdout.unshift(rest)
-  return { pid: Number(pid), stdin, stdout, ended, close, resize: async (size) => await resize?.(size) }
+  return {
+    pid: Number(pid),
+    stdin,
+    stdout,
+    ended,
+    close,
+    resize: async (to: TerminalSize) => await resize?.(to),
+  }
 }
 
 /** Writes a file that only its owner can read, and never over an existing one. */

@@ -75,19 +75,16 @@ export async function openExec(
   const server = connection.getCurrentCluster()!.server.replace(/^http/, 'ws').replace(/\/$/, '')
   const credentials = {}
   await connection.applyToHTTPSOptions(credentials)
-  const socket = new WebSocket(
-    `${server}/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`,
-    [PROTOCOL],
-    {
-      ...credentials,
-      handshakeTimeout: REQUEST_MS,
-      // The types do not have it yet.
-      ...{ closeTimeout: 2_000 },
-      perMessageDeflate: false,
-      // The kubelet sends 32 KiB at most.
-      maxPayload: 4 * 1024 * 1024,
-    },
-  )
+  const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}`
+  const socket = new WebSocket(url, [PROTOCOL], {
+    ...credentials,
+    handshakeTimeout: REQUEST_MS,
+    // The types do not have it yet.
+    ...{ closeTimeout: 2_000 },
+    perMessageDeflate: false,
+    // The kubelet sends 32 KiB at most.
+    maxPayload: 4 * 1024 * 1024,
+  })
   // Made before the socket opens, so that no byte is missed.
   const process = attach(socket)
   await opened(socket)
@@ -124,14 +121,9 @@ function opened(socket: WebSocket): Promise<void> {
       })
     })
     socket.once('error', (error) => {
-      const tooOld = /subprotocol/.test(error.message)
-      reject(
-        new DriverUnavailable(
-          tooOld
-            ? `Kubernetes: the cluster does not speak ${PROTOCOL}: 1.30 or newer is needed`
-            : `Kubernetes: ${error.message}`,
-        ),
-      )
+      const isTooOld = /subprotocol/.test(error.message)
+      const why = isTooOld ? `the cluster does not speak ${PROTOCOL}: 1.30 or newer is needed` : error.message
+      reject(new DriverUnavailable(`Kubernetes: ${why}`))
     })
   })
 }

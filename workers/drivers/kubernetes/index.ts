@@ -7,7 +7,6 @@ import {
   type Driver,
   type DriverOptions,
   DriverUnavailable,
-  type Pod,
   PodGone,
   type PodName,
   type PodRequest,
@@ -30,7 +29,7 @@ import {
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
 import { watchSetup } from './setup.ts'
-import { type DeadPod, listPods, PodWatch, presentPod } from './watch.ts'
+import { listPods, PodWatch, presentPod } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
 const PING_MS = 2_000
@@ -79,26 +78,16 @@ export class KubernetesDriver implements Driver {
     await this.checkSetup()
   }
 
-  create(request: PodRequest): Promise<Pod> {
-    return createClusterPod(this.cluster, request)
-  }
+  create: Driver['create'] = (request) => createClusterPod(this.cluster, request)
+  assign: Driver['assign'] = (pod, to) => assignClusterPod(this.cluster, pod, to)
+  ready: Driver['ready'] = (pod, signal, trial) => awaitReady(this.cluster, pod, signal, trial)
+  delete: Driver['delete'] = (pod) => deleteClusterPod(this.cluster, pod)
+  watch: Driver['watch'] = (onDeath) => this.cluster.watch.onDeath(onDeath)
 
   fingerprint(request: Pick<PodRequest, 'image' | 'deadlineSeconds'>): string {
     const { installationId, sandbox } = this.cluster
     const manifest = JSON.stringify(buildPod({ ...request, name: '' }, installationId, sandbox))
     return createHash('sha256').update(manifest).digest('hex')
-  }
-
-  assign(pod: PodName, to: { sandboxId: string; deadlineSeconds: number }): Promise<void> {
-    return assignClusterPod(this.cluster, pod, to)
-  }
-
-  ready(pod: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void> {
-    return awaitReady(this.cluster, pod, signal, trial)
-  }
-
-  delete(pod: PodName): Promise<void> {
-    return deleteClusterPod(this.cluster, pod)
   }
 
   async list(): Promise<PodState[]> {
@@ -110,10 +99,6 @@ export class KubernetesDriver implements Driver {
     this.dead.clear()
     for (const { uid, death } of states) if (death) this.dead.add(uid)
     return states
-  }
-
-  watch(onDeath: (pod: DeadPod) => void): void {
-    this.cluster.watch.onDeath(onDeath)
   }
 
   async start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
@@ -159,10 +144,8 @@ async function tellOfNodes(connection: ClusterConnection, pids: number, log: Log
   try {
     for (const gap of await examineNodes(connection, pids)) log.warn(gap)
   } catch (error) {
-    const why = readFailure(error).message
-    log.info(
-      { why },
-      'the nodes were not asked whether they bound processes and files: `npm run cluster` asks them',
-    )
+    const words =
+      'the nodes were not asked whether they bound processes and files: `npm run cluster` asks them'
+    log.info({ why: readFailure(error).message }, words)
   }
 }

@@ -160,11 +160,8 @@ async function main(): Promise<void> {
     SANDBOX_PIDS: process.env.SANDBOX_PIDS,
   })
   if (flags.print) {
-    return console.log(
-      buildPolicies(namespace, egress)
-        .map((object) => dumpYaml(object))
-        .join('---\n'),
-    )
+    const objects = buildPolicies(namespace, egress).map((object) => dumpYaml(object))
+    return console.log(objects.join('---\n'))
   }
   if (kubeconfig === undefined)
     throw new Error("Set KUBECONFIG, or give --kubeconfig, to an administrator's.")
@@ -202,9 +199,8 @@ if (import.meta.main) {
   try {
     await main()
   } catch (error) {
-    console.error(
-      error instanceof SettingsError ? error.message : `npm run cluster: ${(error as Error).message}`,
-    )
+    const { message } = error as Error
+    console.error(error instanceof SettingsError ? message : `npm run cluster: ${message}`)
     process.exitCode = 1
   }
 }

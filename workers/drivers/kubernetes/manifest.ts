@@ -1,5 +1,5 @@
 /** The manifest of a sandbox's pod, as a pure function of the request. All of its isolation is in here. */
-import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
+import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
@@ -61,27 +61,7 @@ export function buildPod(
         fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
       },
-      containers: [
-        {
-          name: CONTAINER,
-          image: request.image,
-          imagePullPolicy: 'IfNotPresent',
-          // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.
-          command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
-          workingDir: '/workspace',
-          env: [{ name: 'HOME', value: '/workspace' }],
-          securityContext: {
-            allowPrivilegeEscalation: false,
-            readOnlyRootFilesystem: true,
-            capabilities: { drop: ['ALL'] },
-          },
-          resources: { limits: resources(sandbox.limits), requests: resources(sandbox.requests) },
-          volumeMounts: [
-            { name: 'workspace', mountPath: '/workspace' },
-            { name: 'tmp', mountPath: '/tmp' },
-          ],
-        },
-      ],
+      containers: [containerOf(request.image, sandbox)],
       // Each volume may fill the disk limit; the container's own limit holds for both together.
       volumes: ['workspace', 'tmp'].map((name) => ({
         name,
@@ -90,6 +70,26 @@ export function buildPod(
     },
   }
 }
+
+const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container => ({
+  name: CONTAINER,
+  image,
+  imagePullPolicy: 'IfNotPresent',
+  // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.
+  command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
+  workingDir: '/workspace',
+  env: [{ name: 'HOME', value: '/workspace' }],
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  },
+  resources: { limits: resources(sandbox.limits), requests: resources(sandbox.requests) },
+  volumeMounts: [
+    { name: 'workspace', mountPath: '/workspace' },
+    { name: 'tmp', mountPath: '/tmp' },
+  ],
+})
 
 /**
  * A deadline in Kubernetes' whole seconds. It counts from the start in the status, which is rounded down to whole

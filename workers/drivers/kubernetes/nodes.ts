@@ -3,6 +3,7 @@
  * a pod sets either. An operator is told where they leave a gap.
  */
 import { CoreV1Api } from '@kubernetes/client-node'
+import pLimit from 'p-limit'
 import { type ClusterConnection, readFailure } from './client.ts'
 
 /** Fields of a KubeletConfiguration; `/configz` fills in all defaults. */
@@ -26,9 +27,8 @@ export async function examineNodes(connection: ClusterConnection, pids: number):
   const gaps = new Map<string, string[]>()
   const { items } = await api.listNode()
   const names = items.flatMap(({ metadata }) => metadata?.name ?? [])
-  for (let from = 0; from < names.length; from += AT_ONCE) {
-    await Promise.all(names.slice(from, from + AT_ONCE).map(examine))
-  }
+  const limit = pLimit(AT_ONCE)
+  await Promise.all(names.map((name) => limit(examine, name)))
   return [...gaps].map(([gap, nodes]) => `${namesOf(nodes)}: ${gap}`)
 
   async function examine(name: string): Promise<void> {

@@ -25,11 +25,8 @@ export function watchSetup(cluster: Cluster): () => Promise<void> {
 
 async function look(cluster: Cluster): Promise<DriverUnavailable | undefined> {
   const { api, namespace, installationId, sandbox } = cluster
-  const body = buildPod(
-    { name: 'sandlot-setup', image: sandbox.image, deadlineSeconds: 1 },
-    installationId,
-    sandbox,
-  )
+  const request = { name: 'sandlot-setup', image: sandbox.image, deadlineSeconds: 1 }
+  const body = buildPod(request, installationId, sandbox)
   try {
     await api.createNamespacedPod({ namespace, body, dryRun: 'All' })
   } catch (error) {

@@ -57,19 +57,11 @@ export class PodWatch {
   }
 
   /** The pod as last reported. Undefined when it is not known, which may be for want of news. */
-  find(name: string): V1Pod | undefined {
-    return this.pods.get(name)
-  }
-
+  find = (name: string): V1Pod | undefined => this.pods.get(name)
   /** Whether an event said that the pod's container has started. Its status may not say so yet. */
-  hasStarted(uid: string): boolean {
-    return this.started.has(uid)
-  }
-
+  hasStarted = (uid: string): boolean => this.started.has(uid)
   /** Whether events of starts come in. A cluster may hold them back, for want of rights or because there are too many. */
-  tellsStarts(): boolean {
-    return this.hearsStarts() && !this.missesStarts
-  }
+  tellsStarts = (): boolean => this.hearsStarts() && !this.missesStarts
 
   /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
   async changed(name: string, ms: number, signal?: AbortSignal): Promise<void> {
@@ -91,18 +83,10 @@ export class PodWatch {
   }
 
   /** Calls back for every pod that no longer runs, whoever ended it. */
-  onEnd(listener: (uid: string) => void): void {
-    this.ends.on('end', listener)
-  }
-
+  onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
   /** Makes the watch not report a death that this process causes itself. */
-  expectDeath(uid: string): void {
-    this.told.add(uid)
-  }
-
-  close(): void {
-    this.closing.abort()
-  }
+  expectDeath = (uid: string): void => void this.told.add(uid)
+  close = (): void => this.closing.abort()
 
   private async relist(): Promise<string> {
     const listed = await this.listPods()

@@ -117,11 +117,8 @@ async function run(socket, request) {
     if (code === undefined) sendFrame(socket, Frame.failed, Buffer.from(String(error)))
     else {
       sendFrame(socket, Frame.started)
-      sendFrame(
-        socket,
-        Frame.stderr,
-        Buffer.from(`${argv[0]}: ${code === 127 ? 'not found' : 'permission denied'}\n`),
-      )
+      const words = `${argv[0]}: ${code === 127 ? 'not found' : 'permission denied'}\n`
+      sendFrame(socket, Frame.stderr, Buffer.from(words))
       sendExit(socket, code)
     }
     socket.end()
@@ -129,7 +126,7 @@ async function run(socket, request) {
   if (child.pid === undefined) return
 
   sendFrame(socket, Frame.started)
-  const closed = [carry(stdout, Frame.stdout), carry(stderr, Frame.stderr)]
+  const closed = [carry(socket, outputs, stdout, Frame.stdout), carry(socket, outputs, stderr, Frame.stderr)]
   socket.on('drain', () => {
     for (const output of outputs) output.resume()
   })
@@ -144,35 +141,36 @@ async function run(socket, request) {
 
   child.on('exit', async (code, signal) => {
     stdin.destroy()
-    await Promise.race([Promise.all(closed), drained()])
+    await Promise.race([Promise.all(closed), drained(socket)])
     for (const output of outputs) output.removeAllListeners('data').resume()
     sendExit(socket, signal ? 128 + os.constants.signals[signal] : code)
     socket.end()
   })
   return stdin
+}
 
-  function carry(output, type) {
-    output.on('data', (chunk) => {
-      if (socket.writable && !sendFrame(socket, type, chunk)) {
-        for (const each of outputs) each.pause()
-      }
-    })
-    output.on('error', () => {})
-    return new Promise((resolve) => output.on('close', resolve))
-  }
+/** Sends an output. All outputs of the process wait while the reader is slow. */
+function carry(socket, outputs, output, type) {
+  output.on('data', (chunk) => {
+    if (socket.writable && !sendFrame(socket, type, chunk)) {
+      for (const each of outputs) each.pause()
+    }
+  })
+  output.on('error', () => {})
+  return new Promise((resolve) => output.on('close', resolve))
+}
 
-  /** Time counts only while the reader takes what there is. */
-  function drained() {
-    return new Promise((resolve) => {
-      let left = DRAIN_MS
-      const timer = setInterval(() => {
-        if (!socket.writableNeedDrain || socket.destroyed) left -= DRAIN_STEP_MS
-        if (left > 0) return
-        clearInterval(timer)
-        resolve()
-      }, DRAIN_STEP_MS)
-    })
-  }
+/** Time counts only while the reader takes what there is. */
+function drained(socket) {
+  return new Promise((resolve) => {
+    let left = DRAIN_MS
+    const timer = setInterval(() => {
+      if (!socket.writableNeedDrain || socket.destroyed) left -= DRAIN_STEP_MS
+      if (left > 0) return
+      clearInterval(timer)
+      resolve()
+    }, DRAIN_STEP_MS)
+  })
 }
 
 function sendExit(socket, code) {

@@ -92,19 +92,11 @@ async function copyAgent(code: string, folder: string): Promise<void> {
 async function startSupervisor(directory: string, machine: Machine, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   const groups = machine.cgroups.map((parent) => makeCgroup(parent, `sandlot-${pod.uid}`, machine.limits))
-  const command = sandboxCommand(
-    {
-      isolation: pod.isolation,
-      home: pod.home,
-      hostUid: pod.hostUid,
-      marker: pod.uid,
-      fileSize: machine.fileSize,
-      processes: machine.cgroups.some((parent) => parent.controllers.includes('pids'))
-        ? undefined
-        : machine.processes,
-    },
-    machine.view,
-  )
+  const areCounted = machine.cgroups.some((parent) => parent.controllers.includes('pids'))
+  const { isolation, home, hostUid, uid: marker } = pod
+  const processes = areCounted ? undefined : machine.limits.pids
+  const plan = { isolation, home, hostUid, marker, fileSize: machine.fileSize, processes }
+  const command = sandboxCommand(plan, machine.view)
   const seconds = String(Math.max(0.001, (pod.deadline - (await readTime(directory))) / 1000))
   const isPlain = pod.isolation === 'plain'
   const arguments_ = [

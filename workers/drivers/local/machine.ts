@@ -30,7 +30,6 @@ export interface Machine {
   limits: Limits
   /** The largest file, in bytes. */
   fileSize: number
-  processes: number
   view: SystemView
   /** Why bwrap cannot be used, in its own words. */
   refusal?: string
@@ -62,7 +61,6 @@ export function examineMachine(settings: Settings): Machine {
     cgroups: findCgroupParents(limits),
     limits,
     fileSize: readQuantity(settings.sandbox.limits.disk),
-    processes: limits.pids,
     view,
   }
   if (process.platform !== 'linux') return { ...machine, refusal: 'bubblewrap is for Linux' }
@@ -110,32 +108,22 @@ export function listWeaknesses(machine: Machine): string[] {
   const { isolation, cgroups, refusal, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
   const missing = (['cpu', 'memory', 'pids'] as const).filter((controller) => !limited.has(controller))
-  const weaknesses: string[] = []
-  if (isolation === 'plain') {
-    weaknesses.push(
+  const hasNoWalls = isolation === 'plain'
+  const weaknesses = [
+    hasNoWalls &&
       `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}) and SANDBOX_LOCAL_UNSAFE allows it. Run only what you trust. ${REMEDY}`,
-    )
-  } else if (!view.filters) {
-    weaknesses.push(
+    !hasNoWalls &&
+      !view.filters &&
       'No system calls are filtered: there is no filter for this processor, or bubblewrap takes none.',
-    )
-  }
-  if (isolation === 'root-no-userns') {
-    weaknesses.push(
+    isolation === 'root-no-userns' &&
       'Sandboxes have no user namespace of their own: this kernel lets ordinary users make none (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
-    )
-  }
-  if (missing.length > 0) {
-    weaknesses.push(
+    missing.length > 0 &&
       `Nothing limits the ${missing.join(', ')} of a sandbox${missing.includes('pids') && isolation === 'user' ? ' (pids: by ulimit alone)' : ''}: no control group can be made. Run as root, or in a delegated group (systemd-run --user --scope -p Delegate=yes).`,
-    )
-  }
-  weaknesses.push(
     'The disk a sandbox fills is limited for each file, not in all: it shares the disk of the folder that holds it. ' +
       'One that holds more than SANDBOX_INODES files is ended within seconds' +
       (isRoot ? '.' : '; those in folders that it closes to itself are not seen.'),
-  )
-  return weaknesses
+  ]
+  return weaknesses.filter((weakness) => weakness !== false)
 }
 
 /** @returns undefined when it works, otherwise what went wrong */
