@@ -13,8 +13,7 @@ import {
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
-import { findDatabase } from './admin/database.ts'
-import { showPublicKey } from './admin/keys.ts'
+import { findDatabase, showPublicKey } from './admin/environment.ts'
 
 const usage = `Usage: npm run admin -- COMMAND
 

@@ -1,5 +1,5 @@
 /** Ports on this machine: who needs which, and whether they are free, before anything starts. */
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 
 export interface PortNeed {
   /** The setting that moves it. */
@@ -35,7 +35,7 @@ function rowFrom(first: number, count: number): number[] {
 
 async function problemOf(port: number, host: string): Promise<string | undefined> {
   try {
-    await tryListening(port, host)
+    await closeAll([await listen(port, host)])
     return undefined
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -57,18 +57,16 @@ async function nextFreeRow(taken: number, host: string, count: number): Promise<
 async function freePorts(host: string, count: number): Promise<number[]> {
   const servers = await Promise.all(Array.from({ length: count }, () => listen(0, host)))
   const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
+  await closeAll(servers)
   return ports
 }
 
-async function tryListening(port: number, host: string) {
-  const server = await listen(port, host)
-  await new Promise((closed) => server.close(closed))
-}
+const closeAll = (servers: Server[]) =>
+  Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
 
 function listen(port: number, host: string) {
   const server = createServer()
-  return new Promise<typeof server>((resolve, reject) => {
+  return new Promise<Server>((resolve, reject) => {
     server.once('error', reject)
     server.listen({ port, host }, () => resolve(server))
   })

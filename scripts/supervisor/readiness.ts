@@ -25,9 +25,7 @@ async function ask(url: string): Promise<{ ok: boolean; words: string }> {
     return { ok: response.ok, words: `${url} says ${response.status} ${await response.text()}` }
   } catch (error) {
     const { message, cause } = error as Error
-    return {
-      ok: false,
-      words: `${url} does not answer (${cause instanceof Error ? cause.message : message})`,
-    }
+    const why = cause instanceof Error ? cause.message : message
+    return { ok: false, words: `${url} does not answer (${why})` }
   }
 }

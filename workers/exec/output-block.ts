@@ -1,4 +1,5 @@
 /** A block of output: the bytes of both streams in the order in which they came, and where one follows the other. */
+import { firstIndex } from '../shell/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'
@@ -121,12 +122,6 @@ export class Block {
 
   /** How many turns are at or before this offset. */
   private turnAfter(offset: number): number {
-    let [low, high] = [0, this.turnCount]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.turns[middle]! <= offset) low = middle + 1
-      else high = middle
-    }
-    return low
+    return firstIndex(this.turnCount, (turn) => this.turns[turn]! > offset)
   }
 }

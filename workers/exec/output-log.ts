@@ -6,6 +6,7 @@
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { firstIndex } from '../shell/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 import { Block, blockBytes, type StreamName } from './output-block.ts'
 
@@ -199,14 +200,8 @@ export class OutputLog {
 
   /** The index of the block that holds this byte; past the end when there is none yet. */
   private indexOf(before: number): number {
-    let [low, high] = [0, this.blocks.length]
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const block = this.blocks[middle]!
-      if (sum(block.at) + block.length <= before) low = middle + 1
-      else high = middle
-    }
-    return low
+    const { blocks } = this
+    return firstIndex(blocks.length, (index) => sum(blocks[index]!.at) + blocks[index]!.length > before)
   }
 }
 

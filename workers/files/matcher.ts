@@ -2,6 +2,7 @@
  * Matches paths against a pattern, all of its alternatives at once: an automaton whose states are bits, stepped once
  * for each character. The time is in proportion to the lengths of path and pattern, whatever they hold.
  */
+import { firstIndex } from '../shell/first-index.ts'
 import type { Pattern, Token } from './pattern.ts'
 
 /** One state of an alternative: what it takes next. `end` has taken all. */
@@ -131,7 +132,7 @@ function takesOf(states: State[], bitsWhere: ReturnType<typeof bitsOf>['bitsWher
   const borders = bordersOf(states)
   const kept = new Map<number, Uint32Array>()
   return (code: number): Uint32Array => {
-    const index = lastAtMost(borders, code)
+    const index = firstIndex(borders.length, (at) => borders[at]! > code)
     const known = kept.get(index)
     if (known) return known
     const bits = bitsWhere((state) => takesOne(state, code))
@@ -157,15 +158,4 @@ function bordersOf(states: State[]): Uint32Array {
     else if (state.kind === 'set') for (const [from, to] of state.ranges) add(from, to)
   }
   return Uint32Array.from(borders).sort()
-}
-
-/** The index of the last of the sorted numbers that is not above `figure`. */
-function lastAtMost(sorted: Uint32Array, figure: number): number {
-  let [low, high] = [0, sorted.length]
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1
-    if (sorted[middle]! <= figure) low = middle
-    else high = middle
-  }
-  return low
 }

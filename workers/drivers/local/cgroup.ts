@@ -39,24 +39,15 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
   return mounts.split('\n').flatMap((line): CgroupParent[] => {
     const [, mountpoint, type, options] = line.split(' ')
     if (!mountpoint || !options) return []
-    if (type === 'cgroup2') {
-      const path = own.find((group) => group.controllers[0] === '')?.path ?? '/'
-      const parent = { version: 2 as const, controllers: CONTROLLERS }
-      // Groups with limits cannot be made where a process lives, only at the very root.
-      return [
-        { ...parent, folder: join(mountpoint, path) },
-        { ...parent, folder: mountpoint },
-      ]
-    }
-    if (type !== 'cgroup') return []
-    const controllers = CONTROLLERS.filter((controller) => options.split(',').includes(controller))
-    if (controllers.length === 0) return []
-    const path = own.find((group) => group.controllers.includes(controllers[0]!))?.path ?? '/'
-    // In a container the path may belong to another view of the tree.
-    return [
-      { version: 1, controllers, folder: join(mountpoint, path) },
-      { version: 1, controllers, folder: mountpoint },
-    ]
+    if (type !== 'cgroup' && type !== 'cgroup2') return []
+    const version = type === 'cgroup' ? 1 : 2
+    const controllers = CONTROLLERS.filter((name) => version === 2 || options.split(',').includes(name))
+    const named = version === 2 ? '' : controllers[0]
+    if (named === undefined) return []
+    const path = own.find((group) => group.controllers.includes(named))?.path ?? '/'
+    // Groups of version 2 with limits cannot be made where a process lives, only at the very root. With version 1 the
+    // path may belong to another view of the tree, in a container.
+    return [join(mountpoint, path), mountpoint].map((folder) => ({ version, controllers, folder }))
   })
 }
 

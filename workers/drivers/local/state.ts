@@ -74,23 +74,25 @@ export async function readLife(directory: string, pod: LocalPod): Promise<Life> 
   const supervisor = await readSupervisor(directory, pod.name)
   if (supervisor && isAlive(supervisor)) return { stage: 'living' }
   const evicted = await readText(join(folder, 'evicted'))
-  if (evicted) return { stage: 'dead', death: { reason: 'pod_failed', detail: `Evicted: ${evicted}` } }
+  if (evicted) return dead('pod_failed', `Evicted: ${evicted}`)
   const ended = await modifiedAt(join(folder, 'ended'))
   if ((ended ?? (await readTime(directory))) >= pod.deadline) {
-    return { stage: 'dead', death: { reason: 'expired', detail: 'it reached its deadline' } }
+    return dead('expired', 'it reached its deadline')
   }
   if (went === undefined) return { stage: 'unborn' }
   if ((await modifiedAt(join(folder, 'ready'))) === undefined) {
     const log = (await readText(join(folder, 'log')))?.trim().slice(-300)
-    return { stage: 'dead', death: { reason: 'start_failed', detail: log || 'it ended before it was ready' } }
+    return dead('start_failed', log || 'it ended before it was ready')
   }
-  if (await wasOutOfMemory(pod)) {
-    return { stage: 'dead', death: { reason: 'pod_failed', detail: 'OOMKilled' } }
-  }
-  const detail =
-    ended === undefined ? 'its supervisor was killed' : 'its first process ended before the deadline'
-  return { stage: 'dead', death: { reason: 'pod_failed', detail } }
+  if (await wasOutOfMemory(pod)) return dead('pod_failed', 'OOMKilled')
+  if (ended === undefined) return dead('pod_failed', 'its supervisor was killed')
+  return dead('pod_failed', 'its first process ended before the deadline')
 }
+
+const dead = (reason: PodDeath['reason'], detail: string): Life => ({
+  stage: 'dead',
+  death: { reason, detail },
+})
 
 /**
  * Milliseconds since 1970, by the clock that stamps files. A supervisor's files are compared with it, and every worker

@@ -1,0 +1,36 @@
+/** The database and the keys that an operator means: those of the environment, else those of `npm start` in this folder. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { keysOfApi } from '../../shared/platform/keys.ts'
+import { readDotEnv, root } from '../root.mjs'
+import { postgresUrl } from '../services/postgres.ts'
+import { socketPath } from '../supervisor/data-folder.ts'
+import { secretFile } from '../supervisor/stack-settings.ts'
+
+/**
+ * DATABASE_URL of the environment or of .env, as for `npm start`; else its embedded one.
+ * @throws in words for the terminal when there is neither
+ */
+export function findDatabase(): string {
+  readDotEnv()
+  if (process.env.DATABASE_URL) return process.env.DATABASE_URL
+  const sockets = socketPath(join(root, '.data'))
+  if (existsSync(join(sockets, '.s.PGSQL.5432'))) return postgresUrl(sockets)
+  throw new Error('No database: set DATABASE_URL, or run npm start in this folder.')
+}
+
+/**
+ * What the API processes are given in place of SECRETS_KEY: of the SECRETS_KEY of the environment or of .env; else of that which `npm start` keeps in this folder.
+ * @returns lines for an environment
+ * @throws in words for the terminal when there is neither
+ */
+export function showPublicKey(): string {
+  readDotEnv()
+  const kept = secretFile('SECRETS_KEY', join(root, '.data'))
+  const SECRETS_KEY = process.env.SECRETS_KEY || (existsSync(kept) ? readFileSync(kept, 'utf8').trim() : '')
+  if (SECRETS_KEY === '') throw new Error('No key: set SECRETS_KEY, or run npm start in this folder.')
+  const keys = keysOfApi({ SECRETS_KEY, CALLS_KEY: process.env.CALLS_KEY || undefined })
+  return Object.entries(keys)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('\n')
+}
