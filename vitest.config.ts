@@ -9,7 +9,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     teardownTimeout: 30_000,
     pool: 'forks',
-    // Real databases, processes and pods on two cores: more at once would only wait for each other.
-    maxWorkers: 2,
+    // Most suites mostly wait, for processes, pods and time: two cores have room for three of them.
+    maxWorkers: 3,
   },
 })
