@@ -1,7 +1,7 @@
 /** An answer in JSON: whoever asked for it must take it, since until then it is held here. */
 import type { Context as KoaContext } from 'koa'
-import { toJson } from '../shared/own-turn.ts'
 import type { HeldBytes } from './body-budget.ts'
+import { toJson } from './own-turn.ts'
 
 /** How long nothing of it may be taken, and how long all of it may last. */
 const idleMs = 20_000

@@ -5,9 +5,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openCallAgent } from '../shared/call-channel.ts'
+import { decodeReply } from '../shared/call-replies.ts'
 import {
   argsHeader,
   attachPath,
@@ -26,7 +27,6 @@ import type { Context } from '../shared/context.ts'
 import { errors } from '../shared/contract/errors.ts'
 import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../shared/directory.ts'
 import { noWorker } from '../shared/execs.ts'
-import { inOwnTurn } from '../shared/own-turn.ts'
 import { Problem, unavailable } from '../shared/problem.ts'
 import { stoodStill, whenSilentFor } from '../shared/standstill.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
@@ -210,7 +210,7 @@ export function connectWorkers(context: Context): Workers {
       const body = Buffer.from(JSON.stringify(args))
       const target = { ...options, headers, body }
       const response = await ask(callPath(name), args.sandboxId, target, workerId)
-      const reply = await readJson(response, options.signal)
+      const reply = await readReply(response, options.signal)
       if (response.statusCode === 200) return reply as never
       throw errorOf(reply as CallProblem)
     },
@@ -222,7 +222,7 @@ export function connectWorkers(context: Context): Workers {
       const target = { ...options, headers, body: upload ?? json }
       const response = await ask(streamPath(name), args.sandboxId, target, workerId)
       if (problemHeader in response.headers) {
-        throw errorOf((await readJson(response, options.signal)) as CallProblem)
+        throw errorOf((await readReply(response, options.signal)) as CallProblem)
       }
       return { status: response.statusCode ?? 0, headers: response.headers, body: response }
     },
@@ -244,7 +244,7 @@ export function connectWorkers(context: Context): Workers {
           )
           return opened
         }
-        throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)
+        throw errorOf((await readReply(opened.refusal, signal)) as CallProblem)
       }
       throw new WorkerGone()
     },
@@ -256,11 +256,10 @@ export function connectWorkers(context: Context): Workers {
   }
 }
 
-async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
+async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
   try {
-    const json = await text(response)
-    return await inOwnTurn(json.length, () => JSON.parse(json))
+    return decodeReply(response.headers['content-type'], await buffer(response))
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })

@@ -1,6 +1,7 @@
 /** Where a worker takes the API's calls: on its internal server, from whoever holds the credential. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
+import { encodeReply } from '../../shared/call-replies.ts'
 import {
   attachPath,
   type CallName,
@@ -9,7 +10,6 @@ import {
   type StreamName,
   streamPath,
 } from '../../shared/calls.ts'
-import { toJson } from '../../shared/own-turn.ts'
 import { unavailable } from '../../shared/problem.ts'
 import { boundRest, endSoon } from '../../shared/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/standstill.ts'
@@ -85,8 +85,9 @@ function makeHandlers(): Map<string, Handler> {
     handlers.set(callPath(name as CallName), (worker, request, response) =>
       guard(worker, name, request, response, json, async (args, signal, isAwaited) => {
         const result = await (call as Call<CallName>)(args as never, worker, signal, isAwaited)
-        response.setHeader('content-type', 'application/json')
-        response.end(await toJson(result))
+        const { type, bytes } = encodeReply(result)
+        response.setHeader('content-type', type)
+        response.end(bytes)
       }),
     )
   }
