@@ -1,7 +1,7 @@
 /** Answers in JSON. An answer takes memory until its client has read it, so the time for that is bounded. */
 import type { Context as KoaContext } from 'koa'
-import { toJson } from '../../shared/platform/own-turn.ts'
 import type { HeldBytes } from '../limits/body-budget.ts'
+import { toJson } from './own-turn.ts'
 
 /** How long the client may take nothing of an answer, and how long all of it may last. Milliseconds. */
 const idleMs = 20_000

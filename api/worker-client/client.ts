@@ -5,11 +5,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import { errors } from '../../shared/contract/errors.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Logger } from '../../shared/platform/log.ts'
-import { inOwnTurn } from '../../shared/platform/own-turn.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
@@ -28,6 +27,7 @@ import {
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
+import { decodeReply } from '../../shared/rpc/replies.ts'
 import { Candidates } from './candidates.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
 import { bytesOver, WorkerHealth } from './health.ts'
@@ -125,7 +125,7 @@ export class Workers {
     const body = Buffer.from(JSON.stringify(args))
     const target = { ...options, headers, body }
     const response = await this.ask(callPath(name), args.sandboxId, target, workerId)
-    const reply = await readJson(response, options.signal)
+    const reply = await readReply(response, options.signal)
     if (response.statusCode === 200) return reply as never
     throw errorOf(reply as CallProblem)
   }
@@ -143,7 +143,7 @@ export class Workers {
     const target = { ...options, headers, body: upload ?? json }
     const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
     if (problemHeader in response.headers) {
-      throw errorOf((await readJson(response, options.signal)) as CallProblem)
+      throw errorOf((await readReply(response, options.signal)) as CallProblem)
     }
     return { status: response.statusCode ?? 0, headers: response.headers, body: response }
   }
@@ -158,7 +158,7 @@ export class Workers {
       const own = { [argsHeader]: Buffer.from(JSON.stringify(args)).toString('base64url') }
       const url = new URL(attachPath, worker.url)
       const opened = await openTunnel({ url, callee: worker, agent: this.freshAgent, own, headers, signal })
-      if ('refusal' in opened) throw errorOf((await readJson(opened.refusal, signal)) as CallProblem)
+      if ('refusal' in opened) throw errorOf((await readReply(opened.refusal, signal)) as CallProblem)
       const { socket } = opened
       const end = () => socket.destroy()
       socket.on(
@@ -206,11 +206,10 @@ export class Workers {
   }
 }
 
-async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
+async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
   try {
-    const json = await text(response)
-    return await inOwnTurn(json.length, () => JSON.parse(json))
+    return decodeReply(response.headers['content-type'], await buffer(response))
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })

@@ -114,7 +114,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     const process = startProcess({ kind, name, folder, env: itsEnv, watchdog, entry })
     processes.push(process)
     into.push(process)
-    await process.ready
+    // A doomed worker may reach its point before it says that it works.
+    await (more.CRASH_AT ? Promise.race([process.ready, process.ended]) : process.ready)
     return process
   }
   undo.defer(async () => {

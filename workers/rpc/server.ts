@@ -1,12 +1,12 @@
 /** Takes the API's calls, on the worker's internal server. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { toJson } from '../../shared/platform/own-turn.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { boundRest, endSoon } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import { argsHeader, attachPath, nameAt, problemHeader, type StreamCallName } from '../../shared/rpc/calls.ts'
+import { encodeReply } from '../../shared/rpc/replies.ts'
 import type { WorkerContext } from '../context.ts'
 import { argsOf, type StreamHandler } from '../sandbox/call.ts'
 import { takeAttachments } from './attach.ts'
@@ -96,8 +96,9 @@ async function answer(
     const handle = handlers[name] as StreamHandler<StreamCallName>
     const reply = await handle(args as never, worker, { request, response, signal: hungUp.signal, isAwaited })
     if (reply) {
-      response.setHeader('content-type', 'application/json')
-      response.end(await toJson(reply))
+      const { type, bytes } = encodeReply(reply)
+      response.setHeader('content-type', type)
+      response.end(bytes)
     } else if (!response.writableEnded) response.end()
   } catch (error) {
     if (hungUp.signal.aborted) return
