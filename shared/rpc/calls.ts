@@ -10,7 +10,7 @@ import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
-/** JSON in, JSON out. */
+/** Arguments go in JSON; a result comes in JSON, or as it is where it is large (replies.ts). */
 export interface Calls {
   /** Starts a command. Answers when it has ended; at once for one in the background. */
   exec: { args: StartExec; result: ExecResult }

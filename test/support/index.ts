@@ -57,7 +57,6 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   undo.defer(() => dropDatabase(database))
   const env: Record<string, string> & Keys = {
     ...quick,
-    NODE_COMPILE_CACHE: join(inject('services').folder, 'compiled'),
     DATABASE_URL: database.url,
     REDIS_URL: redisPlug.url,
     JWT_SECRET: randomBytes(32).toString('hex'),
