@@ -1,15 +1,68 @@
-import { defineConfig } from 'vitest/config'
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import LongOnesFirst from './test/setup/sequencer.ts'
 
+/** What the gate and the soak share. */
+export const common = {
+  globalSetup: ['test/setup/services.ts'],
+  reporters: ['./test/setup/reporter.ts'],
+  teardownTimeout: 90_000,
+  pool: 'forks',
+  // They guard against what hangs. A wait ends before them and tells what it waited for.
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+} satisfies ViteUserConfig['test']
+
+const all = 'test/**/*.test.{ts,tsx}'
+
+/** Files that start no process. */
+const pure = [
+  'test/{allowlist,docs,settings,structure}.test.ts',
+  'test/api/exec-events-cut-short.test.ts',
+  'test/cli/{contract,mcp-edit}.test.ts',
+  'test/cli/ui/*.test.{ts,tsx}',
+  'test/drivers/{kubernetes-death,kubernetes-nodes,local-machine}.test.ts',
+  'test/hostile/texts.test.ts',
+  'test/start/second-try.test.ts',
+  'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,redactor,replace,slices,sweep}.test.ts',
+]
+
+/** Files that count statements, or freeze or stop processes: beside nothing else. */
+const alone = [
+  'test/{stall,standstill}.test.ts',
+  'test/api/{auth,process,round-trips,stop}.test.ts',
+  'test/workers/cluster-missing.test.ts',
+]
+
+/**
+ * The gate, `npm test`: what says the same of the same commit on a quiet machine and on a busy one. What needs load,
+ * chance or bounds of time is in `*.soak.ts` (vitest.soak.config.ts).
+ */
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.{ts,tsx}'],
-    globalSetup: ['test/setup/services.ts'],
-    reporters: ['./test/setup/reporter.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    teardownTimeout: 30_000,
-    pool: 'forks',
-    // Most suites mostly wait, for processes, pods and time: two cores have room for three of them.
-    maxWorkers: 3,
+    ...common,
+    // See test/support/eventually.ts.
+    env: { SANDLOT_PATIENCE: '6' },
+    sequence: { sequencer: LongOnesFirst },
+    projects: [
+      {
+        extends: true,
+        test: { name: 'pure', include: pure, maxWorkers: 2, sequence: { groupOrder: 1 } },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'worlds',
+          include: [all],
+          exclude: [...pure, ...alone],
+          // Most of them mostly wait, for processes, pods and time: two cores have room for three.
+          maxWorkers: 3,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: alone, maxWorkers: 1, sequence: { groupOrder: 3 } },
+      },
+    ],
   },
 })

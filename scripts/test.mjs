@@ -1,49 +1,44 @@
 /**
- * `npm test`: installs what is missing, builds the client, runs vitest with the arguments given and
- * ends with one line, `N passed, N failed`. test/setup/ starts and stops the services of the run.
+ * `npm test`: installs what is missing, builds the client, runs the gate with the arguments given and ends with one
+ * line, `N passed, N failed`. Names of files come before options. test/setup/ starts and stops the services of the run.
+ *
+ * A file that failed runs once more, alone, when at most five did. What passes then is printed as `flaky` and counts as
+ * passed: the machine was busy. A flaky file that the commit itself changes fails, for its tests may be wrong.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { execFileSync } from 'node:child_process'
 import { pathToFileURL } from 'node:url'
-import { buildCli } from './build-cli.mjs'
 import { runScript } from './install.mjs'
-import { projectNode, runOnNode } from './project-node.mjs'
-import { compileCache, root } from './root.mjs'
+import { root } from './root.mjs'
+import { filesToTryAgain, judge } from './second-try.mjs'
+import { buildClient, close, runVitest } from './vitest.mjs'
 
 /**
- * @param {string[]} args for vitest: names of files, `-t pattern`
+ * @param {string[]} args for vitest: names of files, then options such as `-t pattern`
  * @returns {Promise<boolean>} whether some test ran and none failed
  */
 export async function test(args) {
-  const folder = mkdtempSync(join(tmpdir(), 'sandlot-summary-'))
-  const summary = join(folder, 'summary.json')
-  try {
-    await buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
-    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
-    const code = await runOnNode(projectNode(), [vitest, 'run', '--root', root, ...args], {
-      ...process.env,
-      NODE_COMPILE_CACHE: compileCache,
-      SANDLOT_TEST_SUMMARY: summary,
-    })
-    const { passed, failed, skipped } = readSummary(summary)
-    if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
-    if (code !== 0 && failed === 0) console.log(`The test run itself failed: vitest ended with ${code}.`)
-    console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-    return code === 0 && failed === 0 && passed > 0
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  await buildClient()
+  const first = await runVitest(args)
+  const failed = filesToTryAgain(first)
+  if (failed.length === 0) return close(first, first.files)
+
+  const names = failed.map(({ file }) => file)
+  console.log(`Once more, alone: ${names.join(', ')}`)
+  const firstOption = args.findIndex((arg) => arg.startsWith('-'))
+  const options = firstOption < 0 ? [] : args.slice(firstOption)
+  const second = await runVitest([...names, ...options, '--maxWorkers', '1'])
+  const { lines, results } = judge(failed, second, changedFiles())
+  for (const line of lines) console.log(line)
+  return close(second, [...first.files.filter((result) => !failed.includes(result)), ...results])
 }
 
-function readSummary(path) {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    // The run ended before it was done.
-    if (error.code === 'ENOENT') return { passed: 0, failed: 0, skipped: 0 }
-    throw error
-  }
+/** What the commit changes against GATE_BASE, the commit that main was; nothing where that is not known. */
+function changedFiles() {
+  const base = process.env.GATE_BASE
+  if (!base) return []
+  return execFileSync('git', ['diff', '--name-only', base, 'HEAD'], { cwd: root, encoding: 'utf8' }).split(
+    '\n',
+  )
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -52,7 +52,12 @@ test('metrics count requests, jobs, creates and commands, and know the queue and
   expect(api).toMatch(
     /sandlot_http_request_seconds_count\{[^}]*route="\/v1\/sandboxes\/:id\/exec"[^}]*status="200"[^}]*\} 1/,
   )
-  const worker = await scrape(world.workers[0]!)
+  // A client has its answer before the job that made the pod has ended.
+  const isCounted = /sandlot_job_seconds_count\{[^}]*job="createPod"[^}]*outcome="done"/
+  const worker = await world.eventually(async () => {
+    const text = await scrape(world.workers[0]!)
+    return isCounted.test(text) && text
+  }, 5_000)
   expect(worker).toMatch(/sandlot_job_seconds_count\{[^}]*job="createPod"[^}]*outcome="done"[^}]*\} 1/)
   expect(worker).toMatch(/sandlot_create_seconds_count\{[^}]*outcome="ready"[^}]*\} 1/)
   expect(worker).toMatch(/sandlot_exec_seconds_count\{[^}]*status="exited"[^}]*\} 1/)

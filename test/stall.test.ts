@@ -15,7 +15,7 @@ describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
     await spinForEver(process)
     expect(await process.ended).toBe('SIGKILL')
     expect(process.lines.at(-1)!.msg).toContain(`stood still for ${stallSeconds} s`)
-  }, 60_000)
+  })
 
   test('one that was frozen from outside goes on once it is woken', async () => {
     const process = world[kind][1]!
@@ -24,7 +24,7 @@ describe.concurrent.each(['apis', 'workers'] as const)('of the %s', (kind) => {
     process.signal('SIGCONT')
     await sleep(2_000)
     expect((await fetch(`${process.internalUrl}/healthz`)).status).toBe(200)
-  }, 60_000)
+  })
 })
 
 /** As a debugger would make it: from outside, in the midst of whatever it does. */

@@ -4,7 +4,6 @@ import jwt from 'jsonwebtoken'
 import { expect, test } from 'vitest'
 import { callAs, type Refusal } from '../support/account.ts'
 import { startWorld, type World } from '../support/index.ts'
-import { median } from '../support/measure.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
@@ -89,7 +88,8 @@ test('a wrong password and an unknown address take the same time', async () => {
     wrong.push(await timed(alice.email))
     unknown.push(await timed(`nobody-${round}@example.com`))
   }
-  const ratio = median(unknown) / median(wrong)
+  // What else this machine does only adds to a time: the shortest tells what the answer itself takes.
+  const ratio = Math.min(...unknown) / Math.min(...wrong)
   expect(ratio).toBeGreaterThan(0.6)
   expect(ratio).toBeLessThan(1.6)
 })
@@ -97,7 +97,7 @@ test('a wrong password and an unknown address take the same time', async () => {
 test('few passwords are hashed at once, and those that would wait too long are sent away', async () => {
   await using slow = await startWorld({
     workers: 0,
-    env: { PASSWORD_SCRYPT_LOG_N: '14', PASSWORD_SCRYPT_AT_ONCE: '1' },
+    env: { PASSWORD_SCRYPT_LOG_N: '15', PASSWORD_SCRYPT_AT_ONCE: '1' },
   })
   const alice = await slow.account()
   const answers = await Promise.allSettled(Array.from({ length: 120 }, () => logIn(alice, slow)))

@@ -7,6 +7,7 @@ import { routes } from '../../shared/contract/routes.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
+import { patient } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -64,7 +65,11 @@ describeOnBothDrivers('the events of a command', (driver) => {
   })
 
   test('each has an id that tells how much of both streams there was', async () => {
-    const all = await (await open({ command: 'printf 12345; sleep 0.1; printf abc >&2' })).rest()
+    await sh('mkfifo between')
+    const events = await open({ command: 'printf 12345; cat between; printf abc >&2' })
+    await events.until('stdout')
+    await sh(': > between')
+    const all = await events.rest()
     expect(all.map((event) => event.id)).toEqual(['0-0', '5-0', '5-3', '5-3'])
   })
 
@@ -88,7 +93,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     const numbers = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}\n`).join('')
     expect(bytesOf(events, 'stdout').equals(Buffer.from(numbers(400_000)))).toBe(true)
     expect(bytesOf(events, 'stderr').equals(Buffer.from(numbers(200_000)))).toBe(true)
-  }, 30_000)
+  })
 
   test('whoever comes back behind any event gets exactly the rest', async () => {
     const command =
@@ -111,7 +116,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     const again = await (await comeBack(execId)).rest()
     expect(again[0]!.event).toBe('start')
     expect(bytesOf(again, 'stdout').equals(bytesOf(first, 'stdout'))).toBe(true)
-  }, 30_000)
+  })
 
   test.concurrent('whoever comes back within the grace finds the command running', async () => {
     const events = await open({
@@ -154,7 +159,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
       status: 'killed',
       exit_code: null,
     })
-  }, 20_000)
+  })
 
   test.concurrent('are cut off when their key is revoked, as if the client had left', async () => {
     const other = await alice.withNewKey()
@@ -172,7 +177,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await events.until('stdout')
     await events.leave()
     await world.eventually(async () => (await sh('test -e survived')).exit_code === 0, 10_000)
-  }, 20_000)
+  })
 
   test('a reader who comes too late for some of it is told how much is missing', async () => {
     const { body } = await alice.call('execCommand', {
@@ -191,7 +196,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(kept.length).toBeLessThanOrEqual(limits.keptBytes)
     expect(kept.subarray(-5).toString()).toBe('xend\n')
     expect(events[0]!.id).toBe(`${20_000_004 - kept.length}-0`)
-  }, 40_000)
+  })
 
   test('a command under which its sandbox is destroyed is killed with the reason, at once, on every stream', async () => {
     const other = (await alice.call('createSandbox')).body.id
@@ -208,14 +213,14 @@ describeOnBothDrivers('the events of a command', (driver) => {
         data: { status: 'killed', reason: 'requested', exit_code: null },
       })
     }
-    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    expect(performance.now() - startedAt).toBeLessThan(patient(3_000))
     const exec = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
     await expect(comeBack(exec.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
     expect((await alice.call('getExec', { params: exec })).body).toMatchObject({
       status: 'killed',
       reason: 'requested',
     })
-  }, 60_000)
+  })
 
   test('a stream whose worker is killed ends with what is known: it is lost', async () => {
     const events = await open({ command: 'echo up; sleep 60' })
@@ -233,5 +238,5 @@ describeOnBothDrivers('the events of a command', (driver) => {
     const late = await (await comeBack(execId, exit.id)).rest()
     expect(late.map(({ event }) => event)).toEqual(['exit'])
     expect(late[0]!.data).toMatchObject({ status: 'lost' })
-  }, 60_000)
+  })
 })

@@ -73,7 +73,7 @@ test('when the sandbox has another favourite worker by now, it still attaches to
   expect((await second).body).toMatchObject({ id: (await first).body.id, stdout: 'x\n' })
   expect((await third.rest()).at(-1)!.data).toMatchObject({ id: (await first).body.id, status: 'exited' })
   for (const worker of extra) await worker.stop()
-}, 60_000)
+})
 
 test('when the worker that ran it is gone, it is lost and not run again', async () => {
   const alice = await world.account()
@@ -93,4 +93,4 @@ test('when the worker that ran it is gone, it is lost and not run again', async 
   )
   expect(again.body).toMatchObject({ id: row!.id, status: 'lost', exit_code: null })
   expect((await alice.call('execCommand', { params, body: { command: 'cat runs' } })).body.stdout).toBe('x\n')
-}, 60_000)
+})

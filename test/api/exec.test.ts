@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
+import { patient } from '../support/eventually.ts'
 import { inside } from '../support/inside.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -95,8 +96,8 @@ describeOnBothDriversAtOnce('exec', (driver) => {
   test('at its time-out the whole group is ended, and what it printed comes back', async () => {
     const result = await sh('echo before; sleep 61 & sleep 62', { timeout_ms: 500 })
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null, stdout: 'before\n' })
-    expect(result.duration_ms).toBeLessThan(10_000)
-    expect(await countOf('sleep 6[12]')).toBe(0)
+    expect(result.duration_ms).toBeLessThan(patient(10_000))
+    await world.eventually(async () => (await countOf('sleep 6[12]')) === 0, 5_000)
   })
 
   test('a command that ignores the polite signal is ended all the same', async () => {
@@ -106,7 +107,7 @@ describeOnBothDriversAtOnce('exec', (driver) => {
 
   test('what a command leaves running delays no answer, and the next command sees it', async () => {
     const { stdout, duration_ms } = await sh('sleep 300 & echo $!')
-    expect(duration_ms).toBeLessThan(5_000)
+    expect(duration_ms).toBeLessThan(patient(5_000))
     expect((await sh(`kill -0 ${stdout.trim()} && kill ${stdout.trim()}`)).exit_code).toBe(0)
   })
 
@@ -173,5 +174,5 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await running).body).toMatchObject({ status: 'lost', exit_code: null, signal: null })
     await world.startWorker()
     expect((await sh('echo back')).stdout).toBe('back\n')
-  }, 120_000)
+  })
 })

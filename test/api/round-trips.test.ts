@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
 import { startWorld, type World } from '../support/index.ts'
+import { unfinishedJobs } from '../support/leftovers.ts'
 import { type Tap, tapPostgres, tapRedis } from '../support/tap.ts'
 
 let world: World
@@ -36,13 +37,7 @@ beforeAll(async () => {
   const { body } = await alice.call('createSandbox')
   await alice.call('execCommand', { params: { id: body.id }, body: { command: 'true' } })
   // A claimed pod is told whose it is by a job, which may still be on its way.
-  await world.eventually(async () => {
-    const [row] = await world.db.query<{ timings: Record<string, unknown> }>(
-      'select timings from sandbox where id = ?',
-      [body.id],
-    )
-    return row!.timings.pod !== 'claimed' || row!.timings.assigned_ms !== undefined
-  }, 20_000)
+  await world.eventually(async () => (await unfinishedJobs(world)).length === 0, 20_000)
 })
 afterAll(async () => {
   await world[Symbol.asyncDispose]()

@@ -22,7 +22,7 @@ describe.concurrent('at its own pace, for as long as it likes,', () => {
     const { body } = await alice.call('writeRawFile', { params, query, bytes: bytes() })
     expect(body.size).toBe(whole.length)
     expect((await alice.call('viewFile', { params, query })).body.content).toBe(whole)
-  }, 60_000)
+  })
 
   test('a command is fed, to the end of its stdin', async () => {
     const started = await alice.call('execCommand', { params, body: { command: 'cat', background: true } })
@@ -33,5 +33,5 @@ describe.concurrent('at its own pace, for as long as it likes,', () => {
     const result = async () => (await alice.call('getExec', { params: ofExec })).body
     await world.eventually(async () => (await result()).status === 'exited', 10_000)
     expect(await result()).toMatchObject({ exit_code: 0, stdout: whole })
-  }, 60_000)
+  })
 })

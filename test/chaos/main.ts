@@ -20,7 +20,7 @@ try {
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
     process.exitCode = await runOnNode(
       process.execPath,
-      [vitest, 'run', '--root', root, 'test/chaos/chaos.test.ts'],
+      [vitest, 'run', '--root', root, '--config', 'vitest.soak.config.ts', 'test/chaos/chaos.soak.ts'],
       {
         ...process.env,
         // JSON knows no infinity.

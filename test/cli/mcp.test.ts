@@ -5,9 +5,8 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { describe, expect, test } from 'vitest'
 import { tools } from '../../shared/contract/mcp.ts'
-import { median } from '../support/measure.ts'
 import { shareWorld } from '../support/shared.ts'
-import { clientPath, Home, runProcess } from './client.ts'
+import { clientPath, Home } from './client.ts'
 import { makeUsers } from './users.ts'
 
 const world = shareWorld({ apis: 2 })
@@ -147,21 +146,4 @@ test('doctor runs true through what init wrote, and says what fails', async () =
     code: 1,
     stdout: expect.stringContaining('/no/such/node does not start'),
   })
-})
-
-test('serve has started in less than four times the time of bare Node', async () => {
-  using home = new Home()
-  const time = async (args: string[]) => {
-    const startedAt = performance.now()
-    // Answered before any network: no address is set.
-    await runProcess(process.execPath, args, home.environment(), { input: lines(ping(1)) })
-    return performance.now() - startedAt
-  }
-  const bare: number[] = []
-  const serve: number[] = []
-  for (let round = 0; round < 7; round++) {
-    bare.push(await time(['-e', '0']))
-    serve.push(await time([clientPath, 'mcp', 'serve']))
-  }
-  expect(median(serve)).toBeLessThan(4 * median(bare))
 })

@@ -1,6 +1,7 @@
 /** What is drawn over on stderr: on a terminal alone, and gone when it is over. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { showTransfer } from '../../cli/core/progress.ts'
@@ -15,9 +16,14 @@ const sandbox = { id: 'sbx_a', ready_at: '2026-11-01T00:00:00.000Z', expires_at:
 /** Answers once it is told to. */
 async function startPatientPeer() {
   const held: ServerResponse[] = []
-  const peer = await startPeer((_, response) => held.push(response))
+  const asked = Promise.withResolvers<void>()
+  const peer = await startPeer((_, response) => {
+    held.push(response)
+    asked.resolve()
+  })
   return {
     url: peer.url,
+    isAsked: asked.promise,
     release: () => held[0]!.end(JSON.stringify(sandbox)),
     [Symbol.asyncDispose]: () => peer[Symbol.asyncDispose](),
   }
@@ -44,8 +50,10 @@ test.each([
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create', ...args), home.environment(env(peer.url, more)))
+  await peer.isAsked
   // Longer than one that draws waits before it does.
-  setTimeout(peer.release, 1_000)
+  await sleep(1_000)
+  peer.release()
   expect(await terminal.ended).toBe(0)
   expect(terminal.screen()).toContain('sbx_a')
   expect(terminal.screen()).not.toContain('creating')

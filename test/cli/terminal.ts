@@ -1,9 +1,10 @@
 /** A pseudo-terminal, by util-linux' `script`: what a person would see, and keys to type into it. */
 import { spawn } from 'node:child_process'
 import { quote } from '../../shared/contract/shell-words.ts'
+import { patient } from '../support/eventually.ts'
 
 /** Less than a test has, so that it can say what was on the screen. */
-const patienceMs = 30_000
+const patienceMs = patient(30_000)
 
 export interface Terminal {
   /** All that was shown so far. */

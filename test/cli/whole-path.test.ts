@@ -6,7 +6,7 @@ import { Home } from './client.ts'
 import { password } from './users.ts'
 
 describeOnBothDrivers('the walk', (driver) => {
-  test('a stranger signs up, gets a sandbox, works in it and destroys it', { timeout: 180_000 }, async () => {
+  test('a stranger signs up, gets a sandbox, works in it and destroys it', async () => {
     await using world = await startWorld({ driver })
     using home = new Home()
     const asked = ['--email', 'stranger@example.com', '--password-stdin']

@@ -6,7 +6,7 @@ import { type Driver, DriverUnavailable, type Pod, PodRefused } from '../../work
 import { findGaps, installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, patient } from '../support/eventually.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { run, shell } from './processes.ts'
 import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
@@ -15,7 +15,7 @@ const PORT = 8080
 const TRIES = 50
 const AT_ONCE = 10
 
-describe.skipIf(!hasCluster)('the walls of a cluster', { timeout: 180_000 }, () => {
+describe.skipIf(!hasCluster)('the walls of a cluster', () => {
   let world: ClusterWorld
   let workers: Driver
 
@@ -23,7 +23,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', { timeout: 180_000 }, () 
     world = await startClusterWorld()
     workers = world.open()
   })
-  afterAll(() => world?.close(), 90_000)
+  afterAll(() => world?.close())
 
   async function createReady(driver: Driver): Promise<Pod> {
     const pod = await driver.create({
@@ -31,14 +31,14 @@ describe.skipIf(!hasCluster)('the walls of a cluster', { timeout: 180_000 }, () 
       image: images.busybox,
       deadlineSeconds: 300,
     })
-    await driver.ready(pod, AbortSignal.timeout(60_000))
+    await driver.ready(pod, AbortSignal.timeout(patient(60_000)))
     return pod
   }
 
   /** One that was made for nobody, and then told whose it is. */
   async function createClaimed(driver: Driver): Promise<Pod> {
     const pod = await driver.create({ ...ofNobody(), image: images.busybox, deadlineSeconds: 300 })
-    await driver.ready(pod, AbortSignal.timeout(60_000))
+    await driver.ready(pod, AbortSignal.timeout(patient(60_000)))
     await driver.assign(pod, { sandboxId: newSandboxId(), deadlineSeconds: 200 })
     return pod
   }

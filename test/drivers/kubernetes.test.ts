@@ -8,8 +8,8 @@ describe.skipIf(!hasCluster)('on a cluster', () => {
   let world: ClusterWorld
   beforeAll(async () => {
     world = await startClusterWorld()
-  }, 60_000)
-  afterAll(() => world?.close(), 90_000)
+  })
+  afterAll(() => world?.close())
 
   for (const [name, image] of Object.entries(images)) {
     describeDriver(`Kubernetes (${name})`, async () => {

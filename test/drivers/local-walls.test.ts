@@ -245,9 +245,9 @@ describe('without walls', () => {
   })
 
   test('the deadline ends processes that left their session', async () => {
-    const { pod, driver } = await createReady({ ...plain, deadlineSeconds: 2 })
+    const { pod, driver } = await createReady({ ...plain, deadlineSeconds: 10 })
     const pid = await startEscape(driver, pod.name)
-    await eventually(() => identify(pid) === undefined, 10_000)
+    await eventually(() => identify(pid) === undefined, 15_000)
     await eventually(async () => (await deathOf(driver, pod.name))?.reason === 'expired', 5_000)
   })
 

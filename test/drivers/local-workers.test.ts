@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, patient } from '../support/eventually.ts'
 import {
   commandOf,
   createReady,
@@ -53,9 +53,7 @@ describe.runIf(hasWalls)('workers that die', () => {
     await openDriver().driver.delete({ name: podName(sandboxId) })
   })
 
-  test('whenever a worker dies while it creates, another one goes on or cleans up', {
-    timeout: 120_000,
-  }, async () => {
+  test('whenever a worker dies while it creates, another one goes on or cleans up', async () => {
     const { driver } = openDriver()
     for (let ms = 0; ms < 24; ms++) {
       const sandboxId = newSandboxId()
@@ -69,7 +67,7 @@ describe.runIf(hasWalls)('workers that die', () => {
       if (ms % 2 === 0) {
         const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
         if (before) expect(pod.uid).toBe(before.uid)
-        await driver.ready(pod, AbortSignal.timeout(20_000))
+        await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
         expect(await run(driver, pod, shell('echo here'))).toMatchObject({ stdout: 'here\n' })
       }
       await driver.delete({ name: podName(sandboxId) })
@@ -88,12 +86,12 @@ describe.runIf(hasWalls)('workers that die', () => {
     expect(new Set(uids).size).toBe(1)
     const { driver } = openDriver()
     const pod = (await driver.list()).find((each) => each.sandboxId === sandboxId)!
-    await driver.ready(pod, AbortSignal.timeout(20_000))
+    await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
     expect(findProcesses('supervise.sh').filter((pid) => commandOf(pid).includes(pod.name))).toHaveLength(1)
     await driver.delete(pod)
   })
 
-  test('creates and deletes of one sandbox, raced, leave nothing behind', { timeout: 60_000 }, async () => {
+  test('creates and deletes of one sandbox, raced, leave nothing behind', async () => {
     const drivers = [openDriver().driver, openDriver().driver]
     const sandboxId = newSandboxId()
     const name = podName(sandboxId)
@@ -121,7 +119,7 @@ describe.runIf(hasWalls)('workers that die', () => {
     onTestFinished(() => rmSync(own, { recursive: true }))
     const { driver } = openDriver({ directory: own })
     const pod = await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
-    await driver.ready(pod, AbortSignal.timeout(20_000))
+    await driver.ready(pod, AbortSignal.timeout(patient(20_000)))
     await driver.create({ ...ofSandbox(), image: 'any', deadlineSeconds: 60 })
     expect(await endAllSandboxes(own)).toBe(2)
     expect(await driver.list()).toEqual([])
@@ -140,10 +138,10 @@ describe.runIf(hasWalls)('watching', () => {
   })
 
   test('tells of a sandbox that reached its deadline', async () => {
-    const { pod, driver } = await createReady({ deadlineSeconds: 1 })
+    const { pod, driver } = await createReady({ deadlineSeconds: 5 })
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))
-    await eventually(() => deaths.has(pod.uid), 5_000)
+    await eventually(() => deaths.has(pod.uid), 10_000)
     expect(deaths.get(pod.uid)?.reason).toBe('expired')
   })
 })

@@ -11,6 +11,7 @@ import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
 import { examineMachine } from '../../workers/drivers/local/machine.ts'
+import { patient } from '../support/eventually.ts'
 import { localSettings } from './local-settings.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
@@ -59,7 +60,7 @@ export async function createReady(options: OpenOptions & { deadlineSeconds?: num
     await driver.delete(pod)
     await driver.close()
   })
-  await driver.ready(pod, AbortSignal.timeout(30_000))
+  await driver.ready(pod, AbortSignal.timeout(patient(30_000)))
   return { driver, pod }
 }
 

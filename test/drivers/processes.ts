@@ -1,6 +1,7 @@
 /** Running things in a sandbox and waiting for what they do, for the tests of drivers. */
 import type { Readable } from 'node:stream'
 import type { Driver, PodName } from '../../workers/drivers/driver.ts'
+import { patient } from '../support/eventually.ts'
 
 export const shell = (script: string): string[] => ['/bin/sh', '-c', script]
 
@@ -70,9 +71,10 @@ export function readScreen(stream: Readable) {
         const look = () => {
           if (text.includes(part)) stop(() => resolve(text))
         }
+        const ms = patient(20_000)
         const failFor = (why: string) => () => stop(() => reject(new Error(`${why} and shows: ${text}`)))
         const fail = failFor('the terminal ended')
-        const timer = setTimeout(failFor(`after 20 s the terminal has no ${JSON.stringify(part)}`), 20_000)
+        const timer = setTimeout(failFor(`after ${ms} ms the terminal has no ${JSON.stringify(part)}`), ms)
         const stop = (tell: () => void) => {
           clearTimeout(timer)
           stream.off('data', look).off('end', fail).off('close', fail)

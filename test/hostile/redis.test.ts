@@ -83,7 +83,7 @@ test('a worker that nobody signed gets nothing, whatever its entry says', async 
     await world.redis.hset('sandlot:workers', id, `${now} ${plain}`)
     await world.redis.hset('sandlot:workers', forged, `${now} ${signature} ${plain.replace(id, forged)}`)
   })
-  await expect(listWorkers(world)).resolves.toHaveLength(1)
+  await world.eventually(async () => (await listWorkers(world)).length === 1, soonMs)
   const results = await Promise.all(Array.from({ length: 10 }, () => exec(secretCommand())))
   for (const result of results) expect(result).toMatchObject({ status: 'exited', stdout: `${canary}\n` })
   expect(spy.heard().toString('latin1')).toBe('')

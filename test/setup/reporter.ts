@@ -1,6 +1,6 @@
 /**
- * Prints a line for each file, all there is to know about each failure, and hands the counts to
- * `npm test`, whose last line they are. Run by vitest alone, it prints that line itself.
+ * Prints a line for each file, all there is to know about each failure, and hands the result of each file to
+ * scripts/vitest.mjs, which prints the last line. Run by vitest alone, it prints that line itself.
  */
 import { writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -11,6 +11,13 @@ interface Counts {
   passed: number
   failed: number
   skipped: number
+}
+
+interface FileResult extends Counts {
+  /** Relative to the project's root. */
+  file: string
+  /** What failed in it: full names of tests and groups, or what happened outside of them. */
+  failures: string[]
 }
 
 /** A test that takes longer than this is named with its time. */
@@ -28,7 +35,7 @@ export default class PlainReporter {
   }
 
   onTestModuleEnd(module: TestModule) {
-    const { passed, failed, skipped } = count([module])
+    const { passed, failed, skipped } = count(module)
     const parts = [`${passed} passed`, failed > 0 && `${failed} failed`, skipped > 0 && `${skipped} skipped`]
     const words = parts.filter((part) => part !== false).join(', ')
     print(
@@ -42,16 +49,40 @@ export default class PlainReporter {
   }
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandled: ReadonlyArray<SerializedError>) {
-    for (const error of unhandled) this.printError('An error outside every test', error)
-    const counts = count(modules)
-    // It belongs to no test, and yet the run did not go well.
-    counts.failed += unhandled.length
-    const file = process.env.SANDLOT_TEST_SUMMARY
-    if (file !== undefined) writeFileSync(file, JSON.stringify(counts))
-    else
-      print(
-        `${counts.passed} passed, ${counts.failed} failed${counts.skipped ? `, ${counts.skipped} skipped` : ''}`,
-      )
+    const files = modules.map((module) => this.resultOf(module))
+    let strays = 0
+    for (const error of unhandled) {
+      this.printError('An error outside every test', error)
+      // It belongs to no test, and yet its file did not go well.
+      const result = files.find(({ file }) => file === this.fileOf(error))
+      if (!result) strays += 1
+      else {
+        // Of a process that was killed, the tests that it did not come to are counted.
+        if (result.failed === 0) result.failed = 1
+        result.failures.push(`an error outside every test: ${error.message.split('\n')[0]}`)
+      }
+    }
+    const path = process.env.SANDLOT_TEST_SUMMARY
+    if (path !== undefined) return writeFileSync(path, JSON.stringify({ files, strays }))
+    const sum = (name: keyof Counts) => files.reduce((all, each) => all + each[name], 0)
+    print(`${sum('passed')} passed, ${sum('failed') + strays} failed, ${sum('skipped')} skipped`)
+  }
+
+  private resultOf(module: TestModule): FileResult {
+    const nameOf = (entity: FailedEntity) =>
+      entity.type === 'module' ? 'an error outside every test' : entity.fullName
+    return {
+      ...count(module),
+      file: this.place(module),
+      failures: failedEntities(module).map(nameOf),
+    }
+  }
+
+  /** The file whose process it came from; of a process that was killed, only the message tells. */
+  private fileOf(error: SerializedError): string | undefined {
+    const { message } = (error.cause ?? error) as SerializedError
+    const path = error.VITEST_TEST_PATH ?? /while running test file (\S+)/.exec(message)?.[1]
+    return path === undefined ? undefined : this.relative(String(path))
   }
 
   private printFailures(module: TestModule) {
@@ -66,6 +97,8 @@ export default class PlainReporter {
     print(`\n  ✗ ${title}`)
     print(indent(stripVTControlCharacters(`${error.name ?? 'Error'}: ${error.message}`)))
     if (error.diff) print(indent(stripVTControlCharacters(String(error.diff))))
+    // What came outside a test has not been read by vitest.
+    if (!error.stacks && error.stack) print(indent(stripVTControlCharacters(error.stack)))
     for (const { file, line, column, method } of error.stacks ?? []) {
       print(indent(`at ${method || '?'} ${this.relative(file)}:${line}:${column}`))
     }
@@ -83,20 +116,20 @@ export default class PlainReporter {
 }
 
 /** A file or a group that fails outside its tests (a hook, an import) counts as one failure more. */
-function count(modules: ReadonlyArray<TestModule>): Counts {
+function count(module: TestModule): Counts {
   const counts = { passed: 0, failed: 0, skipped: 0 }
-  for (const module of modules) {
-    for (const test of module.children.allTests()) {
-      const { state } = test.result()
-      if (state === 'pending') counts.failed += 1
-      else counts[state] += 1
-    }
-    counts.failed += failedEntities(module).filter((entity) => entity.type !== 'test').length
+  for (const test of module.children.allTests()) {
+    const { state } = test.result()
+    if (state === 'pending') counts.failed += 1
+    else counts[state] += 1
   }
+  counts.failed += failedEntities(module).filter((entity) => entity.type !== 'test').length
   return counts
 }
 
-function failedEntities(module: TestModule): (TestModule | TestSuite | TestCase)[] {
+type FailedEntity = TestModule | TestSuite | TestCase
+
+function failedEntities(module: TestModule): FailedEntity[] {
   const all = [module, ...module.children.allSuites(), ...module.children.allTests()]
   return all.filter((entity) => errorsOf(entity).length > 0)
 }

@@ -13,9 +13,9 @@ import {
 } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { inject } from 'vitest'
 import { root } from '../../scripts/root.mjs'
+import { eventually } from '../support/eventually.ts'
 
 /** Listens where it is told to, and says what it does. */
 const standIn = `
@@ -83,12 +83,9 @@ export class Clone {
   }
 
   async untilNothingRuns(milliseconds: number) {
-    const deadline = performance.now() + milliseconds
-    while (this.processes().length > 0) {
-      if (performance.now() > deadline)
-        throw new Error(`still running: ${this.processes().map(describe).join('; ')}`)
-      await sleep(20)
-    }
+    await eventually(() => this.processes().length === 0, milliseconds).catch(() => {
+      throw new Error(`still running: ${this.processes().map(describe).join('; ')}`)
+    })
   }
 
   /** Fails when something outlives its stack. */
@@ -135,15 +132,12 @@ export class StartedStack {
 
   /** Waits until the output holds this, which comes back with its groups. */
   async says(pattern: RegExp, milliseconds = 30_000): Promise<RegExpMatchArray> {
-    const deadline = performance.now() + milliseconds
-    for (;;) {
-      const found = this.output.match(pattern)
-      if (found) return found
-      if (performance.now() > deadline || this.child.exitCode !== null) {
-        throw new Error(`it never said ${pattern}, but:\n${this.output}`)
-      }
-      await sleep(10)
-    }
+    const find = () => this.output.match(pattern)
+    const hasEnded = () => this.child.exitCode !== null
+    await eventually(() => find() || hasEnded(), milliseconds).catch(() => {})
+    const found = find()
+    if (!found) throw new Error(`it never said ${pattern}, but:\n${this.output}`)
+    return found
   }
 
   ready() {

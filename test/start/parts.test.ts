@@ -7,6 +7,7 @@ import { lockHolder, takeLock } from '../../scripts/lock.mjs'
 import { root } from '../../scripts/root.mjs'
 import { prettyLine } from '../../scripts/supervisor/pretty.ts'
 import { parseProcfile } from '../../scripts/supervisor/procfile.ts'
+import { eventually } from '../support/eventually.ts'
 import { Clone, makeRunFolder, StartedStack } from './clone.ts'
 
 function makeFolder() {
@@ -41,11 +42,9 @@ test('of many processes that find the lock of a dead one, exactly one takes it o
     child.stdout.setEncoding('utf8').on('data', (text: string) => words.push(...text.trim().split('\n')))
     return { child, words, exit: new Promise((resolve) => child.on('close', resolve)) }
   })
-  await expect
-    .poll(() => racers.every(({ words }) => words.includes('ready')), { timeout: 10_000 })
-    .toBe(true)
+  await eventually(() => racers.every(({ words }) => words.includes('ready')), 10_000)
   for (const { child } of racers) child.stdin.write('go')
-  await expect.poll(() => racers.every(({ words }) => words.length === 2), { timeout: 10_000 }).toBe(true)
+  await eventually(() => racers.every(({ words }) => words.length === 2), 10_000)
   for (const { child } of racers) child.stdin.end()
   await Promise.all(racers.map(({ exit }) => exit))
   expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)

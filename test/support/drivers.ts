@@ -6,7 +6,7 @@ import { openDriver } from '../../workers/drivers/open.ts'
 import { hasCluster, images } from './cluster.ts'
 import type { World } from './world.ts'
 
-type DriverName = 'local' | 'kubernetes'
+export type DriverName = 'local' | 'kubernetes'
 
 interface Place {
   words: string

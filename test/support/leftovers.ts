@@ -5,14 +5,14 @@ import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { openQueue, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { letClockRun } from './clock.ts'
 import { openWorldDriver } from './drivers.ts'
-import { eventually } from './eventually.ts'
+import { eventually, within } from './eventually.ts'
 import type { World } from './world.ts'
 
 /** What ARCHITECTURE.md gives the workers to clean up, whatever was killed before. */
 const cleanMs = 60_000
 /** Workers that are well need no more for what is left at the end of most tests. */
 const promptMs = 3_000
-/** In which Redis notices that a process has ended. */
+/** In which the kernel and Redis notice that a process has ended; no worker is left to clean up. */
 const noticeMs = 5_000
 
 /** Ends every sandbox, and waits until the workers have seen the last of their pods and have no job left. */
@@ -35,7 +35,7 @@ export async function endAllSandboxes(world: World): Promise<void> {
   }
   await jobs.close()
   if (workers.some((worker) => worker.isWell())) {
-    const isDone = await eventually(isOver, promptMs).catch(() => false)
+    const isDone = await within(isOver, promptMs).catch(() => false)
     if (isDone) return
   }
   // Whether those that were there still work is for the test to say.
@@ -46,20 +46,22 @@ export async function endAllSandboxes(world: World): Promise<void> {
 /** @throws names every pod, process, job and client of Redis that outlived the world's processes */
 export async function assertNothingLeft(world: World): Promise<void> {
   if (world.workers.length > 0) {
-    assertNone('pods', await podsOf(world))
-    assertNone('processes', processesNaming(`${world.folder}/sandboxes`))
-    assertNone('jobs', await unfinishedJobs(world))
+    await assertNone('pods', () => podsOf(world))
+    await assertNone('processes', () => processesNaming(`${world.folder}/sandboxes`))
+    await assertNone('jobs', () => unfinishedJobs(world))
   }
-  let clients: string[] = []
-  const areGone = async () => {
-    clients = await clientsOf(world)
-    return clients.length === 0
-  }
-  await eventually(areGone, noticeMs).catch(() => assertNone('clients of Redis', clients))
+  await assertNone('clients of Redis', () => clientsOf(world))
 }
 
-function assertNone(what: string, left: string[]) {
-  if (left.length > 0) throw new Error(`${what} were left behind:\n${left.join('\n')}`)
+async function assertNone(what: string, find: () => Promise<string[]> | string[]) {
+  let left: string[] = []
+  const areGone = async () => {
+    left = await find()
+    return left.length === 0
+  }
+  await eventually(areGone, noticeMs).catch((error) => {
+    throw left.length > 0 ? new Error(`${what} were left behind:\n${left.join('\n')}`) : error
+  })
 }
 
 async function podsOf(world: World): Promise<string[]> {
@@ -75,7 +77,7 @@ async function podsOf(world: World): Promise<string[]> {
  * Jobs that some worker would still do. Two kinds are left on purpose: a sandbox that ends early leaves its `expire`
  * until its cap, when that finds nothing to do, and a job that has failed for good is kept a day for the operator.
  */
-async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
+export async function unfinishedJobs({ redis, workers }: World): Promise<string[]> {
   const queue = new Queue(queueName, { connection: redis as never, prefix: queuePrefix })
   // What a killed worker was at comes back to the queue once its lock has run out; the sweep does not wait for that.
   const isKept = workers.every((worker) => worker.isWell() || worker.hasStopped())

@@ -14,6 +14,7 @@ import { localSettings } from '../drivers/local-settings.ts'
 import { ofSandbox } from '../drivers/requests.ts'
 import { images } from './cluster.ts'
 import { describeOnEveryImage } from './drivers.ts'
+import { patient } from './eventually.ts'
 
 export interface Sandboxes {
   driver: Driver
@@ -68,7 +69,7 @@ async function sandboxesOf(open: () => Driver, image: string): Promise<Sandboxes
     async make() {
       const pod = await driver.create({ ...ofSandbox(), image, deadlineSeconds: 900 })
       pods.push(pod)
-      await driver.ready(pod, AbortSignal.timeout(60_000))
+      await driver.ready(pod, AbortSignal.timeout(patient(60_000)))
       return pod
     },
     async close() {

@@ -4,20 +4,17 @@ import { startWorld, type World, type WorldOptions } from './index.ts'
 import { type Inside, inside } from './inside.ts'
 import { describeProcess } from './process.ts'
 
-/** A cluster's namespace takes its time to come and to go. */
-const hookMs = 120_000
-
 /** One world for all tests of a file, which keep out of each other's way by accounts of their own. */
 export function shareWorld(options: WorldOptions = {}): World {
   let world: World | undefined
   beforeAll(async () => {
     world = await startWorld(options)
-  }, hookMs)
+  })
   afterEach(({ task }) => {
     if (task.result?.state !== 'fail' || !world) return
     for (const process of [...world.apis, ...world.workers]) console.error(describeProcess(process))
   })
-  afterAll(() => world?.[Symbol.asyncDispose](), hookMs)
+  afterAll(() => world?.[Symbol.asyncDispose]())
   return standIn(() => world!)
 }
 
@@ -38,7 +35,7 @@ export function shareSandbox(
   beforeAll(async () => {
     const alice = await world.account()
     made = { alice, params: { id: (await alice.call('createSandbox', { body })).body.id } }
-  }, hookMs)
+  })
   const alice = standIn(() => made!.alice)
   const params = {
     get id() {

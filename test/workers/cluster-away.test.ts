@@ -41,5 +41,5 @@ describe.skipIf(!hasCluster)('a cluster that is away', () => {
     await world.eventually(async () => (await ready()).status === 200, 15_000)
     const again = await alice.call('execCommand', { params, body: { command: ['echo', 'back'] } })
     expect(again.body.stdout).toBe('back\n')
-  }, 180_000)
+  })
 })

@@ -1,6 +1,7 @@
 /** A worker on a cluster that nobody has prepared. */
 import { describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
+import { patient } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 
 describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
@@ -18,7 +19,7 @@ describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
     }, 10_000)
     const started = performance.now()
     await expect(alice.call('createSandbox')).rejects.toMatchObject(refused)
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(patient(5_000))
     expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
-  }, 60_000)
+  })
 })

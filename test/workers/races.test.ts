@@ -1,58 +1,6 @@
-/** A create and a destroy of one sandbox that race each other. */
-import pLimit from 'p-limit'
-import { expect, test } from 'vitest'
-import { findSandbox } from '../../shared/data/sandboxes.ts'
-import { describeOnBothDrivers } from '../support/drivers.ts'
-import { startWorld, type World } from '../support/index.ts'
+/** A few races of a create and a destroy of one sandbox, at every stage. races.soak.ts has many, on each driver. */
+import { test } from 'vitest'
+import { raceCreatesAndDestroys } from './race.ts'
 
-/** Each takes real time on the cluster; what is raced is the same code. */
-const rounds = { local: 1_000, kubernetes: 100 }
-const atOnce = { local: 12, kubernetes: 8 }
-
-/** Where the create is when the destroy comes, so that it meets every stage on any machine. */
-const stages = ['at once', 'any time', 'the pod is there', 'ready'] as const
-
-async function reach(stage: (typeof stages)[number], world: World, id: string, round: number) {
-  if (stage === 'any time') await new Promise((resolve) => setTimeout(resolve, round % 300))
-  if (stage === 'the pod is there')
-    await world.eventually(async () => (await findSandbox(world.db, id))?.pod_uid, 60_000)
-  if (stage === 'ready')
-    await world.eventually(async () => (await findSandbox(world.db, id))?.ready_at, 60_000)
-}
-
-describeOnBothDrivers('a create and a destroy of one sandbox', (driver) => {
-  test(`are raced ${rounds[driver]} times: no pod and no unfinished row is left`, async () => {
-    await using world = await startWorld({
-      driver,
-      apis: 2,
-      workers: 2,
-      env: { QUOTA_CONCURRENT_SANDBOXES: '1000' },
-    })
-    const alice = await world.account()
-    const limit = pLimit(atOnce[driver])
-    const race = async (round: number) => {
-      const { body } = await alice.call('createSandbox', {
-        headers: { prefer: 'respond-async' },
-        api: round % 2,
-      })
-      await reach(stages[round % stages.length]!, world, body.id, round)
-      const destroyed = await alice.call('destroySandbox', { params: { id: body.id }, api: (round + 1) % 2 })
-      expect(destroyed.body.state).toBe('destroyed')
-    }
-    await Promise.all(Array.from({ length: rounds[driver] }, (_, round) => limit(race, round)))
-
-    const count = async (where: string) => {
-      const [row] = await world.db.query<{ count: string }>(`select count(*) from sandbox where ${where}`)
-      return Number(row!.count)
-    }
-    expect(await count('destroyed_at is null')).toBe(0)
-    await world.eventually(async () => (await count('reaped_at is null')) === 0, 60_000)
-    // The race was one: some were destroyed before they were ready, and some after.
-    expect(await count('ready_at is null')).toBeGreaterThan(0)
-    expect(await count('ready_at is not null')).toBeGreaterThan(0)
-    const [billed] = await world.db.query<{ ms: string }>(
-      `select coalesce(sum(extract(epoch from destroyed_at - ready_at) * 1000), 0)::bigint as ms from sandbox`,
-    )
-    expect((await alice.call('getAccount')).body.usage.milliseconds).toBe(Number(billed!.ms))
-  }, 600_000)
-})
+test('a create and a destroy of one sandbox are raced 48 times: no pod and no unfinished row is left', () =>
+  raceCreatesAndDestroys('local', 48))

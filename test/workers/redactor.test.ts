@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { buildPatterns } from '../../workers/secrets/patterns.ts'
 import { Redactor } from '../../workers/secrets/redactor.ts'
 import { makeSharedValues } from '../../workers/secrets/shared-values.ts'
+import { processorMs } from '../support/measure.ts'
 import { collectGarbage } from '../support/memory.ts'
 
 /** In chunks of these lengths, over and over. */
@@ -145,10 +146,11 @@ test('values made to be slow to look for are not', async () => {
   const redactor = new Redactor(await buildPatterns(secrets))
   const chunk = Buffer.alloc(1024 * 1024, 'a')
   redactor.push(Buffer.from('a'))
-  const started = performance.now()
-  for (let turn = 0; turn < 8; turn++) redactor.push(chunk)
+  const pushing = () => {
+    for (let turn = 0; turn < 8; turn++) redactor.push(chunk)
+  }
   // 8 MiB take about 0.1 s; quadratic they would take minutes.
-  expect(performance.now() - started).toBeLessThan(5_000)
+  expect(processorMs(pushing)).toBeLessThan(5_000)
 })
 
 test('values made to be slow to hold back are not: a byte at a time costs as much as all at once', async () => {
@@ -156,10 +158,11 @@ test('values made to be slow to hold back are not: a byte at a time costs as muc
   const secrets = { A: 'abababab', B: 'babababa', C: `${'ab'.repeat(16_000)}x` }
   const redactor = new Redactor(await buildPatterns(secrets))
   const byte = { a: Buffer.from('a'), b: Buffer.from('b') }
-  const started = performance.now()
-  for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
+  const pushing = () => {
+    for (let turn = 0; turn < 100_000; turn++) redactor.push(turn % 2 ? byte.b : byte.a)
+  }
   // About 0.1 s; 13 s where what is held is copied for each.
-  expect(performance.now() - started).toBeLessThan(4_000)
+  expect(processorMs(pushing)).toBeLessThan(4_000)
 })
 
 const kinds: [string, (at: number) => string][] = [

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Replacement, replaceExact } from '../../workers/files/replace.ts'
 import { finish } from '../../workers/files/slices.ts'
+import { processorMs } from '../support/measure.ts'
 
 const replace = (content: string, old: string, other: string, replaceAll = false) => {
   const result = finish(replaceExact(Buffer.from(content), { old, new: other, replaceAll }))
@@ -43,12 +44,13 @@ test('line endings of Windows are kept, and mixed ones left as they are', () => 
 })
 
 test('no text makes it take for ever, or all memory', () => {
-  const started = performance.now()
   const content = Buffer.alloc(4_000_000, 'a')
   const old = `b${'a'.repeat(1_000_000)}`
   const attempt = (replacement: Replacement) => () => finish(replaceExact(content, replacement))
-  expect(attempt({ old, new: '', replaceAll: false })).toThrow(/not in the file/)
-  expect(attempt({ old: 'a'.repeat(1_000_000), new: '', replaceAll: false })).toThrow(/times/)
-  expect(attempt({ old: 'a', new: old, replaceAll: true })).toThrow(/would have/)
-  expect(performance.now() - started).toBeLessThan(3_000)
+  const trying = () => {
+    expect(attempt({ old, new: '', replaceAll: false })).toThrow(/not in the file/)
+    expect(attempt({ old: 'a'.repeat(1_000_000), new: '', replaceAll: false })).toThrow(/times/)
+    expect(attempt({ old: 'a', new: old, replaceAll: true })).toThrow(/would have/)
+  }
+  expect(processorMs(trying)).toBeLessThan(3_000)
 })

@@ -71,7 +71,7 @@ test('what runs in a worker that ends is there to the last, for lists, readers a
   expect((await listWorkers(world)).map(({ url }) => url)).toEqual([
     second.internalUrl.replace('http:', 'https:'),
   ])
-}, 60_000)
+})
 
 test('creates go on while workers come and go', async () => {
   await using world = await startWorld({ workers: 1, env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })

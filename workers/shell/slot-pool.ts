@@ -93,6 +93,9 @@ export class SlotPool {
   adopt = (sandboxId: string, pod: PodName, slot: Slot): void =>
     this.shelves.keep(this.shelves.of(sandboxId, pod), slot)
 
+  /** How many slots wait for its next commands. */
+  ready = (sandboxId: string): number => this.shelves.find(sandboxId)?.idle.size ?? 0
+
   has = (sandboxId: string): boolean => this.shelves.find(sandboxId) !== undefined
 
   /** The sandbox has ended. */

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Pod } from '../../../workers/drivers/driver.ts'
+import { patient } from '../../support/eventually.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
 import type { Contract, OpenDriver } from './parts.ts'
 import { describePods } from './pods.ts'
@@ -14,7 +15,7 @@ import { describeWalls } from './walls.ts'
 
 /** @param open opens one more driver of the same installation, as one more worker would */
 export function describeDriver(name: string, open: () => Promise<OpenDriver>): void {
-  describe(`the ${name} driver`, { timeout: 120_000 }, () => {
+  describe(`the ${name} driver`, () => {
     let opened: OpenDriver
     let pod: Pod
     const contract: Contract = {
@@ -27,7 +28,7 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
       }),
       async createReady(sandboxId = newSandboxId(), deadlineSeconds) {
         const created = await opened.driver.create(contract.request(sandboxId, deadlineSeconds))
-        await opened.driver.ready(created, AbortSignal.timeout(60_000))
+        await opened.driver.ready(created, AbortSignal.timeout(patient(60_000)))
         return created
       },
       hostSecret: `host-${randomUUID()}`,
@@ -37,13 +38,13 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
       process.env.SANDLOT_CONTRACT_PROBE = contract.hostSecret
       opened = await open()
       pod = await contract.createReady()
-    }, 120_000)
+    })
 
     afterAll(async () => {
       delete process.env.SANDLOT_CONTRACT_PROBE
       if (pod) await opened.driver.delete(pod)
       await opened?.close()
-    }, 120_000)
+    })
 
     describePods(contract)
     describeProcesses(contract)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { podName } from '../../../shared/data/ids.ts'
 import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../../workers/drivers/driver.ts'
-import { eventually } from '../../support/eventually.ts'
+import { eventually, patient } from '../../support/eventually.ts'
 import { collect, run, shell } from '../processes.ts'
 import { newSandboxId, ofNobody } from '../requests.ts'
 import type { Contract } from './parts.ts'
@@ -75,7 +75,7 @@ export function describePods(contract: Contract): void {
         if (tries === 1) throw new DriverUnavailable('once more')
         return result
       }
-      await driver.ready(made, AbortSignal.timeout(60_000), trial)
+      await driver.ready(made, AbortSignal.timeout(patient(60_000)), trial)
       await driver.delete(made)
       expect(tries).toBeGreaterThan(1)
     })
@@ -114,8 +114,8 @@ export function describePods(contract: Contract): void {
 
     test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
       const other = await contract.open()
-      const doomed = await other.driver.create(contract.request(newSandboxId(), 4))
-      await other.driver.ready(doomed, AbortSignal.timeout(60_000))
+      const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
+      await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
       await other.close()
       const isDead = async () => {
         const found = (await driver.list()).find((each) => each.name === doomed.name)
@@ -135,7 +135,7 @@ export function describePods(contract: Contract): void {
     describe('for nobody', () => {
       const make = async (deadlineSeconds = 600) => {
         const made = await driver.create({ ...ofNobody(), image: image, deadlineSeconds })
-        await driver.ready(made, AbortSignal.timeout(60_000))
+        await driver.ready(made, AbortSignal.timeout(patient(60_000)))
         return made
       }
       const find = async ({ uid }: Pod) => (await driver.list()).find((each) => each.uid === uid)
@@ -160,7 +160,7 @@ export function describePods(contract: Contract): void {
       test('end by themselves at the deadline that they are told, with every driver closed', async () => {
         const other = await contract.open()
         const warm = await make()
-        await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 4 })
+        await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })
         await other.close()
         await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
         const found = await find(warm)

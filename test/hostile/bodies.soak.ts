@@ -1,9 +1,6 @@
 /** Bodies of a tenant, and of strangers, who send much, or slowly, or what takes long to look at. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import * as z from 'zod'
-import type { Endpoint } from '../../shared/contract/endpoint.ts'
-import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../support/account.ts'
 import { send } from '../support/http.ts'
@@ -13,49 +10,6 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
 const mebibyte = 1024 * 1024
-
-/** What takes time that grows faster than the text, for one way or another of looking at it. */
-const texts = (length: number): string[] =>
-  [
-    '\u0315\u0300',
-    'a@',
-    'a.',
-    '-',
-    ' ',
-    '\t ',
-    'A',
-    '=',
-    '0',
-    '0-',
-    '{',
-    '[',
-    '*',
-    '\\',
-    '/',
-    '%',
-    '\u{1f9c0}',
-  ].map((part) => `a${part.repeat(length / part.length)}`)
-
-describe.each(Object.entries<Endpoint>(endpoints))('%s', (_, { query, headers, body, bodyBytes }) => {
-  test('takes no time to speak of for any text in any field', () => {
-    const sizes = { query: 128 * 1024, headers: 128 * 1024, body: bodyBytes ?? limits.usualBodyBytes }
-    for (const [part, schema] of Object.entries({ query, headers, body })) {
-      if (!schema) continue
-      const { properties = {} } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
-      for (const text of texts(sizes[part as keyof typeof sizes])) {
-        const values = [text, [text], { [text.slice(0, 100)]: text }, { a: text }]
-        const fields = values.map((value) => mapOf(Object.keys(properties), value))
-        const startedAt = performance.now()
-        for (const each of [...values, ...fields]) schema.safeParse(each)
-        expect(performance.now() - startedAt, `${part} of ${JSON.stringify(text.slice(0, 9))}`).toBeLessThan(
-          2_000,
-        )
-      }
-    }
-  }, 60_000)
-})
-
-const mapOf = (names: string[], value: unknown) => Object.fromEntries(names.map((name) => [name, value]))
 
 describe.concurrent('one API process', () => {
   test('is not stopped by an address that takes hours to normalise', async () => {
@@ -70,7 +24,7 @@ describe.concurrent('one API process', () => {
     const startedAt = performance.now()
     for (const { status } of await Promise.all(sent)) expect(status).toBe(413)
     expect(performance.now() - startedAt).toBeLessThan(5_000)
-  }, 30_000)
+  })
 
   test('holds little for 60 bodies that stall, ends them in words, and serves the others', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
@@ -98,7 +52,7 @@ describe.concurrent('one API process', () => {
     await Promise.all(stalled.map(({ closed }) => closed))
     // Nothing of it is held against her any more.
     await expect(nineMebibytes(alice)).rejects.toMatchObject({ status: 404 })
-  }, 90_000)
+  })
 
   test('gives strangers some seconds for their few bytes', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 4_000 }
@@ -108,7 +62,7 @@ describe.concurrent('one API process', () => {
     const times = await Promise.all(stalled.map(({ closed }) => closed))
     for (const { text } of stalled) expect(text()).toMatch(/^HTTP\/1\.1 408 .*body_too_slow/s)
     expect(Math.max(...times)).toBeLessThan(40_000)
-  }, 60_000)
+  })
 
   test('takes a body that comes slowly, but comes', async () => {
     const alice = await world.account()
@@ -127,7 +81,7 @@ describe.concurrent('one API process', () => {
     }
     await world.eventually(() => text().startsWith('HTTP/1.1 404'), 10_000)
     socket.destroy()
-  }, 60_000)
+  })
 })
 
 test('so many requests of an account are served at once, and others beside them', async () => {
@@ -150,7 +104,7 @@ test('so many requests of an account are served at once, and others beside them'
       ),
     10_000,
   )
-}, 60_000)
+})
 
 const nineMebibytes = (account: Account) =>
   account.call('createFile', {

@@ -56,7 +56,7 @@ describeOnBothDrivers('a worker that is lost under commands', (driver) => {
     const ofAlone = await get(alone.id)
     expect(ofAlone).toMatchObject(lost)
     expect(await get(alone.id)).toEqual(ofAlone)
-  }, 120_000)
+  })
 })
 
 test('more lost commands than a pass looks at, in a pod out of reach, keep nobody else’s from being ended', async () => {
@@ -82,7 +82,7 @@ test('more lost commands than a pass looks at, in a pod out of reach, keep nobod
   } finally {
     writeFileSync(file, pod)
   }
-}, 90_000)
+})
 
 test('a command is killed, not lost, when its sandbox is destroyed while it is being ended', async () => {
   await using world = await startWorld()
@@ -110,4 +110,4 @@ test('a command is killed, not lost, when its sandbox is destroyed while it is b
     (await world.db.query<{ status: string }>('select status from exec where id = ?', [id]))[0]!.status
   await world.eventually(async () => (await status()) !== 'running', 20_000)
   expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
-}, 90_000)
+})

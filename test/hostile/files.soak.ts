@@ -1,5 +1,5 @@
 /** Trees and patterns that are made to be dear, beside a neighbour. */
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { shareWorld } from '../support/shared.ts'
 import { type Tenant, withNeighbour } from './neighbour.ts'
@@ -7,7 +7,6 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 const world = shareWorld()
 
 // A tree takes its time to be made where others are at work too.
-vi.setConfig({ testTimeout: 120_000 })
 
 /** A folder of files, put into another of 250 letters again and again: nobody need go where no path leads. */
 const deepTree = (name: string, folders: number, files: number) => `mkdir ${name} && cd ${name} || exit

@@ -58,7 +58,7 @@ describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
       return told.every(({ id }) => ended.includes(id))
     }, 10_000)
     await check()
-  }, 60_000)
+  })
 
   test('every open answer ends in lost, another worker ends what it left, and it thaws as one of many', async () => {
     const alice = await world.account()
@@ -115,7 +115,7 @@ describeOnBothDrivers('a worker that is frozen under commands', (driver) => {
       const { body } = await alice.call('getExec', { params: { ...params, exec_id } })
       expect(body).toMatchObject({ status: 'lost', exit_code: null })
     }
-  }, 120_000)
+  })
 })
 
 const countRunning = async ({ db }: World): Promise<number> =>

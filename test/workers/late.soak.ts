@@ -15,8 +15,8 @@ describeOnBothDriversAtOnce('a worker that wakes late', (driver) => {
   beforeAll(async () => {
     const env = { SANDBOX_START_SECONDS: String(startSeconds), QUOTA_CONCURRENT_SANDBOXES: '10' }
     world = await startWorld({ driver, apis: 0, workers: 0, env })
-  }, 120_000)
-  afterAll(() => world?.[Symbol.asyncDispose](), 120_000)
+  })
+  afterAll(() => world?.[Symbol.asyncDispose]())
 
   test('leaves a warm pod alone that another worker has finished and a client has claimed', async () => {
     const pool = { WARM_POOL_SIZE: '1' }
@@ -39,7 +39,7 @@ describeOnBothDriversAtOnce('a worker that wakes late', (driver) => {
     expect(await sh('cat kept')).toMatchObject({ exit_code: 0, stdout: 'mine\n' })
     await alice.call('destroySandbox', { params })
     await Promise.all([maker.stop(), other.stop()])
-  }, 180_000)
+  })
 
   // Only there a start that is late is refused.
   test.skipIf(driver === 'local')(
@@ -67,6 +67,5 @@ describeOnBothDriversAtOnce('a worker that wakes late', (driver) => {
       expect(await inside(alice, params).sh('echo on')).toMatchObject({ stdout: 'on\n' })
       expect((await alice.call('getSandbox', { params })).body).toMatchObject({ state: 'active' })
     },
-    120_000,
   )
 })

@@ -17,7 +17,7 @@ import { sumUp } from '../support/metrics.ts'
 /** For what the workers do in the background, cold pods of Kubernetes included. */
 const soonMs = 60_000
 /** They wait more than they work, so they wait beside each other. */
-const aside = { concurrent: true, timeout: 120_000 }
+const aside = { concurrent: true }
 
 test(
   'a pool grows with the busiest rush to its high mark, and shrinks 15 minutes after it',

@@ -34,11 +34,11 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     })
     driver = await openWorldDriver(world)
     worker = world.workers[0]!
-  }, 90_000)
+  })
   afterAll(async () => {
     await driver?.close()
     await world?.[Symbol.asyncDispose]()
-  }, 120_000)
+  })
 
   /** Names of the pods that can be claimed, when there are as many as there should be and no other. */
   const full = (count = size): Promise<string[]> =>
@@ -245,7 +245,7 @@ test('30 creates at once on a pool of 10: every pod has exactly one owner, and n
   expect(podNames).toEqual(expect.arrayContaining(warm))
   const urls = world.apis.map(({ internalUrl }) => internalUrl)
   expect((await sumUp(urls, 'sandlot_pool_claims_total', 'outcome')).claimed).toBe(claimed)
-}, 120_000)
+})
 
 test('of workers with other settings the newest alone makes pods, from its first second on', async () => {
   await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
@@ -271,4 +271,4 @@ test('of workers with other settings the newest alone makes pods, from its first
     ...new Set(made.map(({ fingerprint }) => fingerprint)),
   ])
   expect(turns.length).toBeGreaterThanOrEqual(4)
-}, 120_000)
+})

@@ -18,8 +18,8 @@ describe.skipIf(!hasCluster)('slots, through four workers', () => {
       env: { QUOTA_CONCURRENT_SANDBOXES: '10', SANDBOX_IMAGES: images.join(',') },
     })
     alice = await world.account()
-  }, 90_000)
-  afterAll(() => world?.[Symbol.asyncDispose](), 90_000)
+  })
+  afterAll(() => world?.[Symbol.asyncDispose]())
 
   /** Commands so far that found a slot, and that did not, in all workers. */
   const count = async () => {
@@ -56,27 +56,5 @@ describe.skipIf(!hasCluster)('slots, through four workers', () => {
     const [warm, cold] = [after.warm - before.warm, after.cold - before.cold]
     expect(warm + cold).toBe(200)
     expect(warm).toBeGreaterThanOrEqual(190)
-  })
-
-  test('what a client sends stands in no pod and in no log', async () => {
-    const canary = (part: string) => `canary-${part}-7d2e`
-    const id = await create(images[0]!)
-    const { body } = await alice.call('execCommand', {
-      params: { id },
-      body: {
-        command: ['/bin/sh', '-c', `cat; echo "$WORD"; echo ${canary('command')}`],
-        env: { WORD: canary('env') },
-        stdin: `${canary('stdin')}\n`,
-      },
-    })
-    expect('stdout' in body && body.stdout).toBe(
-      ['stdin', 'env', 'command'].map((part) => `${canary(part)}\n`).join(''),
-    )
-    const { api, namespace } = world.cluster!
-    const pods = JSON.stringify((await api.listNamespacedPod({ namespace })).items)
-    const lines = [...world.apis, ...world.workers].map((process) => JSON.stringify(process.lines)).join('\n')
-    expect(pods).toContain(id)
-    expect(lines).toContain(id)
-    expect([pods.includes('canary-'), lines.includes('canary-')]).toEqual([false, false])
   })
 })

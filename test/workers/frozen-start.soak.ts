@@ -46,36 +46,32 @@ function startAll(name: string): Promise<{ id: string; status: string }>[] {
 test.each([
   ['before its row is written', 'secret', 'access exclusive'],
   ['while its row is written', 'exec', 'exclusive'],
-])(
-  'a command whose worker freezes %s, and which is told to be lost, never runs',
-  async (_, table, mode) => {
-    const [worker] = world.workers
-    const told = await locked(`${table} in ${mode} mode`, async (release) => {
-      const answers = startAll(table)
-      await world.eventually(async () => (await waiting()) >= answers.length, 10_000)
-      worker!.signal('SIGSTOP')
-      try {
-        // Rows that were on their way to Postgres are written, whoever is frozen.
-        if (table === 'exec') release()
-        return await Promise.all(answers)
-      } finally {
-        release()
-        worker!.signal('SIGCONT')
-      }
-    })
-    expect(told.map(({ status }) => status)).toEqual(told.map(() => 'lost'))
-    // The API takes it for silent until it has answered again.
-    await world.eventually(() => sh('true').catch(() => undefined), 10_000)
-    expect(await sh('sleep 1; ls')).toMatchObject({ status: 'exited', stdout: '' })
-    const { data } = (await alice.call('listExecs', { params })).body
-    for (const { id } of told) expect(data.find((row) => row.id === id)).toMatchObject({ status: 'lost' })
-    await world.eventually(async () => {
-      const left = await world.db.query("select from exec where is_left or status = 'running'")
-      return left.length === 0
-    }, 10_000)
-  },
-  60_000,
-)
+])('a command whose worker freezes %s, and which is told to be lost, never runs', async (_, table, mode) => {
+  const [worker] = world.workers
+  const told = await locked(`${table} in ${mode} mode`, async (release) => {
+    const answers = startAll(table)
+    await world.eventually(async () => (await waiting()) >= answers.length, 10_000)
+    worker!.signal('SIGSTOP')
+    try {
+      // Rows that were on their way to Postgres are written, whoever is frozen.
+      if (table === 'exec') release()
+      return await Promise.all(answers)
+    } finally {
+      release()
+      worker!.signal('SIGCONT')
+    }
+  })
+  expect(told.map(({ status }) => status)).toEqual(told.map(() => 'lost'))
+  // The API takes it for silent until it has answered again.
+  await world.eventually(() => sh('true').catch(() => undefined), 10_000)
+  expect(await sh('sleep 1; ls')).toMatchObject({ status: 'exited', stdout: '' })
+  const { data } = (await alice.call('listExecs', { params })).body
+  for (const { id } of told) expect(data.find((row) => row.id === id)).toMatchObject({ status: 'lost' })
+  await world.eventually(async () => {
+    const left = await world.db.query("select from exec where is_left or status = 'running'")
+    return left.length === 0
+  }, 10_000)
+})
 
 test('an API process that was frozen takes no worker for silent that was so too, and what runs goes on', async () => {
   const [worker] = world.workers
@@ -103,4 +99,4 @@ test('an API process that was frozen takes no worker for silent that was so too,
     expect(events.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
     expect(bytesOf(events, 'stdout').toString()).toBe('begun\nfinished\n')
   }
-}, 60_000)
+})

@@ -40,7 +40,7 @@ test('200 connections that say nothing, and 50 with heads as large as may be, co
     expect(large.filter((text) => text.startsWith('HTTP/1.1 431'))).toHaveLength(25)
     for (const { socket } of [...silent, ...half]) socket.destroy()
   })
-}, 60_000)
+})
 
 test('creates that the quota refuses, 400 of them, leave a neighbour in peace', async () => {
   await withNeighbour(world, async ({ account }) => {
@@ -56,7 +56,7 @@ test('creates that the quota refuses, 400 of them, leave a neighbour in peace', 
     )
     expect(new Set(codes)).toEqual(new Set(['concurrent_sandbox_limit_reached', 'rate_limited']))
   })
-}, 60_000)
+})
 
 test('messages of MCP without end: tools are listed, calls cancelled, and a neighbour waits for none of it', async () => {
   await withNeighbour(world, async ({ account, params }) => {
@@ -85,4 +85,4 @@ test('messages of MCP without end: tools are listed, calls cancelled, and a neig
     ])
     for (const status of statuses) expect(status).toBeLessThan(500)
   })
-}, 60_000)
+})

@@ -29,22 +29,18 @@ describe.concurrent('strangers', () => {
   test.each([
     ['without more', ''],
     ['with bytes behind its head', 'x'.repeat(100_000)],
-  ])(
-    'a WebSocket that is refused, %s, is closed, whether its client closes it or not',
-    async (_, behind) => {
-      const refusals = ports().map(async ([, url]) => {
-        const open = ['/attach', attachPath].flatMap((path) =>
-          Array.from({ length: 20 }, () => openRaw(url, headOf('GET', path, upgrade) + behind)),
-        )
-        await Promise.all(open.map(({ closed }) => closed))
-        for (const one of open) expect(one.text()).toMatch(/^HTTP\/1\.1 (401|404|503) /)
-        await world.eventually(() => heldBeyond(open) === 0, 20_000)
-        for (const { socket } of open) socket.destroy()
-      })
-      await Promise.all(refusals)
-    },
-    60_000,
-  )
+  ])('a WebSocket that is refused, %s, is closed, whether its client closes it or not', async (_, behind) => {
+    const refusals = ports().map(async ([, url]) => {
+      const open = ['/attach', attachPath].flatMap((path) =>
+        Array.from({ length: 20 }, () => openRaw(url, headOf('GET', path, upgrade) + behind)),
+      )
+      await Promise.all(open.map(({ closed }) => closed))
+      for (const one of open) expect(one.text()).toMatch(/^HTTP\/1\.1 (401|404|503) /)
+      await world.eventually(() => heldBeyond(open) === 0, 20_000)
+      for (const { socket } of open) socket.destroy()
+    })
+    await Promise.all(refusals)
+  })
 
   test('a connection that breaks, in whatever moment, ends nothing else', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
@@ -76,7 +72,7 @@ describe.concurrent('strangers', () => {
     for (const process of [...world.apis, ...world.workers]) {
       expect((await fetch(`${process.internalUrl}/healthz`)).status, process.name).toBe(200)
     }
-  }, 60_000)
+  })
 
   test('a body that was refused is read for some seconds, and no longer', async () => {
     const body = { 'content-type': 'application/json', 'content-length': 1_000_000_000 }
@@ -98,7 +94,7 @@ describe.concurrent('strangers', () => {
       expect(times[index]).toBeGreaterThan(5_000)
       socket.destroy()
     }
-  }, 60_000)
+  })
 
   test('who asks before it sends a body is told to go on only if it may', async () => {
     const alice = await world.account()
@@ -117,7 +113,7 @@ describe.concurrent('strangers', () => {
     asking.socket.write('{}')
     await world.eventually(() => asking.text().includes('HTTP/1.1 201 '), 40_000)
     for (const { socket } of [refused, asking]) socket.destroy()
-  }, 90_000)
+  })
 
   test('answers that nobody reads are held for a while, and so many of them', async () => {
     const [alice, bob] = [await world.account(), await world.account()]
@@ -149,7 +145,7 @@ describe.concurrent('strangers', () => {
     expect(told(200)).toBeGreaterThan(0)
     expect(told(200)).toBeLessThan(unread.length / 2)
     for (const { socket } of unread) socket.destroy()
-  }, 120_000)
+  })
 
   test('a client that sends all before it looks at the answer gets it', async () => {
     const body = 'x'.repeat(8 * 1024 * 1024)
@@ -160,5 +156,5 @@ describe.concurrent('strangers', () => {
     socket.resume()
     await world.eventually(() => text().includes('missing_credentials'), 40_000)
     socket.destroy()
-  }, 90_000)
+  })
 })

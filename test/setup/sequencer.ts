@@ -1,0 +1,35 @@
+/** The order of the files: those that take long begin first, so that none of them is left alone at the end. */
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** The longest first, of those above half a minute. The gate's own output tells how long each file takes. */
+const longOnes = [
+  'test/drivers/kubernetes.test.ts',
+  'test/start/stack.test.ts',
+  'test/api/outages.test.ts',
+  'test/api/exec-background.test.ts',
+  'test/drivers/local-walls.test.ts',
+  'test/api/exec-events.test.ts',
+  'test/workers/slots.test.ts',
+  'test/drivers/kubernetes-failures.test.ts',
+  'test/workers/cap.test.ts',
+  'test/drivers/kubernetes-walls.test.ts',
+  'test/cli/picker-on-a-terminal.test.ts',
+  'test/cli/commands.test.ts',
+  'test/api/admin.test.ts',
+  'test/drivers/local.test.ts',
+  'test/workers/crash-points.test.ts',
+  'test/api/errors.test.ts',
+  'test/api/exec-attach.test.ts',
+  'test/cli/waiting.test.ts',
+  'test/cli/sessions.test.ts',
+]
+
+export default class LongOnesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const at = longOnes.findIndex((path) => moduleId.endsWith(`/${path}`))
+      return at < 0 ? longOnes.length : at
+    }
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}

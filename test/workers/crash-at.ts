@@ -1,0 +1,146 @@
+/** A worker is killed at crash points, and what it left half done is mended: all of them in the soak, some in the gate. */
+import { Queue } from 'bullmq'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import type { Driver } from '../../workers/drivers/driver.ts'
+import type { CrashPoint } from '../../workers/pods/crash-points.ts'
+import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
+import type { Account } from '../support/account.ts'
+import { type DriverName, openWorldDriver } from '../support/drivers.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
+
+/** How long the workers may take to mend what a death left. */
+const mendMs = 60_000
+
+export function describeCrashes(driverName: DriverName, points: readonly CrashPoint[]): void {
+  let world: World
+  let driver: Driver
+
+  beforeAll(async () => {
+    world = await startWorld({ driver: driverName, apis: 0, workers: 0 })
+    // It claims what there is; which workers keep a pool is for each test to say.
+    await world.startApi(pool)
+    driver = await openWorldDriver(world)
+  })
+  afterAll(async () => {
+    // The world looks for what is left only where it knows of workers.
+    await world.startWorker()
+    await expectAgreement(world, driver)
+    await driver.close()
+    await world[Symbol.asyncDispose]()
+  })
+
+  test.each(points)('at "%s", and Redis is flushed: rows and pods agree again', async (point) => {
+    const alice = await world.account()
+    // Whatever else would end a sandbox at its cap must not come before the point.
+    const noSweep: Record<string, string> = point.startsWith('expire') ? { SWEEP_SECONDS: '3600' } : {}
+    if (point === 'pool: the row is gone, its pod lives') await leaveWarmPod(world)
+    const doomed = await world.startDoomedWorker(point, keepsPool(point) ? pool : noSweep)
+    // Sees the worker die by itself: it was alive when the sandbox was asked for.
+    const sandboxId = await bringTo(point, world, alice, doomed, driver)
+    expect(await doomed.ended).toBe('SIGKILL')
+    await world.redis.flushall()
+
+    const worker = await world.startWorker()
+    if (sandboxId) await world.eventually(async () => isSettled(world, sandboxId), mendMs)
+    // None of the mending workers keeps a pool.
+    await world.eventually(async () => (await findWarmPods(world.db)).length === 0, mendMs)
+    await expectAgreement(world, driver)
+    if (sandboxId) await expectBilledOnce(world, alice, sandboxId, point)
+    await worker.stop()
+  })
+}
+
+const pool = { WARM_POOL_SIZE: '1' }
+/** The points of a worker that keeps a pool, but for the one where it ends what another has kept. */
+const keepsPool = (point: CrashPoint) =>
+  /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is gone, its pod lives'
+
+async function awaitWarmPod(world: World): Promise<WarmPod> {
+  return await world.eventually(
+    async () => (await findWarmPods(world.db)).find((row) => row.ready_at),
+    mendMs,
+  )
+}
+
+async function leaveWarmPod(world: World): Promise<void> {
+  const worker = await world.startWorker(pool)
+  await awaitWarmPod(world)
+  await worker.stop()
+}
+
+/** Does what makes a worker reach the point. @returns the sandbox it is about, if any */
+async function bringTo(
+  point: CrashPoint,
+  world: World,
+  alice: Account,
+  doomed: Process,
+  driver: Driver,
+): Promise<string | undefined> {
+  if (point.startsWith('pool')) return undefined
+  if (keepsPool(point)) {
+    const warm = await awaitWarmPod(world)
+    // A pod that is dead when it is claimed: nobody may find it before.
+    doomed.signal('SIGSTOP')
+    if (point.startsWith('replace')) await driver.delete({ name: warm.name })
+    const { body } = await alice.call('createSandbox')
+    expect(body.timings.pod).toBe('claimed')
+    doomed.signal('SIGCONT')
+    return body.id
+  }
+  const { body } = await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
+  if (point.startsWith('create')) return body.id
+  await world.eventually(async () => (await findSandbox(world.db, body.id))?.ready_at, 30_000)
+  if (point.startsWith('delete')) await alice.call('destroySandbox', { params: { id: body.id } })
+  const isAboutCap = point.startsWith('expire') || point.startsWith('sweep')
+  if (isAboutCap)
+    await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [body.id])
+  if (point.startsWith('expire')) await promoteExpiry(world, body.id)
+  // Without its delayed job, the sweep is what ends it.
+  if (point.startsWith('sweep')) await world.redis.flushall()
+  return body.id
+}
+
+/** The delayed job comes at once. */
+async function promoteExpiry({ redis }: World, sandboxId: string): Promise<void> {
+  const queue = new Queue(queueName, { connection: redis, prefix: queuePrefix })
+  const isIts = ({ name, data }: { name: string; data: { sandboxId: string } }) =>
+    name === 'expire' && data.sandboxId === sandboxId
+  const job = await eventually(async () => (await queue.getDelayed()).find(isIts), 5_000)
+  await job.promote()
+  await queue.close()
+}
+
+/** Whether it came to one of the two ends: ready, or destroyed and cleaned up. */
+async function isSettled(world: World, sandboxId: string): Promise<boolean> {
+  const sandbox = await findSandbox(world.db, sandboxId)
+  return Boolean(sandbox?.destroyed_at ? sandbox.reaped_at : sandbox?.ready_at)
+}
+
+/** No pod without a live row, no live row without its pod. */
+async function expectAgreement(world: World, driver: Driver): Promise<void> {
+  await world.eventually(async () => {
+    const rows = await world.db.query<{ id: string | null; name: string; uid: string }>(
+      `select id, pod_name as name, pod_uid as uid from sandbox where destroyed_at is null
+       union all select null, name, uid from warm_pod order by name`,
+    )
+    const pods = (await driver.list()).filter((pod) => !pod.death)
+    const told = pods.map(({ sandboxId = null, name, uid }) => ({ id: sandboxId, name, uid }))
+    expect(told.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual(rows)
+    return true
+  }, mendMs)
+}
+
+/** The account's usage is its one sandbox's interval, and nothing for one that never was ready. */
+async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: CrashPoint) {
+  if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
+  await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)
+  const rows = await world.db.query<{ id: string }>('select id from sandbox where account_id = ?', [alice.id])
+  expect(rows).toHaveLength(1)
+  const sandbox = (await findSandbox(world.db, sandboxId))!
+  const end = Math.min(sandbox.destroyed_at!.getTime(), sandbox.expires_at.getTime())
+  const { body } = await alice.call('getAccount')
+  expect(body.usage.milliseconds).toBe(sandbox.ready_at ? end - sandbox.ready_at.getTime() : 0)
+}

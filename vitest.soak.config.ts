@@ -1,0 +1,29 @@
+import { defineConfig } from 'vitest/config'
+import { common } from './vitest.config.ts'
+
+/** Files of the gate that claim times besides: here, one file at a time and without patience, the times count. */
+const withTimes = [
+  'test/api/exec-attach.test.ts',
+  'test/api/exec-events.test.ts',
+  'test/api/exec.test.ts',
+  'test/api/outages.test.ts',
+  'test/api/process.test.ts',
+  'test/api/stop.test.ts',
+  'test/cli/picker-on-a-terminal.test.ts',
+  'test/drivers/kubernetes-failures.test.ts',
+  'test/drivers/local-workers.test.ts',
+  'test/hostile/login.test.ts',
+  'test/start/stack.test.ts',
+  'test/workers/cluster-missing.test.ts',
+  'test/workers/terminal.test.ts',
+]
+
+/** `npm run soak`: what takes load, chance and time, and what is held against documented times. */
+export default defineConfig({
+  test: {
+    ...common,
+    include: ['test/**/*.soak.ts', ...withTimes],
+    env: { SANDLOT_PATIENCE: '1' },
+    maxWorkers: 1,
+  },
+})
