@@ -3,7 +3,8 @@
  * line, `N passed, N failed`. Names of files come before options. test/setup/ starts and stops the services of the run.
  *
  * A file that failed runs once more, alone, when at most five did. What passes then is printed as `flaky` and counts as
- * passed: the machine was busy. A flaky file that the commit itself changes fails, for its tests may be wrong.
+ * passed: the machine was busy. A flaky file that the commit itself changes fails, for its tests may be wrong: what it
+ * changes is known where GATE_BASE names the commit that main was.
  */
 import { execFileSync } from 'node:child_process'
 import { pathToFileURL } from 'node:url'
@@ -32,7 +33,7 @@ export async function test(args) {
   return close(second, [...first.files.filter((result) => !failed.includes(result)), ...results])
 }
 
-/** What the commit changes against GATE_BASE, the commit that main was; nothing where that is not known. */
+/** The files that differ from GATE_BASE; none where that is not set. */
 function changedFiles() {
   const base = process.env.GATE_BASE
   if (!base) return []

@@ -7,7 +7,7 @@ import { runChaos } from './run.ts'
 
 const asked = process.env[optionsVariable]
 
-/** In CI: another seed each day would find more, and the same one tells what broke it. */
+/** In the soak: another seed each time would find more, and the same one tells what broke it. */
 const short: Options[] = [
   { driver: 'local', seed: 11, faults: 500, minutes: 5 },
   { driver: 'kubernetes', seed: 11, faults: 40, minutes: 1 },

@@ -1,5 +1,5 @@
 /**
- * `npm run chaos`: hours of faults for a night. Runs the suite that CI runs shortly, with other options, so that
+ * `npm run chaos`: hours of faults for a night. Runs the suite of the soak with other options, so that
  * services, watchdog and clean-up are those of the tests.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -18,10 +18,10 @@ export const patient = (ms: number): number => Math.max(ms, Math.min(ms * patien
  * @throws when it is still not so at the end, with the last error or answer
  */
 export const eventually = <T>(ask: () => Promise<T> | T, ms: number): Promise<NonNullable<T>> =>
-  within(ask, patient(ms))
+  waitFor(ask, patient(ms))
 
 /** The same, in the very time: for a wait that may well end without an answer. */
-export async function within<T>(ask: () => Promise<T> | T, ms: number): Promise<NonNullable<T>> {
+export async function waitFor<T>(ask: () => Promise<T> | T, ms: number): Promise<NonNullable<T>> {
   const end = performance.now() + ms
   for (;;) {
     const late = performance.now() > end

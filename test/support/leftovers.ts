@@ -5,7 +5,7 @@ import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { openQueue, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { letClockRun } from './clock.ts'
 import { openWorldDriver } from './drivers.ts'
-import { eventually, within } from './eventually.ts'
+import { eventually, waitFor } from './eventually.ts'
 import type { World } from './world.ts'
 
 /** What ARCHITECTURE.md gives the workers to clean up, whatever was killed before. */
@@ -35,7 +35,7 @@ export async function endAllSandboxes(world: World): Promise<void> {
   }
   await jobs.close()
   if (workers.some((worker) => worker.isWell())) {
-    const isDone = await within(isOver, promptMs).catch(() => false)
+    const isDone = await waitFor(isOver, promptMs).catch(() => false)
     if (isDone) return
   }
   // Whether those that were there still work is for the test to say.
