@@ -122,9 +122,10 @@ describeInSandboxes('terminals', (open) => {
     terminal.stdin.write('\x1a')
     await screen.shows('Stopped')
     await terminal.resize({ rows: 50, columns: 132 })
-    // A new size is sent and not answered: it is there soon.
+    // A new size is sent and not answered: it is there soon. `fg` waits for the job's end, as `wait` does not for one
+    // that stands still: a shell that has not seen it warns at the exit, and stays.
     terminal.stdin.write(
-      'kill -KILL %1; wait; until [ "$(stty size)" = "50 132" ]; do sleep 0.1; done; stty size\r',
+      'kill -KILL %1; fg; until [ "$(stty size)" = "50 132" ]; do sleep 0.1; done; stty size\r',
     )
     await screen.shows('50 132\r\n')
     terminal.stdin.write('exit 3\r')
