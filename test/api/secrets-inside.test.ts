@@ -6,9 +6,9 @@ import { CustomObjectsApi } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs } from '../support/account.ts'
-import { openAdmin } from '../support/cluster.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
+import { openAdmin } from '../support/namespace.ts'
 
 describeOnBothDriversAtOnce('secrets', (driver) => {
   let world: World

@@ -13,8 +13,9 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { KubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
-import { adminKubeconfig, newNamespace, openAdmin } from '../support/cluster.ts'
+import { adminKubeconfig, newNamespace } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
+import { openAdmin } from '../support/namespace.ts'
 
 export type ClusterWorld = Awaited<ReturnType<typeof startClusterWorld>>
 

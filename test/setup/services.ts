@@ -11,7 +11,7 @@ import { postgresUrl, postgresUser, preparePostgres } from '../../scripts/servic
 import { prepareRedis, redisSocket, redisUrl } from '../../scripts/services/redis.ts'
 import { startService } from '../../scripts/services/service.ts'
 import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
-import { awaitRemoved } from '../support/cluster.ts'
+import { type Bundle, bundleServer } from './bundle.ts'
 
 export interface Services {
   /** The run's own, removed when it ends, also when it is killed; its path is short. */
@@ -29,6 +29,8 @@ export interface Services {
   redis: { socket: string; pid: number }
   /** The path of bubblewrap; undefined where there is none. */
   bwrap: string | undefined
+  /** What API and worker processes are started from. */
+  bundle: Bundle
 }
 
 declare module 'vitest' {
@@ -36,6 +38,8 @@ declare module 'vitest' {
     services: Services
   }
 }
+
+const awaitNamespacesRemoved = async () => (await import('../support/namespace.ts')).awaitRemoved()
 
 export default async function startServices(project: TestProject) {
   // Not the user's TMPDIR: the path of a socket has 107 bytes at most.
@@ -45,10 +49,11 @@ export default async function startServices(project: TestProject) {
   // The watchdog cleans up behind this.
   watchParent(() => process.kill(process.pid, 'SIGKILL'))
 
-  const [postgres, redis, bwrap] = await Promise.all([
+  const [postgres, redis, bwrap, bundle] = await Promise.all([
     startPostgres(),
     startRedis(),
     findBubblewrap(console.error),
+    bundleServer(join(folder, 'server')),
   ])
   project.provide('services', {
     folder,
@@ -56,6 +61,7 @@ export default async function startServices(project: TestProject) {
     redisUrl: redisUrl(folder),
     redis: { socket: redisSocket(folder), pid: redis.pid },
     bwrap,
+    bundle,
   })
 
   async function startPostgres() {
@@ -74,7 +80,7 @@ export default async function startServices(project: TestProject) {
   }
 
   return async () => {
-    await Promise.all([postgres.stop(), redis.stop(), process.env.KUBECONFIG && awaitRemoved()])
+    await Promise.all([postgres.stop(), redis.stop(), process.env.KUBECONFIG && awaitNamespacesRemoved()])
     watchdog.dismiss()
   }
 }

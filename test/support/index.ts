@@ -19,7 +19,6 @@ import { connectRedis } from '../../shared/platform/redis.ts'
 import { readSettings } from '../../shared/platform/settings.ts'
 import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
 import { signUp } from './account.ts'
-import { installNamespace } from './cluster.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { assertNothingLeft, endAllSandboxes } from './leftovers.ts'
@@ -43,7 +42,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const [redisPlug, postgresPlug, cluster] = await Promise.all([
     ownRedis(folder, watchdog),
     options.ownPostgres ? ownPostgres(folder, watchdog) : undefined,
-    driver === 'kubernetes' ? installNamespace(folder) : undefined,
+    driver === 'kubernetes' ? installNamespaceIn(folder) : undefined,
   ])
   undo.defer(() => redisPlug.stop())
   if (postgresPlug) undo.defer(() => postgresPlug.stop())
@@ -86,9 +85,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     startApi: (more) => start('api', world.apis, more),
     startWorker: (more) => start('worker', world.workers, more),
     startDoomedWorker: (point, more) =>
-      start('worker', world.workers, { ...more, CRASH_AT: point }, 'test/support/doomed-worker.ts'),
+      start('worker', world.workers, { ...more, CRASH_AT: point }, 'doomedWorker'),
     startFreezingWorker: (point, more) =>
-      start('worker', world.workers, { ...more, FREEZE_AT: point }, 'test/support/doomed-worker.ts'),
+      start('worker', world.workers, { ...more, FREEZE_AT: point }, 'doomedWorker'),
     eventually,
     async [Symbol.asyncDispose]() {
       await using _rest = rest
@@ -105,7 +104,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     kind: 'api' | 'worker',
     into: Process[],
     more: Record<string, string> = {},
-    entry?: string,
+    entry?: 'doomedWorker',
   ) {
     const name = `${kind}-${processes.filter((process) => process.kind === kind).length}`
     const given = { ...env, ...wire?.env, ...more } as typeof env
@@ -129,6 +128,9 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   return world
 }
 
+/** Loaded only where a world is on a cluster. */
+const installNamespaceIn = async (folder: string) => (await import('./namespace.ts')).installNamespace(folder)
+
 /** Nothing waits for a limit that the test is not about. */
 const quick = {
   NODE_ENV: 'test',
@@ -137,6 +139,7 @@ const quick = {
   PASSWORD_SCRYPT_LOG_N: '10',
   RATE_SANDBOX_OPS_PER_MINUTE: '1000000',
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: '1000000',
+  RATE_CONNECTIONS_PER_MINUTE: '1000000',
   RATE_SIGNUP_PER_MINUTE: '1000000',
   RATE_LOGIN_PER_MINUTE: '1000000',
   RATE_LOGIN_ACCOUNT_PER_MINUTE: '1000000',

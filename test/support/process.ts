@@ -1,12 +1,14 @@
-/** An API or worker process, started as the Procfile starts it. */
+/** An API or worker process, started as the Procfile starts it, from the bundle of the run. */
 import { spawn } from 'node:child_process'
 import { createWriteStream } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { onTestFailed } from 'vitest'
-import { compileCache, root } from '../../scripts/root.mjs'
+import { inject, onTestFailed } from 'vitest'
+import { root } from '../../scripts/root.mjs'
 import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
 import { readStat } from '../../shared/platform/process-stat.mjs'
+import type { Bundle } from '../setup/bundle.ts'
 
 export interface Process {
   kind: 'api' | 'worker'
@@ -47,17 +49,17 @@ export interface ProcessOptions {
   folder: string
   env: Record<string, string | undefined>
   watchdog: Watchdog
-  /** A file that starts it in place of the Procfile's. */
-  entry?: string | undefined
+  /** Which of the bundle's files starts it; that of its kind unless told. */
+  entry?: keyof Omit<Bundle, 'compileCache'> | undefined
 }
 
-const entries = { api: 'api/main.ts', worker: 'workers/main.ts' }
 const readyWords = { api: 'listening', worker: 'working' }
 
-export function startProcess({ kind, name, folder, env, watchdog, entry }: ProcessOptions): Process {
-  const child = spawn(process.execPath, [entry ?? entries[kind]], {
+export function startProcess({ kind, name, folder, env, watchdog, entry = kind }: ProcessOptions): Process {
+  const { bundle } = inject('services')
+  const child = spawn(process.execPath, [bundle[entry]], {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: folder, NODE_COMPILE_CACHE: compileCache, ...env },
+    env: { PATH: process.env.PATH, HOME: folder, NODE_COMPILE_CACHE: bundle.compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, which the watchdog ends with us.
     detached: true,
@@ -71,13 +73,25 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
   let end: number | NodeJS.Signals | undefined
 
   const ended = new Promise<number | NodeJS.Signals>((resolve) => {
-    child.on('close', (code, signal) => {
+    function finish(code: number | null, signal: NodeJS.Signals | null) {
+      clearInterval(looking)
+      if (end !== undefined) return
       end = signal ?? code ?? -1
       watchdog.forget(pid)
       log.end()
       ready.reject(new Error(`${name} ended with ${end}:\n${describe(lines)}`))
       resolve(end)
-    })
+    }
+    child.on('close', finish)
+    let looks = 0
+    // Node once did not tell for 40 s that a child had ended, which the kernel listed as a zombie: why is not known.
+    const looking = setInterval(() => {
+      const stat = readStat(pid)
+      looks = stat?.[0] === 'Z' ? looks + 1 : 0
+      if (looks < 5) return
+      console.error(`${name} (${pid}) is a zombie, and Node has not told of its end`)
+      finish(...endOf(Number(stat!.at(-1))))
+    }, 1_000).unref()
   })
   const self: Process = {
     kind,
@@ -120,6 +134,12 @@ export function startProcess({ kind, name, folder, env, watchdog, entry }: Proce
   }
   tellWhenTestFails(self)
   return self
+}
+
+/** @param status as wait(2) gives it, the last field of proc(5)'s stat */
+function endOf(status: number): [number | null, NodeJS.Signals | null] {
+  const signal = Object.entries(constants.signals).find(([, number]) => number === (status & 0x7f))
+  return signal ? [null, signal[0] as NodeJS.Signals] : [status >> 8, null]
 }
 
 function parse(text: string): Line {

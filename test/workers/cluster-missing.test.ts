@@ -1,10 +1,28 @@
 /** A worker on a cluster that nobody has prepared. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { hasCluster } from '../support/cluster.ts'
+import { guardCluster } from '../../scripts/supervisor/cluster.ts'
+import { makeRunFolder } from '../start/clone.ts'
+import { adminKubeconfig, hasCluster } from '../support/cluster.ts'
 import { patient } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 
 describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
+  test('refuses a start with what to run, unless it does not answer at all', async () => {
+    const env = {
+      SANDBOX_DRIVER: 'kubernetes',
+      SANDBOX_NAMESPACE: 'sandlot-nobody-made',
+      KUBECONFIG: adminKubeconfig,
+    }
+    await expect(guardCluster(env)).rejects.toThrow(/not found\. Run `npm run cluster`/)
+    await guardCluster({ ...env, SANDBOX_DRIVER: 'local' })
+    const nowhere = join(makeRunFolder('kubeconfig-'), 'away')
+    const text = readFileSync(adminKubeconfig!, 'utf8').replace(/server: .*/, 'server: https://127.0.0.1:1')
+    writeFileSync(nowhere, text)
+    await guardCluster({ ...env, KUBECONFIG: nowhere })
+  })
+
   test('refuses creates at once, and the start says what to run', async () => {
     // An administrator may list the pods of a namespace that is not there.
     const env = { SANDBOX_NAMESPACE: 'sandlot-nobody-made', KUBECONFIG: process.env.KUBECONFIG! }

@@ -3,6 +3,7 @@ import { Queue } from 'bullmq'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/directory.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import type { CrashPoint } from '../../workers/pods/crash-points.ts'
 import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
@@ -71,6 +72,15 @@ async function leaveWarmPod(world: World): Promise<void> {
   await worker.stop()
 }
 
+/** Goes on to list the workers there are, though they stand still for longer than a list lasts. */
+async function keepListed(world: World): Promise<Disposable> {
+  const workers = await listWorkers(world)
+  const timer = setInterval(() => {
+    for (const { secret, ...entry } of workers) void announceWorker(world.redis, [secret], entry)
+  }, announceEveryMs)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
 /** Does what makes a worker reach the point. @returns the sandbox it is about, if any */
 async function bringTo(
   point: CrashPoint,
@@ -83,6 +93,7 @@ async function bringTo(
   if (keepsPool(point)) {
     const warm = await awaitWarmPod(world)
     // A pod that is dead when it is claimed: nobody may find it before.
+    using _ = await keepListed(world)
     doomed.signal('SIGSTOP')
     if (point.startsWith('replace')) await driver.delete({ name: warm.name })
     const { body } = await alice.call('createSandbox')

@@ -22,9 +22,12 @@ async function locked<T>(table: string, work: (release: () => void) => Promise<T
   }
 }
 
-const waiting = async () => {
+/** Statements on the table that wait for its lock; a sweep may wait for it too. */
+const waiting = async (table: string) => {
   const [row] = await world.db.query<{ count: string }>(
-    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+     and query ~ ?`,
+    [table === 'exec' ? 'insert into exec' : `from ${table}`],
   )
   return Number(row!.count)
 }
@@ -50,7 +53,7 @@ test.each([
   const [worker] = world.workers
   const told = await locked(`${table} in ${mode} mode`, async (release) => {
     const answers = startAll(table)
-    await world.eventually(async () => (await waiting()) >= answers.length, 10_000)
+    await world.eventually(async () => (await waiting(table)) >= answers.length, 10_000)
     worker!.signal('SIGSTOP')
     try {
       // Rows that were on their way to Postgres are written, whoever is frozen.

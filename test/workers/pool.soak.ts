@@ -6,11 +6,11 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { findWarmPods } from '../../workers/pool/rows.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
-import { openAdmin } from '../support/cluster.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import type { Process, World } from '../support/index.ts'
 import { startWorld } from '../support/index.ts'
 import { sumUp } from '../support/metrics.ts'
+import { openAdmin } from '../support/namespace.ts'
 
 const size = 2
 const capSeconds = 600

@@ -1,0 +1,82 @@
+/**
+ * Puts all code of an API, and of a worker, into a few files: such a process starts with a third of the CPU. The bundle
+ * is the run's own, and so is what Node keeps of its compilation. `npm start`, which test/start tries, runs the sources.
+ */
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { build, type Plugin, stop } from 'esbuild'
+import { root } from '../../scripts/root.mjs'
+
+export interface Bundle {
+  /** Absolute paths of what starts a process of each kind. */
+  api: string
+  worker: string
+  doomedWorker: string
+  /** NODE_COMPILE_CACHE of all of them. */
+  compileCache: string
+}
+
+/** For packages in CommonJS: what is not there throws, and they do without it. */
+const requireAsUsual = `
+import { createRequire } from 'node:module'
+const require = createRequire(import.meta.url)`
+
+const entries = {
+  api: 'api/main.ts',
+  worker: 'workers/main.ts',
+  doomedWorker: 'test/support/doomed-worker.ts',
+}
+
+/** @param folder must not be there yet */
+export async function bundleServer(folder: string): Promise<Bundle> {
+  await build({
+    absWorkingDir: root,
+    entryPoints: entries,
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    // No part of a bundle is what was started; each entry is.
+    define: { 'import.meta.main': 'false' },
+    // MikroORM and pg look for what only other databases and Cloudflare need.
+    external: ['pg-cloudflare'],
+    plugins: [withOwnPlaces],
+    banner: { js: requireAsUsual },
+    logLevel: 'warning',
+  }).finally(stop)
+  const fileOf = (name: keyof typeof entries) => join(folder, `${name}.mjs`)
+  const bundle = {
+    api: fileOf('api'),
+    worker: fileOf('worker'),
+    doomedWorker: fileOf('doomedWorker'),
+    compileCache: join(folder, 'compiled'),
+  }
+  await Promise.all([compile(bundle.api, bundle), compile(bundle.worker, bundle)])
+  return bundle
+}
+
+/** What lies beside a source is found from the bundle too. */
+const withOwnPlaces: Plugin = {
+  name: 'with-own-places',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/(api|workers|shared)\/.*\.ts$/ }, async ({ path }) => {
+      if (path.includes('/node_modules/')) return undefined
+      const contents = (await readFile(path, 'utf8'))
+        .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+        .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
+      return { contents, loader: 'ts' }
+    })
+  },
+}
+
+/** A process without settings ends at once, and Node keeps what it has compiled until then. */
+async function compile(file: string, { compileCache }: Bundle): Promise<void> {
+  await new Promise<void>((resolve) => {
+    execFile(process.execPath, [file], { env: { NODE_COMPILE_CACHE: compileCache } }, () => resolve())
+  })
+}
