@@ -81,6 +81,52 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
     expect(await sh('cat busy')).toBe(names.map((name) => `done ${name}`).join('\n'))
   })
 
+  /** Each way to write a file that is there. */
+  const writes: Record<string, (path: string, content: string) => Promise<unknown>> = {
+    edit: async (path, content) =>
+      edit({
+        path,
+        old: (await alice.call('viewFile', { params, query: { path } })).body.content,
+        new: content,
+      }),
+    create,
+    put: (path, content) =>
+      alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
+  }
+
+  test('a file that may not be written stays, and the reason is told', async () => {
+    await create('shut', 'old')
+    await sh('chmod a-w shut')
+    for (const [way, write] of Object.entries(writes)) {
+      await expect(write('shut', 'new'), way).rejects.toMatchObject({
+        status: 403,
+        code: 'permission_denied',
+      })
+      await expect(write('/etc/passwd', 'new'), way).rejects.toMatchObject({ code: 'read_only' })
+    }
+    expect(await sh('cat shut; stat -c %a shut; ls -a | grep -c sandlot || true')).toBe('old444\n0\n')
+  })
+
+  test('a file with several names, or in a folder that takes none, is written over', async () => {
+    await sh('mkdir twice; echo long before >twice/a; ln twice/a twice/b; chmod 640 twice/a')
+    await sh('mkdir only; echo long before >only/a; chmod 640 only/a; chmod a-w only')
+    for (const [way, write] of Object.entries(writes)) {
+      for (const folder of ['twice', 'only']) {
+        await write(`${folder}/a`, way)
+        expect(await sh(`cat ${folder}/a; stat -c ' %a %h' ${folder}/a`)).toBe(
+          `${way} 640 ${folder === 'twice' ? 2 : 1}\n`,
+        )
+      }
+      expect(await sh('cat twice/b; ls -A twice only; ls -A /tmp | grep -c sandlot || true')).toBe(
+        `${way}only:\na\n\ntwice:\na\nb\n0\n`,
+      )
+    }
+    const query = { path: 'twice/b', mode: '600' }
+    await alice.call('writeRawFile', { params, query, bytes: Buffer.from('mode') })
+    expect(await sh("stat -c '%a %h' twice/a; cat twice/a")).toBe('600 2\nmode')
+    await expect(create('only/b', '')).rejects.toMatchObject({ code: 'permission_denied' })
+  })
+
   test('an edit through a link changes the file it leads to, and the link stays', async () => {
     await create('linked/real', 'old')
     await sh('ln -sf linked/real link')

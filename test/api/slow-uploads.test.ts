@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { shareSandbox } from '../support/shared.ts'
 
 const preload = new URL('../support/short-requests.mjs', import.meta.url)
-const { world, alice, params } = shareSandbox({ env: { NODE_OPTIONS: `--import=${preload}` } })
+const { world, alice, params, sh } = shareSandbox({ env: { NODE_OPTIONS: `--import=${preload}` } })
 
 const parts = 10
 async function* slowly() {
@@ -22,6 +22,16 @@ describe.concurrent('at its own pace, for as long as it likes,', () => {
     const { body } = await alice.call('writeRawFile', { params, query, bytes: bytes() })
     expect(body.size).toBe(whole.length)
     expect((await alice.call('viewFile', { params, query })).body.content).toBe(whole)
+  })
+
+  test('a file whose upload is killed inside the sandbox is told to be unfinished', async () => {
+    const upload = alice
+      .call('writeRawFile', { params, query: { path: 'ended' }, bytes: bytes() })
+      .catch((problem) => problem)
+    const kill = `n=1; for p in /proc/[0-9]*; do
+      grep -qs '/[e]nded' $p/cmdline && kill -9 \${p##*/} && n=0; done; exit $n`
+    await world.eventually(async () => (await sh(kill)).exit_code === 0, 10_000)
+    expect(await upload).toMatchObject({ status: 503, code: 'unavailable' })
   })
 
   test('a command is fed, to the end of its stdin', async () => {

@@ -22,6 +22,7 @@ const script = `${probes}${writing}
 most=$2 mark=$3
 follow "$1"
 must_be_file "$f"
+must_be_writable
 if [ "$(wc -c <"$f")" -gt "$most" ]; then exit ${exits.tooLarge}; fi
 head -c "$most" "$f" || exit 1
 printf '${markStart}%s\\n' "$mark"
@@ -30,7 +31,7 @@ receive
 be_whole "$whole"
 set_mode keep
 be_unchanged "$before"
-mv -f "$t" "$f"`
+put keep`
 
 /** Edits of one file through this worker take turns. An edit is refused when anything else has changed the file. */
 const inTurn = makeTurns()

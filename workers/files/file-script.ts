@@ -30,6 +30,7 @@ export const exits = {
   tooLarge: 47,
   notDirectory: 48,
   badPattern: 49,
+  notWritable: 50,
 } as const
 
 /** Shell functions for the start of a script. They end it with the status of what they find. */
@@ -50,6 +51,10 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.notFound]: ['file_not_found', 'There is no file at this path.'],
   [exits.isDirectory]: ['is_directory', 'The path is a directory.'],
   [exits.permissionDenied]: ['permission_denied', 'The sandbox may not read this path.'],
+  [exits.notWritable]: [
+    'permission_denied',
+    'The sandbox may not write this file. `chmod u+w` lets it, if the file is its own.',
+  ],
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   [exits.exists]: ['file_exists', 'The file exists already. Send overwrite: true to replace it.'],
   [exits.cutShort]: ['unavailable', 'The content did not arrive whole; nothing was written. Try again.'],
@@ -68,6 +73,7 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
     'This part of the sandbox is read-only. Write below /workspace or /tmp.',
   ],
   [/No space left|Disk quota exceeded/i, 'no_space', "The sandbox's disk is full; nothing was written."],
+  [/Text file busy/i, 'permission_denied', 'The file is a program that runs. Try again when it has ended.'],
   [/Permission denied|Operation not permitted/i, 'permission_denied', 'The sandbox may not do this.'],
   [
     /Not a directory|File exists/i,
@@ -75,6 +81,9 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
     'A part of the path is a file, where a directory is needed.',
   ],
 ]
+
+/** A shell tells of a process that a signal ended by this and the signal's number. */
+const killed = 128
 
 export interface FileScript {
   text: string
@@ -166,5 +175,9 @@ function problemOf(status: number, words: string): Problem {
   }
   const known = problemOfExit[status] ?? problemOfWords.find(([meant]) => meant.test(words))?.slice(1)
   if (known) return new Problem(...(known as [ErrorCode, string]))
+  // A command of the sandbox killed it, or its end did, or its lack of memory.
+  if (status > killed) {
+    return unavailable('The sandbox ended this before it was done. Look at the file before you try again.')
+  }
   return new Problem('internal_error', `The file script ended with status ${status}.`)
 }

@@ -1,4 +1,7 @@
-/** How a file is put in place: readers see the old file or the new one, never half of one. */
+/**
+ * How a file is put in place: readers see the old file or the new one, never half of one. Only where no other file can
+ * take its place, because it has several names or nothing may be added to its folder, it is written over.
+ */
 import type { Writable } from 'node:stream'
 import type { WorkerContext } from '../context.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
@@ -6,7 +9,8 @@ import type { Location } from './location.ts'
 
 /**
  * Shell functions. A link is followed, so its target is replaced. The content is written beside the target, checked
- * against its sha256, then renamed or linked into place.
+ * against its sha256, then renamed or linked into place. A file that is written over is copied before, so that it can
+ * be restored on a full disk. The attempt to make a folder tells a read-only file system from a mode.
  */
 export const writing = `
 follow() {
@@ -24,9 +28,17 @@ be_unchanged() {
   hash_of "$f"
   [ "$sum" = "$1" ] || exit ${exits.changed}
 }
+must_be_writable() {
+  if [ -w "$f" ]; then return; fi
+  t=\${f%/*}/.sandlot-$$.tmp
+  words=$(mkdir "$t" 2>&1) && rmdir "$t"
+  case $words in *'Read-only file system') printf '%s\\n' "$words" >&2; exit 1;; esac
+  exit ${exits.notWritable}
+}
 receive() {
   t=\${f%/*}/.sandlot-$$.tmp
-  trap 'rm -f "$t"' EXIT
+  if [ -e "$f" ] && [ ! -w "\${f%/*}/" ]; then t=/tmp/.sandlot-$$.tmp; fi
+  trap 'rm -f "$t" "$t.old"' EXIT
   trap 'exit 143' HUP INT TERM
   umask 022
   cat >"$t" || exit 1
@@ -40,6 +52,16 @@ set_mode() {
   if [ "$mode" = keep ]; then mode=$(stat -L -c %a "$f" 2>/dev/null) || mode=644; fi
   chmod "$mode" "$t" || exit 1
 }
+put() {
+  names=$(stat -c %h "$f" 2>/dev/null) || names=1
+  if [ "$names" = 1 ] && [ "\${t%/*}" = "\${f%/*}" ] && mv -f "$t" "$f" 2>/dev/null; then exit; fi
+  if [ ! -e "$f" ]; then mv -f "$t" "$f"; exit; fi
+  trap '' HUP INT TERM
+  cat "$f" >"$t.old" || exit 1
+  if [ "$1" != keep ]; then chmod "$(stat -c %a "$f")" "$f" || exit 1; fi
+  if ! cat "$t" >"$f"; then cat "$t.old" >"$f"; exit 1; fi
+  if [ "$1" != keep ]; then chmod "$1" "$f"; fi
+}
 `
 
 /** A stream of unknown length has its sha256 at its end, so one that broke off shows. */
@@ -50,6 +72,7 @@ if [ "$overwrite" = yes ]; then follow "$1"; fi
 if [ -d "$f" ]; then exit ${exits.isDirectory}; fi
 if [ -e "$f" ] && [ ! -f "$f" ]; then exit ${exits.notRegular}; fi
 if [ "$overwrite" = no ] && { [ -e "$f" ] || [ -L "$f" ]; }; then exit ${exits.exists}; fi
+if [ -e "$f" ]; then must_be_writable; fi
 if [ -n "$match" ]; then be_unchanged "$match"; fi
 umask 022
 [ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
@@ -63,7 +86,7 @@ fi
 be_whole "$whole"
 set_mode "$wanted"
 if [ -n "$match" ]; then be_unchanged "$match"; fi
-if [ "$overwrite" = yes ]; then mv -f "$t" "$f"; exit; fi
+if [ "$overwrite" = yes ]; then put "$wanted"; exit; fi
 if ln "$t" "$f" 2>/dev/null; then exit 0; fi
 if [ -e "$f" ] || [ -L "$f" ]; then exit ${exits.exists}; fi
 ln "$t" "$f"`
