@@ -2,6 +2,7 @@
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon } from '../../shared/platform/sockets.ts'
+import { invalid } from './validate.ts'
 
 /** The client's side of a WebSocket, not answered yet. */
 export interface Upgrade {
@@ -12,6 +13,12 @@ export interface Upgrade {
 const upgrades = new WeakMap<IncomingMessage, Upgrade>()
 
 export const upgradeOf = (request: IncomingMessage): Upgrade | undefined => upgrades.get(request)
+
+/** @throws {Problem} `invalid_request` when a call did not ask for a WebSocket */
+export function mustUpgrade({ upgrade }: { upgrade: Upgrade | undefined }): Upgrade {
+  if (upgrade) return upgrade
+  throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
+}
 
 /** Whether a request asks for a WebSocket. One that asks for another protocol does not get it. */
 export const shouldUpgradeCallback = ({ headers }: IncomingMessage): boolean =>

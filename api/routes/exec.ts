@@ -6,7 +6,7 @@ import { asWritten, describeCommand, listExecRows, summarize } from '../exec/row
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
-import { invalid } from '../http/validate.ts'
+import { mustUpgrade } from '../http/websocket.ts'
 import { findOwn } from '../sandboxes/own.ts'
 import { running } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
@@ -97,13 +97,11 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
 })
 
 export const attachExec = route(contract.attachExec, async (call, app) => {
-  if (!call.upgrade) {
-    throw invalid({ path: 'upgrade', message: 'this route speaks WebSocket alone' })
-  }
+  const upgrade = mustUpgrade(call)
   const { args, options } = await findInRunning(app, call)
   const opened = app.workers.attach(args, call.request.headers, options).catch(sayLost('Try again.'))
   const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
-  join(call.upgrade, tunnel, { 'X-Request-Id': call.requestId })
+  join(upgrade, tunnel, { 'X-Request-Id': call.requestId })
   return answered
 })
 

@@ -8,11 +8,12 @@ import * as exec from './exec.ts'
 import * as files from './files.ts'
 import { callMcp } from './mcp.ts'
 import * as openApi from './openapi.ts'
+import * as ports from './ports.ts'
 import * as sandboxes from './sandboxes.ts'
 import * as secrets from './secrets.ts'
 
 /** Each handler is an export of its family's file, and such a file exports nothing else. */
-const families = [auth, apiKeys, sandboxes, exec, files, allowlist, secrets, account, openApi]
+const families = [auth, apiKeys, sandboxes, exec, files, ports, allowlist, secrets, account, openApi]
 const routes: ServedRoute[] = families.flatMap((family) => Object.values(family))
 
 export const served: ServedRoute[] = [...routes, callMcp(routes)]

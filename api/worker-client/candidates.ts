@@ -14,7 +14,7 @@ const rememberMs = 10 * 60_000
 
 export class Candidates {
   /** The workers that are listed, as of half a second ago at most. */
-  readonly list: () => Promise<ListedWorker[]>
+  private readonly list: () => Promise<ListedWorker[]>
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly isSilent: (workerId: string) => boolean
   /** Workers that are not listed, and the wait for each: all callers share one. */
@@ -24,6 +24,12 @@ export class Candidates {
     this.listNow = () => listWorkers(context)
     this.list = cacheFor(directoryMs, this.listNow)
     this.isSilent = isSilent
+  }
+
+  /** The remembered list if it will do, else the present one: a worker may have come since. */
+  async listed(willDo: (workers: ListedWorker[]) => boolean): Promise<ListedWorker[]> {
+    const remembered = await this.list()
+    return willDo(remembered) ? remembered : await this.listNow()
   }
 
   /**

@@ -20,6 +20,8 @@ import {
   callPath,
   execElsewhere,
   type OneExec,
+  type OnePort,
+  portPath,
   problemHeader,
   type StreamCallName,
   type Streams,
@@ -96,9 +98,10 @@ export class Workers {
 
   /** @throws {Problem} `unavailable` when no worker is there, or none reaches the cluster */
   async mustBeThere(): Promise<void> {
-    const workers = (await this.candidates.list()).filter(takesCalls)
+    const canMake = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
+    const workers = (await this.candidates.listed((listed) => listed.some(canMake))).filter(takesCalls)
     if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
-    if (workers.every(({ driverProblem }) => driverProblem !== null)) {
+    if (!workers.some(canMake)) {
       throw unavailable(
         'No worker reaches what runs the sandboxes right now, or it is not set up: their log says what to do.',
       )
@@ -154,26 +157,49 @@ export class Workers {
     headers: IncomingHttpHeaders,
     { workerId, signal }: { workerId: string; signal: AbortSignal },
   ): Promise<Tunnel> {
-    for await (const worker of this.candidates.of(args.sandboxId, workerId)) {
-      const own = { [argsHeader]: Buffer.from(JSON.stringify(args)).toString('base64url') }
-      const url = new URL(attachPath, worker.url)
-      const opened = await openTunnel({ url, callee: worker, agent: this.freshAgent, own, headers, signal })
-      if ('refusal' in opened) throw errorOf((await readReply(opened.refusal, signal)) as CallProblem)
-      const { socket } = opened
-      const end = () => socket.destroy()
-      socket.on(
-        'close',
-        this.health.follow(worker, end, () => bytesOver(socket as Socket)),
-      )
-      return opened
-    }
+    for await (const worker of this.candidates.of(args.sandboxId, workerId))
+      return await this.openSocket(worker, attachPath, args, { headers, signal })
     throw new WorkerGone()
+  }
+
+  /** A WebSocket to a port, which any worker can open. @throws as {@link call} */
+  async connectPort(args: OnePort, headers: IncomingHttpHeaders, signal: AbortSignal): Promise<Tunnel> {
+    let lost: unknown
+    for await (const worker of this.candidates.of(args.sandboxId, undefined)) {
+      try {
+        return await this.openSocket(worker, portPath, args, { headers, signal })
+      } catch (error) {
+        if (!(error instanceof CallLost)) throw error
+        // The client has sent nothing yet, so another worker can take it.
+        lost = error
+      }
+    }
+    throw lost ?? nobodyTakes()
   }
 
   close(): void {
     this.agent.destroy()
     this.freshAgent.destroy()
     this.health.close()
+  }
+
+  private async openSocket(
+    worker: ListedWorker,
+    path: string,
+    args: OneExec | OnePort,
+    { headers, signal }: { headers: IncomingHttpHeaders; signal: AbortSignal },
+  ): Promise<Tunnel> {
+    const own = { [argsHeader]: Buffer.from(JSON.stringify(args)).toString('base64url') }
+    const url = new URL(path, worker.url)
+    const opened = await openTunnel({ url, callee: worker, agent: this.freshAgent, own, headers, signal })
+    if ('refusal' in opened) throw errorOf((await readReply(opened.refusal, signal)) as CallProblem)
+    const { socket } = opened
+    const end = () => socket.destroy()
+    socket.on(
+      'close',
+      this.health.follow(worker, end, () => bytesOver(socket as Socket)),
+    )
+    return opened
   }
 
   private async ask(path: string, sandboxId: string, asked: WorkerRequest, id?: string) {
@@ -183,9 +209,7 @@ export class Workers {
       const response = await this.offer(worker, path, asked)
       if (response) return response
     }
-    throw id === undefined || isThere
-      ? unavailable('No worker takes calls right now. Nothing was done.')
-      : new WorkerGone()
+    throw id === undefined || isThere ? nobodyTakes() : new WorkerGone()
   }
 
   /** @returns the answer, undefined when the call was not handed over */
@@ -205,6 +229,8 @@ export class Workers {
     return undefined
   }
 }
+
+const nobodyTakes = () => unavailable('No worker takes calls right now. Nothing was done.')
 
 async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))

@@ -40,6 +40,10 @@ export const auth = family({
     summary: 'Create an account',
     method: 'POST',
     path: '/v1/auth/signup',
+    example: {
+      body: { email: 'ada@example.com', password: 'correct horse battery' },
+      client: 'sandlot signup --email ada@example.com',
+    },
     credential: 'none',
     bucket: 'signup',
     status: 201,
@@ -52,6 +56,10 @@ export const auth = family({
     summary: 'Exchange email and password for a session token',
     method: 'POST',
     path: '/v1/auth/login',
+    example: {
+      body: { email: 'ada@example.com', password: 'correct horse battery' },
+      client: 'sandlot login --email ada@example.com',
+    },
     credential: 'none',
     bucket: 'login',
     bodyBytes,
@@ -70,6 +78,10 @@ export const sessions = family({
     summary: 'Change the password; all sessions end but the one that is answered. API keys stay as they are',
     method: 'PUT',
     path: '/v1/account/password',
+    example: {
+      body: { current_password: 'correct horse battery', new_password: 'staple of a new kind' },
+      client: 'sandlot account password',
+    },
     credential: 'token',
     bucket: 'login',
     body: z.strictObject({
@@ -83,6 +95,7 @@ export const sessions = family({
     summary: 'End all sessions of the account, this one too. API keys stay as they are',
     method: 'DELETE',
     path: '/v1/account/sessions',
+    example: { client: 'sandlot account end-sessions' },
     credential: 'token',
     bucket: 'changes',
     status: 204,

@@ -14,6 +14,7 @@ export type Credential = 'none' | 'token' | 'key'
 export type Bucket =
   | 'sandbox_ops'
   | 'sandbox_lifecycle'
+  | 'connections'
   | 'signup'
   | 'login'
   | 'login_account'
@@ -24,12 +25,29 @@ export type Bucket =
 /** `run` keys run commands and work with files and sandboxes; `full` ones also change what binds those. */
 export type Scope = 'full' | 'run'
 
+/** A request as people send it. Identifiers in the path stand for themselves. */
+export interface Example {
+  params?: Readonly<Record<string, string>>
+  query?: Readonly<Record<string, string>>
+  headers?: Readonly<Record<string, string>>
+  body?: unknown
+  /** The file whose bytes are the body. */
+  file?: string
+  /** The client's line that does the same, where there is one. */
+  client?: string
+}
+
+/** Bounds in bytes, which JSON Schema has no word for. */
+export const atMostBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
+
 interface Declared {
   /** One sentence for the API description. */
   summary: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** `:name` marks a parameter. */
   path: `/${string}`
+  /** For the API description. */
+  example: Example
   credential: Credential
   /** The least scope of key that the route takes. */
   scope?: Scope
@@ -82,6 +100,7 @@ export const Moment = z.iso
     (text) => Date.parse(text) >= sensible.from && Date.parse(text) < sensible.until,
     'must be in the years 2000 to 9998',
   )
+  .meta({ description: 'RFC 3339, in the years 2000 to 9998' })
 
 /** The id of an account, a key, a sandbox: a prefix and a ULID. */
 export const Id = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/)

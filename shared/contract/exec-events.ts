@@ -18,6 +18,9 @@ export type ExecEvent = { id: string } & (
   | { event: 'exit'; data: ExecEnd }
 )
 
+/** The reason of a command that was killed because its clients were away for longer than its grace. */
+export const clientLeft = 'its client left'
+
 /** Reads the events of a command to the end of the stream. */
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
   for await (const { data, ...head } of readEvents(source)) {

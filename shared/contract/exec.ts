@@ -1,12 +1,12 @@
 import * as z from 'zod'
-import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
+import { atMostBytes, ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { bytesOf, Content, Environment, Text } from './sandboxes.ts'
 
 const Argument = Text.refine(
   (text) => Buffer.byteLength(text) <= limits.argumentBytes,
   `must have at most ${limits.argumentBytes} bytes`,
-)
+).meta(atMostBytes(limits.argumentBytes))
 
 const Path = Text.min(1).max(4096)
 
@@ -126,6 +126,10 @@ export const exec = family({
     summary: 'Run a command in a sandbox',
     method: 'POST',
     path: '/v1/sandboxes/:id/exec',
+    example: {
+      body: { command: ['uname', '-a'], timeout_ms: 10_000 },
+      client: 'sandlot exec --timeout 10s -- uname -a',
+    },
     ...inside,
     params: ById,
     headers: z.object({
@@ -144,6 +148,7 @@ export const exec = family({
     summary: "List a sandbox's commands, newest first",
     method: 'GET',
     path: '/v1/sandboxes/:id/exec',
+    example: { client: 'sandlot exec ls' },
     ...inside,
     params: ById,
     query: Page,
@@ -154,6 +159,7 @@ export const exec = family({
     summary: 'The result of a command so far',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id',
+    example: { client: 'sandlot exec logs "$EXEC_ID" --json' },
     ...inside,
     params: ByExec,
     reply: ExecResult,
@@ -163,6 +169,7 @@ export const exec = family({
     summary: 'The events of a command: start, stdout, stderr, gap, exit',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/stream',
+    example: { client: 'sandlot exec logs --follow "$EXEC_ID"' },
     ...inside,
     params: ByExec,
     headers: z.object({
@@ -179,6 +186,7 @@ export const exec = family({
     summary: 'Feed a background command: bytes that begin at `offset` of its stdin',
     method: 'POST',
     path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
+    example: { query: { eof: 'true' }, file: 'input.txt' },
     ...inside,
     params: ByExec,
     query: z.strictObject({
@@ -196,6 +204,7 @@ export const exec = family({
     summary: 'The raw bytes of one stream that are kept, or a Range of them',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/output',
+    example: { query: { stream: 'stderr' }, client: 'sandlot exec logs "$EXEC_ID"' },
     ...inside,
     params: ByExec,
     query: z.strictObject({ stream: z.enum(['stdout', 'stderr']).default('stdout') }),
@@ -207,6 +216,7 @@ export const exec = family({
     summary: "Signal a command's process group; TERM, the default, is followed by KILL after 2 s",
     method: 'DELETE',
     path: '/v1/sandboxes/:id/exec/:exec_id',
+    example: { query: { signal: 'INT' }, client: 'sandlot exec kill --signal INT "$EXEC_ID"' },
     ...inside,
     params: ByExec,
     query: z.strictObject({ signal: z.enum(execSignals).default('TERM') }),
@@ -217,6 +227,7 @@ export const exec = family({
     summary: 'A WebSocket to a command: binary frames are stdin and output, text frames are JSON',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
+    example: { client: 'sandlot exec --attach "$EXEC_ID"' },
     ...inside,
     status: 101,
     params: ByExec,

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ById, family, Switch, Time } from './endpoint.ts'
+import { atMostBytes, ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { limits } from './limits.ts'
 import { Content, Text } from './sandboxes.ts'
@@ -8,7 +8,7 @@ import { Content, Text } from './sandboxes.ts'
 const longestPath = 4096
 const Path = Text.min(1)
   .refine((path) => Buffer.byteLength(path) <= longestPath, `must have at most ${longestPath} bytes`)
-  .meta({ description: 'Relative to /workspace, or absolute' })
+  .meta({ description: 'Relative to /workspace, or absolute', ...atMostBytes(longestPath) })
 /** JSON cannot carry a name that is not UTF-8. This goes in and out beside `path` then. */
 const PathBase64 = z
   .base64()
@@ -16,7 +16,7 @@ const PathBase64 = z
     const bytes = Buffer.from(text, 'base64')
     return bytes.length > 0 && bytes.length <= longestPath && !bytes.includes(0)
   }, `must be 1 to ${longestPath} bytes, none of them NUL`)
-  .meta({ description: 'In place of path, for one that is not UTF-8' })
+  .meta({ description: 'In place of path, for one that is not UTF-8', ...atMostBytes(longestPath) })
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
 const oneName = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
   (given.path === undefined) !== (given.path_base64 === undefined)
@@ -76,6 +76,10 @@ export const files = family({
     summary: 'Read a file, or some lines of it',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/view',
+    example: {
+      query: { path: 'app.log', start_line: '1', end_line: '20' },
+      client: 'sandlot files view app.log --lines 1:20',
+    },
     ...inside,
     params: ById,
     query: z
@@ -97,6 +101,10 @@ export const files = family({
     summary: 'Write a file whole, or not at all; folders on its way are made',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/create',
+    example: {
+      body: { path: 'notes.txt', content: 'hello\n' },
+      client: 'sandlot files create notes.txt --content hello',
+    },
     ...inside,
     status: 201,
     params: ById,
@@ -121,6 +129,10 @@ export const files = family({
     summary: 'Replace exact text in a file, atomically; mode and line endings stay',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/edit',
+    example: {
+      body: { path: 'app.conf', old: 'debug = false', new: 'debug = true' },
+      client: "sandlot files edit app.conf --old 'debug = false' --new 'debug = true'",
+    },
     ...inside,
     params: ById,
     bodyBytes: limits.bodyBytes,
@@ -140,6 +152,7 @@ export const files = family({
     summary: 'The entries of a directory, sorted by name; the entry itself for anything else',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/ls',
+    example: { query: { path: 'src' }, client: 'sandlot files ls src' },
     ...inside,
     params: ById,
     query: z.strictObject(named).refine(oneNameAtMost, notBoth),
@@ -151,11 +164,10 @@ export const files = family({
       'Paths that match a pattern: *, ?, [a-z], {a,b}, and ** for any depth; sorted. A leading dot is matched by a dot alone',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/glob',
+    example: { query: { pattern: '**/*.py' }, client: "sandlot files glob '**/*.py'" },
     ...inside,
     params: ById,
-    query: z
-      .strictObject({ pattern: Text.pipe(z.string().min(1).max(4096)), ...named })
-      .refine(oneNameAtMost, notBoth),
+    query: z.strictObject({ pattern: Text.min(1).max(4096), ...named }).refine(oneNameAtMost, notBoth),
     reply: z.object({
       paths: z.array(z.string()).meta({ description: 'Relative to path' }),
       paths_base64: z
@@ -170,15 +182,16 @@ export const files = family({
     summary: 'Lines that match, in the files below a path; sorted by path and line',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/grep',
+    example: { query: { pattern: 'TODO|FIXME', path: 'src' }, client: "sandlot files grep 'TODO|FIXME' src" },
     ...inside,
     params: ById,
     query: z
       .strictObject({
-        pattern: Text.pipe(z.string().min(1).max(4096)).meta({
+        pattern: Text.min(1).max(4096).meta({
           description: 'A POSIX extended regular expression',
         }),
         ...named,
-        include: Text.pipe(z.string().min(1).max(4096)).optional().meta({
+        include: Text.min(1).max(4096).optional().meta({
           description: 'A glob that the file must match: its name, or with a / its path relative to path',
         }),
         ignore_case: Switch,
@@ -205,6 +218,7 @@ export const files = family({
     summary: 'The bytes of a file, or a Range of them, streamed',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/raw',
+    example: { query: { path: 'data.tar' }, client: 'sandlot files get data.tar' },
     ...inside,
     params: ById,
     query: z.strictObject(named).refine(oneName, whichName),
@@ -216,6 +230,7 @@ export const files = family({
     summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
     method: 'PUT',
     path: '/v1/sandboxes/:id/files/raw',
+    example: { query: { path: 'data.tar' }, file: 'data.tar', client: 'sandlot files put data.tar data.tar' },
     ...inside,
     status: 201,
     params: ById,

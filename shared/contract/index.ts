@@ -3,12 +3,29 @@ import { account } from './account.ts'
 import { allowlist } from './allowlist.ts'
 import { apiKeys } from './api-keys.ts'
 import { auth, sessions } from './auth.ts'
+import type { Endpoint } from './endpoint.ts'
 import { exec } from './exec.ts'
 import { files } from './files.ts'
 import { mcp } from './mcp.ts'
 import { openApi } from './openapi.ts'
+import { ports } from './ports.ts'
 import { sandboxes } from './sandboxes.ts'
 import { secrets } from './secrets.ts'
+
+/** By what they are about. */
+export const families: Record<string, Record<string, Endpoint>> = {
+  'Sign-up and login': auth,
+  'API keys': apiKeys,
+  Sandboxes: sandboxes,
+  Commands: exec,
+  Files: files,
+  Ports: ports,
+  Allowlist: allowlist,
+  Secrets: secrets,
+  Account: { ...account, ...sessions },
+  Agents: mcp,
+  Description: openApi,
+}
 
 /** In the order of the API description. */
 export const endpoints = {
@@ -17,6 +34,7 @@ export const endpoints = {
   ...sandboxes,
   ...exec,
   ...files,
+  ...ports,
   ...allowlist,
   ...secrets,
   ...account,

@@ -26,6 +26,8 @@ export const limits = {
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /** Where a line of files/grep is cut. */
   grepLineBytes: 2_000,
+  /** Connections to ports of one sandbox that one worker carries at once. */
+  connections: 100,
   /** A secret's value; all values of an account together, with their names; how many secrets it may have. */
   secretBytes: 32 * 1024,
   secretsBytes: 512 * 1024,
@@ -40,7 +42,7 @@ export const limits = {
   pastDays: 31,
   /** Days that refused commands are counted. */
   refusalDays: 31,
-  /** JSON-RPC messages in one request to /v1/mcp; the answer of one that lists the tools has 20 KB. */
+  /** JSON-RPC messages in one request to /v1/mcp; the answer of one that lists the tools has 10 KB. */
   mcpMessages: 10,
   passwordCharacters: { least: 10, most: 1024 },
   /** Characters of an e-mail address as it is sent. */

@@ -38,6 +38,10 @@ export interface Tool {
   without?: readonly string[]
   /** Inputs that the tool always requires, because their alternative is left out. */
   required?: readonly string[]
+  /** What a model is told of an input, where the route's words are about more than the tool has. */
+  inputs?: Record<string, string>
+  /** Sent where the agent says nothing, in place of the route's default. */
+  defaults?: Record<string, unknown>
   /** Sent along with every call. */
   always?: Record<string, unknown>
 }
@@ -58,9 +62,11 @@ export const tools = {
   },
   session_list: {
     title: 'List sessions',
-    description: 'List sessions, newest first. state "active" shows those that can be used.',
+    description:
+      'List the sessions that can be used, newest first; with another state also those that ended.',
     endpoint: sandboxes.listSandboxes,
     ...reads,
+    defaults: { state: 'active' },
   },
   session_get: {
     title: 'Look at a session',
@@ -84,6 +90,7 @@ export const tools = {
     ...changes,
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
+    inputs: { timeout_ms: 'At most what is left of the session' },
     // A client that cancels a tool does not come back for its command.
     always: { grace_ms: 0 },
   },
@@ -113,6 +120,7 @@ export const tools = {
     endpoint: files.editFile,
     ...changes,
     ...named,
+    inputs: { if_match: 'The sha256 that file_view gave, to change no other content' },
     required: ['path', 'old', 'new'],
   },
   file_list: {
@@ -152,6 +160,11 @@ export const mcp = family({
     summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
     method: 'POST',
     path: '/v1/mcp',
+    example: {
+      headers: { accept: 'application/json, text/event-stream' },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      client: 'sandlot mcp serve',
+    },
     credential: 'key',
     scope: 'run',
     bucket: 'mcp',

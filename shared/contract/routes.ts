@@ -36,6 +36,7 @@ export const routes = {
   grepFiles: { method: 'GET', path: '/v1/sandboxes/:id/files/grep', credential: 'key' },
   readRawFile: { method: 'GET', path: '/v1/sandboxes/:id/files/raw', credential: 'key' },
   writeRawFile: { method: 'PUT', path: '/v1/sandboxes/:id/files/raw', credential: 'key' },
+  connectPort: { method: 'GET', path: '/v1/sandboxes/:id/ports/:port', credential: 'key' },
   getAllowlist: { method: 'GET', path: '/v1/allowlist', credential: 'key' },
   setAllowlist: { method: 'PUT', path: '/v1/allowlist', credential: 'key' },
   clearAllowlist: { method: 'DELETE', path: '/v1/allowlist', credential: 'key' },

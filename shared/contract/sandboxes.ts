@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
+import { atMostBytes, ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
@@ -29,6 +29,7 @@ export const Environment = z
     (environment) => bytesOf(Object.entries(environment).flat()) <= limits.argumentsBytes,
     `must have at most ${limits.argumentsBytes} bytes together`,
   )
+  .meta(atMostBytes(limits.argumentsBytes))
 
 export const Sandbox = z
   .object({
@@ -57,6 +58,10 @@ export const sandboxes = family({
     summary: 'Create a sandbox',
     method: 'POST',
     path: '/v1/sandboxes',
+    example: {
+      body: { name: 'build', ttl_seconds: 600 },
+      client: 'sandlot session create --name build --ttl 10m',
+    },
     credential: 'key',
     scope: 'run',
     bucket: 'sandbox_lifecycle',
@@ -69,14 +74,17 @@ export const sandboxes = family({
     bodyBytes: 2 * limits.argumentsBytes,
     body: z
       .strictObject({
-        image: z.string().min(1).max(512).optional(),
+        image: z.string().min(1).max(512).optional().meta({ description: "By default the service's own" }),
         name: Text.trim().min(1).max(100).optional(),
         metadata: z
           .record(Text.min(1).max(64), Text.max(512))
           .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
+          .meta({ maxProperties: 32 })
           .optional(),
         env: Environment.optional(),
-        ttl_seconds: z.int().min(1).optional(),
+        ttl_seconds: z.int().min(1).optional().meta({
+          description: 'By default, and at most, `limits.sandbox_seconds` of GET /v1/account',
+        }),
       })
       .prefault({}),
     reply: Sandbox,
@@ -94,6 +102,7 @@ export const sandboxes = family({
     summary: 'List sandboxes, newest first',
     method: 'GET',
     path: '/v1/sandboxes',
+    example: { query: { state: 'active' }, client: 'sandlot session ls' },
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
@@ -105,6 +114,7 @@ export const sandboxes = family({
     summary: 'Get a sandbox',
     method: 'GET',
     path: '/v1/sandboxes/:id',
+    example: { client: 'sandlot session get "$SANDBOX_ID"' },
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
@@ -116,6 +126,7 @@ export const sandboxes = family({
     summary: 'Destroy a sandbox; one that is destroyed stays so',
     method: 'DELETE',
     path: '/v1/sandboxes/:id',
+    example: { client: 'sandlot session rm "$SANDBOX_ID" --yes' },
     credential: 'key',
     scope: 'run',
     bucket: 'sandbox_lifecycle',

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { family, Id, listOf, Page, Time } from './endpoint.ts'
+import { atMostBytes, family, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { Text } from './sandboxes.ts'
 
@@ -23,6 +23,7 @@ export const secrets = family({
     summary: 'Set a secret: an environment variable of every command that starts from now on',
     method: 'POST',
     path: '/v1/secrets',
+    example: { body: { name: 'API_TOKEN', value: 'a secret' }, client: 'sandlot secrets create API_TOKEN' },
     credential: 'key',
     scope: 'full',
     bucket: 'changes',
@@ -36,7 +37,7 @@ export const secrets = family({
           (text) => Buffer.byteLength(text) <= limits.secretBytes,
           `must have at most ${limits.secretBytes} bytes`,
         )
-        .meta({ description: 'Replaces the one of before' }),
+        .meta({ description: 'Replaces the one of before', ...atMostBytes(limits.secretBytes) }),
       sandbox_id: Id.optional().meta({
         description: "For one sandbox alone, over the account's of this name",
       }),
@@ -48,6 +49,7 @@ export const secrets = family({
     summary: "List the names of the account's secrets and its sandboxes', newest first",
     method: 'GET',
     path: '/v1/secrets',
+    example: { client: 'sandlot secrets ls' },
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
@@ -59,6 +61,7 @@ export const secrets = family({
     summary: 'Delete a secret of the account, or of one sandbox; commands that run keep it',
     method: 'DELETE',
     path: '/v1/secrets/:name',
+    example: { params: { name: 'API_TOKEN' }, client: 'sandlot secrets rm API_TOKEN' },
     credential: 'key',
     scope: 'full',
     bucket: 'changes',

@@ -188,6 +188,9 @@ const limits = {
     .describe('Sandbox-hours a month, per account.'),
   RATE_SANDBOX_OPS_PER_MINUTE: perMinute.default(120).describe('Commands and file operations, per account.'),
   RATE_SANDBOX_LIFECYCLE_PER_MINUTE: perMinute.default(20).describe('Creates and destroys, per account.'),
+  RATE_CONNECTIONS_PER_MINUTE: perMinute
+    .default(600)
+    .describe('Connections to ports of sandboxes, per account.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
     .describe('Looking at sandboxes, lists and the account, per account in each API process.'),

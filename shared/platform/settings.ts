@@ -47,6 +47,10 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
   return needed.filter((name) => env[name] === undefined)
 }
 
+/** The settings of a driver alone, by the rules of {@link readSettings}: before there are databases and keys. */
+export const readDriverSettings = (environment: Record<string, string | undefined>) =>
+  driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
+
 /**
  * Reads the settings of an API or worker process.
  * @param environment usually `process.env`
@@ -58,9 +62,8 @@ export function readSettings(environment: Record<string, string | undefined>, ro
   const missing = missingKeys(role, env)
   if (missing.length > 0) throw new SettingsError(describeProblems(missing.map(describeMissing)))
   const secretsKeys = env.SECRETS_KEY ?? []
-  /** The images that a client may ask for, the default one always included. */
-  const images = [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])]
-  const wrong = poolsProblem(env, { image: env.SANDBOX_IMAGE, images })
+  const driver = driverSettings(env)
+  const wrong = poolsProblem(env, driver.sandbox)
   if (wrong) throw new SettingsError(describeProblems([`  ${wrong}`]))
   return {
     production: env.NODE_ENV === 'production',
@@ -81,16 +84,45 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     /** Newest first. API and workers prove themselves to each other by them. */
     callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
-    kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
+    ...driver,
     local: {
       directory: resolve(env.SANDBOX_LOCAL_DIR),
       bwrap: env.SANDBOX_LOCAL_BWRAP,
       /** Whether sandboxes may run without isolation where none is to be had. */
       isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
     },
+    /** How many warm pods are kept ready, by image. */
+    pools: readPools(env, env.SANDBOX_IMAGE),
+    quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
+    /** Tokens per minute, by bucket. */
+    rates: {
+      sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
+      sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,
+      connections: env.RATE_CONNECTIONS_PER_MINUTE,
+      signup: env.RATE_SIGNUP_PER_MINUTE,
+      login: env.RATE_LOGIN_PER_MINUTE,
+      login_account: env.RATE_LOGIN_ACCOUNT_PER_MINUTE,
+      mcp: env.RATE_MCP_PER_MINUTE,
+      reads: env.RATE_READS_PER_MINUTE,
+      changes: env.RATE_CHANGES_PER_MINUTE,
+    },
+    /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
+    trustedProxies: env.TRUSTED_PROXIES,
+    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
+    sweepSeconds: env.SWEEP_SECONDS,
+    /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
+    stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
+  }
+}
+
+/** What runs the sandboxes needs, and what a sandbox may have. */
+function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL'>) {
+  return {
+    kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
     sandbox: {
       image: env.SANDBOX_IMAGE,
-      images,
+      /** What a client may ask for, the default one always included. */
+      images: [...new Set([env.SANDBOX_IMAGE, ...(env.SANDBOX_IMAGES ?? [])])],
       /** Kubernetes quantities. */
       limits: { cpu: env.SANDBOX_CPU, memory: env.SANDBOX_MEMORY, disk: env.SANDBOX_DISK },
       requests: {
@@ -106,26 +138,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
       startSeconds: env.SANDBOX_START_SECONDS,
       egress: env.SANDBOX_EGRESS,
     },
-    /** How many warm pods are kept ready, by image. */
-    pools: readPools(env, env.SANDBOX_IMAGE),
-    quotas: { concurrent: env.QUOTA_CONCURRENT_SANDBOXES, hoursPerMonth: env.QUOTA_SANDBOX_HOURS_PER_MONTH },
-    /** Tokens per minute, by bucket. */
-    rates: {
-      sandbox_ops: env.RATE_SANDBOX_OPS_PER_MINUTE,
-      sandbox_lifecycle: env.RATE_SANDBOX_LIFECYCLE_PER_MINUTE,
-      signup: env.RATE_SIGNUP_PER_MINUTE,
-      login: env.RATE_LOGIN_PER_MINUTE,
-      login_account: env.RATE_LOGIN_ACCOUNT_PER_MINUTE,
-      mcp: env.RATE_MCP_PER_MINUTE,
-      reads: env.RATE_READS_PER_MINUTE,
-      changes: env.RATE_CHANGES_PER_MINUTE,
-    },
-    /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
-    trustedProxies: env.TRUSTED_PROXIES,
-    password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
-    sweepSeconds: env.SWEEP_SECONDS,
-    /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
-    stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
   }
 }
 

@@ -88,12 +88,17 @@ export interface OneExec extends InSandbox {
   execId: string
 }
 
+export interface OnePort extends InSandbox {
+  port: number
+}
+
 export const callPath = (name: CallName) => `/calls/${name}`
 export const streamPath = (name: StreamCallName) => `/streams/${name}`
 /** The name of the call or the stream that has this path. */
 export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path)?.[1]
-/** The path of WebSockets. The API passes the client's connection on as it is. */
+/** The paths of WebSockets, to a command and to a port. The API passes the client's connection on as it is. */
 export const attachPath = '/attach'
+export const portPath = '/port'
 
 /** The header with a stream's arguments, as JSON in base64url, when its body is the client's. */
 export const argsHeader = 'x-sandlot-args'

@@ -163,7 +163,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       { verb: 'create', resource: 'events' },
       { verb: 'patch', resource: 'pods', subresource: 'status' },
       { verb: 'update', resource: 'pods', subresource: 'ephemeralcontainers' },
-      { verb: 'create', resource: 'pods', subresource: 'portforward' },
+      { verb: 'create', resource: 'pods', subresource: 'proxy' },
       { verb: 'create', resource: 'serviceaccounts', subresource: 'token' },
       { verb: 'delete', resource: 'networkpolicies', group: 'networking.k8s.io' },
       { verb: 'list', resource: 'pods', namespace: 'kube-system' },

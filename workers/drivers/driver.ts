@@ -3,7 +3,7 @@
  * outside those two folders knows which one runs. One contract test suite, test/drivers/contract/, holds both to what
  * is written here.
  */
-import type { Readable, Writable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 
@@ -73,6 +73,17 @@ export interface Driver {
    * @throws {DriverUnavailable} the pod could not be reached, or has no terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
+
+  /**
+   * Connects to a port of a pod's loopback interface; a listener of all interfaces takes it too. The stream ends when
+   * the listener has ended the connection. It fails when the connection breaks, and with {@link PortRefused} when a
+   * cluster tells only later that nobody listens. Kubernetes cannot end one direction alone: there the stream's own end
+   * ends the connection, once the listener has been silent for a while.
+   * @throws {PortRefused} nobody listens
+   * @throws {PodGone} no such pod, or it no longer runs
+   * @throws {DriverUnavailable} the pod could not be reached
+   */
+  connect(pod: PodName, port: number): Promise<Duplex>
 
   /** Stops watching and closes connections. Pods live on. */
   close(): Promise<void>
@@ -157,4 +168,9 @@ export class PodRefused extends Error {
 
 export class PodGone extends Error {
   override name = 'PodGone'
+}
+
+/** Nobody listens at the port. */
+export class PortRefused extends Error {
+  override name = 'PortRefused'
 }

@@ -4,7 +4,7 @@
  */
 import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
-import type { OutputOffset } from '../../shared/contract/exec-events.ts'
+import { clientLeft, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
@@ -221,7 +221,7 @@ export class Command {
       this.present--
       forget()
       if (this.present > 0 || !this.facts.needsClient) return
-      void this.stop(unknownEnd('killed', 'its client left'))
+      void this.stop(unknownEnd('killed', clientLeft))
     }
     if (!this.isRunning) {
       forget()

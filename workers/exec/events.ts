@@ -7,6 +7,7 @@ import type { Command } from './command.ts'
 import type { Item } from './output-log.ts'
 
 const keepAliveMs = 10_000
+const comment = ':\n\n'
 /** Characters of events that are written together: about as much as one item of the log may have. */
 const mostTogether = 32 * 1024
 
@@ -21,9 +22,10 @@ export async function writeEvents(
   out.on('close', leave)
   // The client may have left while the command was being started.
   if (out.destroyed) leave()
-  const keepAlive = setInterval(() => out.write(':\n\n'), keepAliveMs)
+  const keepAlive = setInterval(() => out.write(comment), keepAliveMs)
   try {
-    if (!from) await write(out, event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
+    // A client that goes on hears at once that it is connected, also where the command prints nothing.
+    await write(out, from ? comment : event('start', { id: command.id }, { stdout: 0, stderr: 0 }))
     for (;;) {
       const item = await reader.next()
       if (!item || reader.isAbsent) return

@@ -2,20 +2,16 @@
  * A WebSocket to a command. Binary frames to it are stdin, text frames are JSON: `resize`, `eof`,
  * `signal`. Binary frames from it begin with a byte for the stream, text frames tell how it ended.
  */
-import type { IncomingMessage } from 'node:http'
-import type { Duplex } from 'node:stream'
-import { type WebSocket, WebSocketServer } from 'ws'
+import type { WebSocket } from 'ws'
 import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
-import { endSoon } from '../../shared/platform/sockets.ts'
-import { type OneExec, problemHeader } from '../../shared/rpc/calls.ts'
+import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import type { Command } from '../exec/command.ts'
 import type { Item } from '../exec/output-log.ts'
 import { finished } from '../exec/stdin-feed.ts'
-import { argsOf } from '../sandbox/call.ts'
-import { problemOf } from './problem.ts'
+import type { Opened } from './opened.ts'
 
 const Message = z.discriminatedUnion('type', [
   z.object({ type: z.literal('resize'), rows: z.int().min(1).max(1000), columns: z.int().min(1).max(1000) }),
@@ -23,27 +19,11 @@ const Message = z.discriminatedUnion('type', [
   z.object({ type: z.literal('signal'), signal: z.enum(execSignals) }),
 ])
 
-const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, perMessageDeflate: false })
-
-export function takeAttachments(
-  worker: WorkerContext,
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-) {
-  try {
-    const command = worker.commands.get(argsOf(request) as OneExec)
-    if (!command.isRunning) throw finished('it has ended')
-    sockets.handleUpgrade(request, socket, head, (webSocket) => serve(command, webSocket))
-  } catch (error) {
-    const { status, body } = problemOf(error)
-    const text = JSON.stringify(body)
-    socket.write(
-      `HTTP/1.1 ${status} Refused\r\ncontent-type: application/json\r\n${problemHeader}: 1\r\n` +
-        `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-    )
-    endSoon(socket)
-  }
+/** @throws {Problem} `exec_finished` */
+export async function attach(worker: WorkerContext, args: OneExec): Promise<Opened> {
+  const command = worker.commands.get(args)
+  if (!command.isRunning) throw finished('it has ended')
+  return { serve: (socket) => serve(command, socket) }
 }
 
 /** Bytes of one socket's frames that may wait for its command. Beyond it nothing is read from the socket. */

@@ -3,15 +3,15 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { boundRest, endSoon } from '../../shared/platform/sockets.ts'
+import { boundRest } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
-import { argsHeader, attachPath, nameAt, problemHeader, type StreamCallName } from '../../shared/rpc/calls.ts'
+import { argsHeader, nameAt, problemHeader, type StreamCallName } from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
 import type { WorkerContext } from '../context.ts'
 import { argsOf, type StreamHandler } from '../sandbox/call.ts'
-import { takeAttachments } from './attach.ts'
 import { handlers } from './handlers.ts'
 import { isFault, problemOf } from './problem.ts'
+import { takeWebSocket } from './websockets.ts'
 
 export class CallServer {
   private readonly running = new Set<Promise<void>>()
@@ -25,11 +25,7 @@ export class CallServer {
     server.on('upgrade', (request, socket, head) => {
       // Without a listener, an error of one connection would end the process.
       socket.on('error', () => socket.destroy())
-      if (request.url !== attachPath || !this.worker) {
-        socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
-        return endSoon(socket)
-      }
-      takeAttachments(this.worker, request, socket, head)
+      void takeWebSocket(this.worker, request, socket, head)
     })
   }
 

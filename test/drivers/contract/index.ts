@@ -9,6 +9,7 @@ import { patient } from '../../support/eventually.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
 import type { Contract, OpenDriver } from './parts.ts'
 import { describePods } from './pods.ts'
+import { describePorts } from './ports.ts'
 import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
 import { describeWalls } from './walls.ts'
@@ -47,6 +48,7 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
     })
 
     describePods(contract)
+    describePorts(contract)
     describeProcesses(contract)
     describeTerminals(contract)
     describeWalls(contract)

@@ -1,5 +1,6 @@
 /** Sandboxes as pods of a Kubernetes cluster. */
 import { createHash } from 'node:crypto'
+import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { within } from '../../../shared/platform/patience.ts'
@@ -14,9 +15,10 @@ import {
   type Process,
   type StartOptions,
 } from '../driver.ts'
+import type { PodProcess } from './channels.ts'
 import { ClusterConnection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
-import { openExec, type PodProcess, wrap } from './exec.ts'
+import { openExec, wrap } from './exec.ts'
 import {
   assignClusterPod,
   awaitReady,
@@ -28,6 +30,7 @@ import {
 } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
+import { openPort } from './port.ts'
 import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
@@ -44,7 +47,7 @@ export class KubernetesDriver implements Driver {
   private readonly checkSetup: () => Promise<void>
   /** Pods that a list showed dead, and that the watch may still report. */
   private readonly dead = new Set<string>()
-  /** Running processes, each with the uid of its pod where that is known. */
+  /** Running processes and open ports, each with the uid of its pod where that is known. */
   private readonly processes = new Map<PodProcess, string | undefined>()
   private isClosed = false
 
@@ -102,6 +105,19 @@ export class KubernetesDriver implements Driver {
   }
 
   async start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
+    this.mustRun(pod)
+    return await this.exec(pod, wrap(argv, options), options)
+  }
+
+  async connect(pod: PodName, port: number): Promise<Duplex> {
+    this.mustRun(pod)
+    this.mustBeOpen()
+    const place = { namespace: this.cluster.namespace, pod: pod.name }
+    return await openPort(this.connection, place, port, (process) => this.follow(pod, process))
+  }
+
+  /** @throws {PodGone} it is known to be dead */
+  private mustRun(pod: PodName): void {
     const seen = this.cluster.watch.find(pod.name)
     const uid = pod.uid ?? seen?.metadata?.uid
     if (uid !== undefined && this.dead.has(uid)) throw new PodGone('The pod runs no more.')
@@ -109,7 +125,6 @@ export class KubernetesDriver implements Driver {
       const death = podDeath(seen)
       if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
     }
-    return await this.exec(pod, wrap(argv, options), options)
   }
 
   async close(): Promise<void> {
@@ -120,13 +135,21 @@ export class KubernetesDriver implements Driver {
   }
 
   private async exec(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
+    this.mustBeOpen()
+    const process = await openExec(this.connection, this.cluster.namespace, pod.name, argv, options)
+    this.follow(pod, process)
+    return process
+  }
+
+  private mustBeOpen(): void {
     if (this.isClosed) throw new DriverUnavailable('The driver is closed.')
-    const { namespace, watch } = this.cluster
-    const process = await openExec(this.connection, namespace, pod.name, argv, options)
-    this.processes.set(process, pod.uid ?? watch.find(pod.name)?.metadata?.uid)
+  }
+
+  /** Ends it with its pod, and with this driver. */
+  private follow(pod: PodName, process: PodProcess): void {
+    this.processes.set(process, pod.uid ?? this.cluster.watch.find(pod.name)?.metadata?.uid)
     void process.ended.then(() => this.processes.delete(process))
     if (this.isClosed) process.close()
-    return process
   }
 
   /** Kubernetes may never close the execs of a pod that is gone. */

@@ -10,8 +10,8 @@ export const SERVICE_ACCOUNT = 'sandlot-worker'
 /** The rights that the driver needs, and no more. A test compares them with what the cluster allows. */
 export const WORKER_RULES = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
-  // An exec over a WebSocket is a GET; from Kubernetes 1.35 on it also needs what a POST needs.
-  { apiGroups: [''], resources: ['pods/exec'], verbs: ['create', 'get'] },
+  // Over a WebSocket both are a GET; from Kubernetes 1.35 on they also need what a POST needs.
+  { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['create', 'get'] },
   // Events tell of a container's start seconds before its pod's status does.
   { apiGroups: [''], resources: ['events'], verbs: ['list', 'watch'] },
 ]

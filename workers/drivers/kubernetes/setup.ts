@@ -1,6 +1,8 @@
 /** Whether `npm run cluster` was run. Listing pods does not show it: that works in a namespace that does not exist. */
+import { CoreV1Api } from '@kubernetes/client-node'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import type { DriverUnavailable } from '../driver.ts'
-import { isSetupProblem, readFailure } from './client.ts'
+import { ClusterConnection, driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { type Cluster, reported } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 
@@ -16,15 +18,39 @@ export function watchSetup(cluster: Cluster): () => Promise<void> {
   let problem: DriverUnavailable | undefined
   return async () => {
     if (performance.now() >= lookAt) {
-      problem = await look(cluster)
+      const failure = await findProblem(cluster)
+      problem = failure && reported(cluster, failure)
       lookAt = performance.now() + (problem ? LOOK_MS.missing : LOOK_MS.well)
     }
     if (problem) throw problem
   }
 }
 
-async function look(cluster: Cluster): Promise<DriverUnavailable | undefined> {
-  const { api, namespace, installationId, sandbox } = cluster
+/**
+ * Asks once, for whoever starts workers.
+ * @throws {DriverUnavailable} with what to run; nothing when the cluster cannot be asked, which may pass
+ * @throws {SettingsError} the kubeconfig is unusable
+ */
+export async function checkSetup({
+  kubernetes: { kubeconfig, namespace },
+  sandbox,
+}: Pick<Settings, 'kubernetes' | 'sandbox'>): Promise<void> {
+  const connection = ClusterConnection.open(kubeconfig)
+  try {
+    const api = connection.makeApiClient(CoreV1Api)
+    const failure = await findProblem({ api, namespace, installationId: 'setup', sandbox })
+    if (failure) throw driverUnavailable(failure)
+  } finally {
+    await connection.close()
+  }
+}
+
+async function findProblem({
+  api,
+  namespace,
+  installationId,
+  sandbox,
+}: Pick<Cluster, 'api' | 'namespace' | 'installationId' | 'sandbox'>): Promise<Failure | undefined> {
   const request = { name: 'sandlot-setup', image: sandbox.image, deadlineSeconds: 1 }
   const body = buildPod(request, installationId, sandbox)
   try {
@@ -32,7 +58,7 @@ async function look(cluster: Cluster): Promise<DriverUnavailable | undefined> {
   } catch (error) {
     const failure = readFailure(error)
     // Any other objection to this pod comes up when a real one is made.
-    if (isSetupProblem(failure)) return reported(cluster, failure)
+    if (isSetupProblem(failure)) return failure
   }
   return undefined
 }

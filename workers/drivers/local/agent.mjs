@@ -1,6 +1,6 @@
 /**
- * Runs inside a sandbox, as its user: starts processes for the driver, one for each connection, and carries their
- * streams. The driver trusts nothing here, because the tenant may kill or replace it. Usage: `node agent.mjs SOCKET
+ * Runs inside a sandbox, as its user: starts processes for the driver, or connects to ports, one for each connection,
+ * and carries their streams. The driver trusts nothing here, because the tenant may kill or replace it. Usage: `node agent.mjs SOCKET
  * PIPES-FOLDER`.
  */
 import { spawn } from 'node:child_process'
@@ -64,7 +64,9 @@ function serve(socket) {
     if (started) throw new Error('one process a connection')
     started = true
     socket.pause()
-    run(socket, JSON.parse(payload.toString())).then((pipe) => {
+    const request = JSON.parse(payload.toString())
+    const opening = request.port === undefined ? run(socket, request) : connectTo(socket, request.port)
+    opening.then((pipe) => {
       if (!pipe) return socket.removeAllListeners('data').resume()
       stdin = pipe
       for (const [earlyType, earlyPayload] of early) input(earlyType, earlyPayload)
@@ -147,6 +149,40 @@ async function run(socket, request) {
     socket.end()
   })
   return stdin
+}
+
+/** Connects to a port and resolves with the connection; with nothing when nobody listens. */
+async function connectTo(socket, port) {
+  const connection = (await dial('127.0.0.1', port)) ?? (await dial('::1', port))
+  if (!connection) {
+    sendFrame(socket, Frame.failed, Buffer.from(`nobody listens at port ${port}`))
+    socket.end()
+    return
+  }
+  sendFrame(socket, Frame.started)
+  const closed = carry(socket, [connection], connection, Frame.stdout)
+  let code = 0
+  connection.on('error', () => {
+    code = 1
+  })
+  socket.on('drain', () => connection.resume())
+  socket.on('close', () => connection.destroy())
+  connection.on('drain', () => socket.resume())
+  // Who listens has ended the connection, and what came before was sent.
+  connection.on('end', () => connection.destroy())
+  closed.then(() => {
+    sendExit(socket, code)
+    socket.end()
+  })
+  return connection
+}
+
+function dial(host, port) {
+  return new Promise((resolve) => {
+    const connection = net.connect({ host, port, allowHalfOpen: true })
+    connection.once('error', () => resolve(undefined))
+    connection.once('connect', () => resolve(connection))
+  })
 }
 
 /** Sends an output. All outputs of the process wait while the reader is slow. */

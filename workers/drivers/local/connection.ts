@@ -4,15 +4,17 @@
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { type Readable, Writable } from 'node:stream'
+import { type Duplex, type Readable, Writable } from 'node:stream'
 import { within } from '../../../shared/platform/patience.ts'
 import {
   DriverUnavailable,
+  PortRefused,
   type Process,
   type ProcessEnd,
   type StartOptions,
   type TerminalSize,
 } from '../driver.ts'
+import { duplexOf } from '../duplex.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
 
@@ -47,8 +49,9 @@ export async function greet(path: string, ms: number): Promise<void> {
   }
 }
 
-/** The answer of an agent that cannot make a terminal. */
+/** How answers of an agent begin that cannot make a terminal, or finds nobody at a port. */
 const NO_TERMINAL = 'no terminal: '
+const NOBODY = 'nobody listens'
 
 /**
  * Resolves when the process runs.
@@ -62,10 +65,23 @@ export async function startProcess(
   ms: number,
   { tty }: StartOptions = {},
 ): Promise<Process> {
-  const words = Buffer.from(JSON.stringify(tty ? { argv, tty } : argv))
+  return await ask(path, tty ? { argv, tty } : argv, ms, tty !== undefined)
+}
+
+/**
+ * Resolves when the connection is there.
+ * @throws {PortRefused} nobody listens
+ * @throws {NoAnswer} try again
+ */
+export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {
+  return duplexOf(await ask(path, { port }, ms, false), (why) => new Error(why))
+}
+
+async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean): Promise<AgentProcess> {
+  const words = Buffer.from(JSON.stringify(what))
   if (words.length > MAX_PAYLOAD) throw new Error('the argv is too long')
   const socket = openSocket(path)
-  const process = new AgentProcess(socket, words, tty !== undefined)
+  const process = new AgentProcess(socket, words, hasTerminal)
   try {
     await answered(ms, process.opened)
     return process
@@ -144,13 +160,17 @@ class AgentProcess implements Process {
   private finish(end: ProcessEnd): void {
     if (this.isFinished) return
     this.isFinished = true
-    const Refusal = this.why.startsWith(NO_TERMINAL) ? DriverUnavailable : Error
-    this.opening.reject(new (this.isSent ? Refusal : NoAnswer)(this.why))
+    this.opening.reject(this.isSent ? refusal(this.why) : new NoAnswer(this.why))
     for (const output of Object.values(this.outputs)) output.end()
     this.stdin.destroy()
     this.socket.destroy()
     this.ending.resolve(end)
   }
+}
+
+function refusal(why: string): Error {
+  if (why.startsWith(NO_TERMINAL)) return new DriverUnavailable(why)
+  return why.startsWith(NOBODY) ? new PortRefused(why) : new Error(why)
 }
 
 function inputOf(socket: Socket): Writable {

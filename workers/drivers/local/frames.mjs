@@ -1,11 +1,11 @@
 /**
- * The protocol between the driver and the agent in a sandbox: one connection for each process, in frames of a type (1
+ * The protocol between the driver and the agent in a sandbox: one connection for each process or port, in frames of a type (1
  * byte), a length (4 bytes, big-endian) and a payload. Plain JavaScript, because the agent runs this very file inside
  * the sandbox and should start fast.
  */
 
 export const Frame = {
-  /** Driver to agent, as JSON: the argv, or the argv and the size of its terminal. */
+  /** Driver to agent, as JSON: the argv, or the argv and the size of its terminal; or the port to connect to. */
   start: 1,
   /** Driver to agent: input of the process; then its end. */
   stdin: 2,

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
+import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { untilAborted } from '../../../shared/platform/patience.ts'
@@ -21,11 +22,12 @@ import {
   PodRefused,
   type PodRequest,
   type PodState,
+  PortRefused,
   type Process,
   type StartOptions,
 } from '../driver.ts'
 import { assignLocalPod } from './assign.ts'
-import { greet, NoAnswer, startProcess } from './connection.ts'
+import { greet, NoAnswer, openPort, startProcess } from './connection.ts'
 import { endPod, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
@@ -151,13 +153,22 @@ export class LocalDriver implements Driver {
     }, WATCH_MS).unref()
   }
 
-  async start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
+  start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
+    return this.ask(name, (agent) => startProcess(agent, argv, ANSWER_MS, options))
+  }
+
+  connect(name: PodName, port: number): Promise<Duplex> {
+    return this.ask(name, (agent) => openPort(agent, port, ANSWER_MS))
+  }
+
+  private async ask<T>(name: PodName, question: (agent: string) => Promise<T>): Promise<T> {
     const end = performance.now() + AGENT_PATIENCE_MS
     for (;;) {
       const pod = await this.findAlive(name)
       try {
-        return await startProcess(agentSocket(pod), argv, ANSWER_MS, options)
+        return await question(agentSocket(pod))
       } catch (error) {
+        if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {
           // The connection may have broken because the sandbox has ended.
           await this.findAlive(name)

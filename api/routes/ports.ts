@@ -1,0 +1,23 @@
+import { ports as contract } from '../../shared/contract/ports.ts'
+import { unavailable } from '../../shared/platform/problem.ts'
+import { answered, route } from '../http/route.ts'
+import { mustUpgrade } from '../http/websocket.ts'
+import { running } from '../sandboxes/running.ts'
+import { CallLost } from '../worker-client/client.ts'
+import { join } from '../worker-client/tunnel.ts'
+
+export const connectPort = route(contract.connectPort, async (call, app) => {
+  const upgrade = mustUpgrade(call)
+  const { account, params, requestId, signal } = call
+  const own = { accountId: account.id, sandboxId: params.id }
+  await running(app, { ...own, signal })
+  // The request may have waited for its sandbox, and the key may have been revoked.
+  await account.again()
+  const tunnel = await app.workers
+    .connectPort({ ...own, requestId, port: params.port }, call.request.headers, signal)
+    .catch((error) => {
+      throw error instanceof CallLost ? unavailable('The worker does not answer. Try again.', error) : error
+    })
+  join(upgrade, tunnel, { 'X-Request-Id': requestId })
+  return answered
+})

@@ -1,0 +1,40 @@
+/** Whether the other side of a WebSocket is still there. Its pings also keep proxies from closing the connection. */
+import type { WebSocket } from 'ws'
+
+/** Bytes that fit into the buffers on the way (a pipe alone takes 64 KiB), and so hold up no answer. */
+const harmlessBytes = 32 * 1024
+
+/**
+ * Pings, and calls `onSilence` when a ping stayed unanswered until the next. So a dead connection is noticed after one
+ * to two times `everyMs`. Much that the other side has not read, or a socket that is paused, holds up its answers too;
+ * then silence proves nothing. A ping costs some twenty bytes and microseconds.
+ */
+export function keepAlive(socket: WebSocket, everyMs: number, onSilence: () => void) {
+  let isAwaiting = false
+  let isMuchUnread = false
+  let written = 0
+  const look = () => {
+    if (socket.readyState !== socket.OPEN) return
+    if (isAwaiting && !isMuchUnread && !socket.isPaused) return onSilence()
+    isAwaiting = true
+    socket.ping()
+  }
+  // After this process stood still, its timers are due before it has read what came meanwhile.
+  const timer = setInterval(() => setImmediate(look), everyMs)
+  timer.unref()
+  socket.on('pong', () => {
+    isAwaiting = false
+    isMuchUnread = false
+  })
+  socket.on('message', () => {
+    isAwaiting = false
+  })
+  return {
+    /** To be told of all that is written. */
+    wrote: (bytes: number) => {
+      written += bytes
+      if (written > harmlessBytes) isMuchUnread = true
+    },
+    stop: () => clearInterval(timer),
+  }
+}

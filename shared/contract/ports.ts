@@ -1,0 +1,19 @@
+import * as z from 'zod'
+import { family, Id } from './endpoint.ts'
+import { inside, insideErrors } from './exec.ts'
+
+export const ports = family({
+  connectPort: {
+    summary:
+      'A WebSocket to a TCP port inside a sandbox: binary frames are its bytes; `{"type":"eof"}` ends those to the port',
+    method: 'GET',
+    path: '/v1/sandboxes/:id/ports/:port',
+    example: { params: { port: '3000' }, client: 'sandlot forward 3000' },
+    ...inside,
+    bucket: 'connections',
+    status: 101,
+    params: z.object({ id: Id, port: z.coerce.number().int().min(1).max(65_535) }),
+    rawReply: 'websocket',
+    errors: insideErrors,
+  },
+})

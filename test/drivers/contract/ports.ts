@@ -1,0 +1,103 @@
+/** What a driver promises of connections to ports of a pod. */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import type { Duplex } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Driver, type Pod, PodGone, PortRefused, type Process } from '../../../workers/drivers/driver.ts'
+import { echoOn, untilListening } from '../../support/listeners.ts'
+import { memoryKept } from '../../support/memory.ts'
+import { run, shell } from '../processes.ts'
+import type { Contract } from './parts.ts'
+
+const port = 3000
+
+export function describePorts(contract: Contract): void {
+  describe('ports', () => {
+    let driver: Driver
+    let pod: Pod
+    let listener: Process
+    const connect = () => driver.connect(pod, port)
+    const isBusybox = async () => (await run(driver, pod, shell('command -v perl'))).code !== 0
+
+    beforeAll(async () => {
+      ;({ driver, pod } = contract.opened())
+      listener = await driver.start(pod, shell(echoOn(port)))
+      expect(await run(driver, pod, shell(untilListening(port)))).toMatchObject({ stdout: 'listening\n' })
+    })
+    afterAll(() => listener?.close())
+
+    test('carry bytes both ways, several connections at once', async () => {
+      const echoed = async () => {
+        const bytes = randomBytes(700_000)
+        const stream = await connect()
+        stream.write(bytes)
+        expect((await read(stream, bytes.length)).equals(bytes)).toBe(true)
+        stream.destroy()
+      }
+      await Promise.all(Array.from({ length: 4 }, echoed))
+    })
+
+    test('end when the listener ends the connection, behind its last byte', async () => {
+      // busybox has no such listener.
+      if (await isBusybox()) return
+      const stream = await connect()
+      stream.write('bye quit')
+      expect(String(await buffer(stream))).toBe('bye quit')
+      stream.write('too late')
+      stream.destroy()
+    })
+
+    test('refuse where nobody listens', async () => {
+      const refused = driver.connect(pod, 3999).then(async (stream) => await buffer(stream))
+      await expect(refused).rejects.toBeInstanceOf(PortRefused)
+    })
+
+    test('refuse a pod that is not there', async () => {
+      await expect(driver.connect({ name: `none-${randomUUID()}` }, port)).rejects.toBeInstanceOf(PodGone)
+    })
+
+    test('make a writer wait whose listener waits for a reader, and lose nothing', async () => {
+      const stream = await connect()
+      const chunk = Buffer.alloc(1024 * 1024, 'x')
+      let accepted = 0
+      const most = 256 * chunk.length
+      const write = (): void => {
+        stream.write(chunk, (error) => {
+          if (error || stream.writableEnded) return
+          accepted += chunk.length
+          if (accepted < most) write()
+        })
+      }
+      const before = memoryKept()
+      write()
+      // It stands still once all buffers on the way are full.
+      for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
+      expect(accepted).toBeLessThan(most / 2)
+      expect(memoryKept() - before).toBeLessThan(32 * 1024 * 1024)
+      expect((await read(stream, accepted)).every((byte) => byte === 120)).toBe(true)
+      stream.destroy()
+    })
+
+    test('end one direction alone, where the driver can', async () => {
+      if (driver.kind === 'kubernetes') return
+      const stream = await connect()
+      stream.end('last words')
+      expect(String(await buffer(stream))).toBe('last words')
+    })
+  })
+}
+
+/** Reads so many bytes, and no more. */
+async function read(stream: Duplex, length: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for (let left = length; left > 0; ) {
+    const chunk = stream.read(Math.min(left, stream.readableLength) || undefined) as Buffer | null
+    if (chunk) {
+      chunks.push(chunk)
+      left -= chunk.length
+    } else await once(stream, 'readable')
+  }
+  return Buffer.concat(chunks)
+}

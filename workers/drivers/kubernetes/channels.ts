@@ -1,0 +1,164 @@
+/**
+ * Streams of a pod, over a WebSocket of Kubernetes: the first byte of each message is its channel. One stream needs a
+ * connection of its own; opening one resumes the TLS session of those before (5 ms). The client library's own classes
+ * buffer what a slow reader has not taken, and never end when the connection breaks. So this file speaks the protocol
+ * itself, and takes only the credentials from the library.
+ */
+import { Writable } from 'node:stream'
+import WebSocket from 'ws'
+import { keepAlive } from '../../../shared/contract/keep-alive.ts'
+import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
+import { outputsOf, type ProcessOutput } from '../output.ts'
+import { type ClusterConnection, driverUnavailable, type Failure, REQUEST_MS, readStatus } from './client.ts'
+
+/** Bytes of one stream that may wait for its reader until the process is made to wait. */
+const BUFFER_BYTES = 256 * 1024
+const FRAME_BYTES = 64 * 1024
+/** Milliseconds between pings. Pinging more often would take a busy API server for a dead one. */
+const PING_MS = 5_000
+/** The channel of input: the first one, of an exec and of a port alike. */
+const INPUT = 0
+
+/** What the channels of a connection mean. */
+export interface Protocol {
+  name: string
+  take(channel: number, bytes: Buffer, to: Outputs): void
+  /** How it ended, when the connection was closed without another word. */
+  closed(code: number): ProcessEnd
+  /** Tells the other side that no more input comes. */
+  endInput(socket: WebSocket, done: (error?: Error | null) => void): void
+}
+
+export interface Outputs {
+  stdout: ProcessOutput
+  stderr: ProcessOutput
+  end(result: ProcessEnd): void
+}
+
+/** `abandon` closes it for a reason: the process then ends as `lost`, with that reason. */
+export interface PodProcess extends Process {
+  abandon(why: string): void
+}
+
+/**
+ * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves as soon as the API server has accepted it.
+ * @throws {PodGone} there is no such pod
+ * @throws {DriverUnavailable} no connection in {@link REQUEST_MS}, or it was refused
+ */
+export async function openChannels(
+  connection: ClusterConnection,
+  { namespace, pod, subresource }: { namespace: string; pod: string; subresource: string },
+  protocol: Protocol,
+): Promise<{ socket: WebSocket; process: PodProcess }> {
+  const server = connection.getCurrentCluster()!.server.replace(/^http/, 'ws').replace(/\/$/, '')
+  const credentials = {}
+  await connection.applyToHTTPSOptions(credentials)
+  const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/${subresource}`
+  const socket = new WebSocket(url, [protocol.name], {
+    ...credentials,
+    handshakeTimeout: REQUEST_MS,
+    // The types do not have it yet.
+    ...{ closeTimeout: 2_000 },
+    perMessageDeflate: false,
+    // The kubelet sends 32 KiB at most.
+    maxPayload: 4 * 1024 * 1024,
+  })
+  // Made before the socket opens, so that no byte is missed.
+  const process = attach(socket, protocol)
+  await opened(socket, protocol.name)
+  return { socket, process }
+}
+
+function opened(socket: WebSocket, protocol: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.once('open', resolve)
+    socket.once('unexpected-response', (request, response) => {
+      let body = ''
+      response.setEncoding('utf8')
+      response.on('data', (text) => {
+        if (body.length < 65_536) body += text
+      })
+      response.on('error', () => {})
+      response.on('close', () => {
+        request.destroy()
+        const code = response.statusCode ?? 0
+        reject(refusal({ code, ...readStatus(body, code) }))
+      })
+    })
+    socket.once('error', (error) => {
+      const isTooOld = /subprotocol/.test(error.message)
+      const why = isTooOld ? `the cluster does not speak ${protocol}: 1.30 or newer is needed` : error.message
+      reject(new DriverUnavailable(`Kubernetes: ${why}`))
+    })
+  })
+}
+
+const refusal = (failure: Failure) =>
+  failure.code === 404 && failure.reason === 'NotFound' && /^pods /.test(failure.message)
+    ? new PodGone(failure.message)
+    : driverUnavailable(failure)
+
+/** Makes three streams and an end of a socket. */
+function attach(socket: WebSocket, protocol: Protocol): PodProcess {
+  const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
+  let isOver = false
+  const output = outputsOf(socket, BUFFER_BYTES)
+  const stdout = output()
+  const stderr = output()
+  const liveness = keepAlive(socket, PING_MS, () => abandon('the connection went silent'))
+  const stdin = input(socket, protocol, liveness.wrote)
+
+  const end = (result: ProcessEnd) => {
+    if (isOver) return
+    isOver = true
+    liveness.stop()
+    stdout.end()
+    stderr.end()
+    stdin.destroy()
+    if (socket.isPaused) socket.resume()
+    if (result.kind === 'exited') socket.close()
+    else socket.terminate()
+    settle(result)
+  }
+
+  const abandon = (why: string) => end({ kind: 'lost', why })
+
+  socket.on('message', (message: Buffer) => {
+    if (isOver || message.length === 0) return
+    protocol.take(message[0]!, message.subarray(1), { stdout, stderr, end })
+  })
+  socket.on('error', (error) => abandon(error.message))
+  socket.on('close', (code) => end(protocol.closed(code)))
+
+  return {
+    stdin,
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    ended,
+    abandon,
+    close: () => abandon('closed on this side'),
+  }
+}
+
+/** A write ends when the bytes have left this process, so a slow reader slows the writer. */
+function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
+  const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
+    const part = chunk.subarray(0, FRAME_BYTES)
+    const frame = Buffer.allocUnsafe(part.length + 1)
+    frame[0] = INPUT
+    part.copy(frame, 1)
+    wrote(part.length)
+    socket.send(frame, (error) => {
+      if (error || part.length === chunk.length) done(error)
+      else send(chunk.subarray(FRAME_BYTES), done)
+    })
+  }
+  const stdin = new Writable({
+    highWaterMark: FRAME_BYTES,
+    write: (chunk, _encoding, done) => send(chunk, done),
+    final: (done) => protocol.endInput(socket, done),
+  })
+  // A process may end without reading its input. The writer learns that from its write.
+  stdin.on('error', () => {})
+  return stdin
+}

@@ -1,0 +1,66 @@
+/** A connection to a port of a pod, over the protocol that Kubernetes has for forwarding ports. */
+import type { Duplex } from 'node:stream'
+import { PortRefused, type ProcessEnd } from '../driver.ts'
+import { duplexOf } from '../duplex.ts'
+import { openChannels, type PodProcess, type Protocol } from './channels.ts'
+import type { ClusterConnection } from './client.ts'
+
+const CHANNEL = { data: 0, error: 1 } as const
+
+/** Milliseconds without a byte from the listener after which a connection ends whose own side has ended. */
+const LINGER_MS = 10_000
+/** RFC 6455's registry of close codes. */
+const NORMAL = 1000
+const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
+
+/**
+ * Connects. That nobody listens is told later, as a failure of the stream. containerd tells the end of a connection a
+ * second late, and looks at the loopback of IPv4 alone.
+ * @param opened is called with what must be abandoned when the pod is gone
+ * @throws as {@link openChannels}
+ */
+export async function openPort(
+  connection: ClusterConnection,
+  place: { namespace: string; pod: string },
+  port: number,
+  opened: (process: PodProcess) => void,
+): Promise<Duplex> {
+  const protocol = new PortForward()
+  const subresource = `portforward?ports=${port}`
+  const { process } = await openChannels(connection, { ...place, subresource }, protocol)
+  opened(process)
+  void process.ended.then(() => protocol.stop())
+  return duplexOf(process, (why) =>
+    /connection refused/i.test(why) ? new PortRefused(`nobody listens at port ${port}`) : new Error(why),
+  )
+}
+
+class PortForward implements Protocol {
+  readonly name = 'v4.channel.k8s.io'
+  /** The first message of a channel names its port. */
+  private readonly begun = new Set<number>()
+  private lingering: NodeJS.Timeout | undefined
+  private end = (_: ProcessEnd): void => {}
+
+  take: Protocol['take'] = (channel, bytes, { stdout, end }) => {
+    this.end = end
+    if (!this.begun.has(channel)) return void this.begun.add(channel)
+    if (channel === CHANNEL.error) return end({ kind: 'lost', why: bytes.toString() })
+    this.lingering?.refresh()
+    stdout.push(bytes)
+  }
+
+  closed: Protocol['closed'] = (code) =>
+    code === NORMAL ? wellEnded : { kind: 'lost', why: `the connection closed (${code})` }
+
+  /** Kubernetes cannot be told. */
+  endInput: Protocol['endInput'] = (_, done) => {
+    this.lingering = setTimeout(() => this.end(wellEnded), LINGER_MS)
+    this.lingering.unref()
+    done()
+  }
+
+  stop(): void {
+    clearTimeout(this.lingering)
+  }
+}
