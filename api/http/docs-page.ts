@@ -1,26 +1,20 @@
 /** The OpenAPI description as a page. It has no script and loads nothing, so it looks the same wherever it is opened. */
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
+import { families } from '../../shared/contract/index.ts'
+import { escapeHtml, fieldsOf, link, type Schema, showFields, showType, words } from './docs-fields.ts'
 import { describeApi } from './openapi.ts'
+import type { Sample } from './samples.ts'
 
-interface Schema {
-  $ref?: string
-  type?: string | string[]
-  enum?: unknown[]
-  const?: unknown
-  anyOf?: Schema[]
-  items?: Schema
-  properties?: Record<string, Schema>
-  required?: string[]
-  description?: string
-}
-
-interface Operation {
+export interface Operation {
   operationId: string
   summary: string
+  description?: string
   security: Record<string, unknown>[]
   parameters: (Schema & { name: string; in: string; required: boolean; schema: Schema })[]
-  requestBody?: { content: Content }
+  requestBody?: { description?: string; content: Content }
   responses: Record<string, { description: string; content?: Content }>
+  'x-codeSamples': Sample[]
 }
 
 type Content = Record<string, { schema: Schema }>
@@ -34,15 +28,10 @@ export function docsPage(): string {
 }
 
 function makePage(): string {
-  const { paths, components, info } = describeApi()
-  const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      title: `${method.toUpperCase()} ${path}`,
-      operation: operation as unknown as Operation,
-    })),
-  )
+  const { components, info } = describeApi()
   const { schemas } = components as { schemas: Record<string, Schema> }
-  const links = operations.map(({ title, operation }) => link(operation.operationId, title))
+  const { description } = info as { description: string }
+  const groups = Object.entries(families).map(([name, family]) => ({ name, all: Object.values(family) }))
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -50,93 +39,95 @@ function makePage(): string {
 <title>Sandlot API</title>
 <style>${style}</style>
 <h1>Sandlot API</h1>
-<p>${words(String((info as { description: unknown }).description))} The same for programs: <a href="openapi.json">openapi.json</a>.</p>
-<nav><ul>${links.map((one) => `<li>${one}</li>`).join('')}</ul></nav>
-${operations.map(({ title, operation }) => showOperation(title, operation)).join('\n')}
-<h2>Objects</h2>
+<p>${words(description)} The same for programs: <a href="openapi.json">openapi.json</a>.</p>
+<p>The examples take the address of the service from <code>SANDLOT_URL</code>, an API key from
+<code>SANDLOT_API_KEY</code> and the token of a login from <code>TOKEN</code>.</p>
+<nav>
+${groups.map(({ name, all }) => `<h2>${name}</h2><ul>${all.map(showEntry).join('\n')}</ul>`).join('\n')}
+<h2>More</h2><ul><li>${link('objects', 'Objects')}</li><li>${link('errors', 'Errors')}</li></ul>
+</nav>
+<main>
+${groups.map(({ name, all }) => `<h2>${name}</h2>\n${all.map(showOperation).join('\n')}`).join('\n')}
+<h2 id="objects">Objects</h2>
 ${Object.entries(schemas)
-  .map(
-    ([name, schema]) =>
-      `<h3 id="${escapeHtml(name)}">${escapeHtml(name)}</h3>${showFields(fieldsOf(schema))}`,
-  )
+  .map(([name, schema]) => `<h3 id="${name}">${name}</h3>${showFields(fieldsOf(schema))}`)
   .join('\n')}
-<h2>Errors</h2>
-${table(
-  ['code', 'status', 'meaning'],
-  Object.entries(errors).map(([code, { status, title }]) => [
-    `<code>${code}</code>`,
-    String(status),
-    escapeHtml(title),
-  ]),
-)}
+<h2 id="errors">Errors</h2>
+<p>An error is a ${link('Problem', 'problem document')} with one of these codes. A route's own codes stand under it; those of
+credentials, bodies, rate limits and the service itself stand under none, because any route may answer with them.</p>
+<dl>${Object.entries(errors)
+    .map(
+      ([code, { status, title }]) =>
+        `<dt id="${errorId(code)}"><code>${code}</code> <i>${status}</i></dt><dd>${escapeHtml(title)}.</dd>`,
+    )
+    .join('\n')}</dl>
+</main>
 </html>
 `
 }
 
-const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;margin:.5rem 0}td,th{text-align:left;vertical-align:top;padding:.2rem 1rem .2rem 0}
-tr{border-top:1px solid #8884}code{font-size:.9em}h2{margin-top:2.5rem}:root{color-scheme:light dark}`
+const style = `body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}
+:root{color-scheme:light dark}code,pre{font-family:ui-monospace,monospace;font-size:.875em}
+h2{margin-top:2.5rem}nav h2{font-size:1rem;margin:1rem 0 0}nav ul{list-style:none;margin:0;padding:0}nav li{padding:.15rem 0}
+main h2{border-bottom:1px solid #8888}h3{margin-top:2rem}
+pre{white-space:pre-wrap;background:#8881;padding:.5rem .75rem;border-radius:4px}
+dl{margin:.5rem 0}dt{margin-top:.4rem}dd{margin:0 0 0 1rem}i{opacity:.7}`
 
-function showOperation(title: string, operation: Operation): string {
-  const { operationId, summary, security, parameters, requestBody, responses } = operation
-  const credential = Object.keys(security[0] ?? {})[0]
-  const needs = credential === 'key' ? 'an API key' : credential === 'token' ? 'a session token' : 'nothing'
-  const answers = Object.entries(responses).map(([status, { description, content }]) => [
-    status,
-    words(description) + (Number(status) < 400 ? showContent(content) : ''),
-  ])
-  const given = parameters.map((each) => [
-    `<code>${escapeHtml(each.name)}</code>`,
-    `in the ${each.in}${each.required ? '' : ', optional'}`,
-    showType(each.schema),
-    words(each.description),
-  ])
-  return `<h2 id="${escapeHtml(operationId)}"><code>${escapeHtml(title)}</code></h2>
-<p>${words(summary)}. Needs ${needs}.</p>
-${given.length === 0 ? '' : table(['parameter', '', 'type', ''], given)}
-${requestBody ? `<p>Body:</p>${showContent(requestBody.content)}` : ''}
-${table(['status', 'answer'], answers)}`
+const showEntry = ({ name, method, path, summary }: Endpoint): string =>
+  `<li><a href="#${name}">${showRoute(method, path)}</a><br>${words(summary)}</li>`
+
+/** A long path breaks before a slash. */
+const showRoute = (method: string, path: string): string =>
+  `<code><b>${method}</b> ${path.replace(/:(\w+)/g, '{$1}').replaceAll('/', '<wbr>/')}</code>`
+
+function showOperation({ name, method, path, errors: own }: Endpoint): string {
+  const { paths } = describeApi()
+  const described = paths[path.replace(/:(\w+)/g, '{$1}')]![method.toLowerCase()] as unknown as Operation
+  const { summary, parameters, requestBody } = described
+  const given = parameters.map(({ name, in: place, required, schema, description }) => ({
+    name,
+    note: `in the ${place}${required ? '' : ', optional'}`,
+    schema: { ...schema, ...(description === undefined ? {} : { description }) },
+  }))
+  const codes = own.map((code) => `<a href="#${errorId(code)}"><code>${code}</code></a>`)
+  return `<h3 id="${name}">${showRoute(method, path)}</h3>
+<p>${words(summary)}. ${needs(described)}</p>
+${described['x-codeSamples'].map(({ source }) => `<pre>${escapeHtml(source)}</pre>`).join('\n')}
+${given.length === 0 ? '' : `<p>Parameters:</p>${showFields(given)}`}
+${requestBody ? showBody(requestBody) : ''}
+<p>Answers:</p>${showAnswers(described)}
+${codes.length === 0 ? '' : `<p>Its errors: ${codes.join(', ')}.</p>`}`
+}
+
+function needs({ security, description }: Operation): string {
+  const [credential] = Object.keys(security[0] ?? {})
+  if (credential === undefined) return 'Needs no credential.'
+  return words(description ?? 'Needs a session token.')
+}
+
+function showBody({ description, content }: NonNullable<Operation['requestBody']>): string {
+  const bytes = description === undefined ? '' : `, ${words(description.toLowerCase())}`
+  return `<p>Body${bytes}:</p>${showContent(content)}`
+}
+
+function showAnswers({ responses }: Operation): string {
+  const all = Object.entries(responses).filter(([status]) => Number(status) < 400)
+  return `<dl>${all
+    .map(
+      ([status, { description, content }]) =>
+        `<dt><code>${status}</code> <i>${words(description)}</i></dt><dd>${showContent(content)}</dd>`,
+    )
+    .join('\n')}</dl>`
 }
 
 /** The fields of a JSON body; of any other body, the name of its type. */
 function showContent(content: Content = {}): string {
   return Object.entries(content)
     .map(([type, { schema }]) => {
-      if (type !== 'application/json') return ` <code>${escapeHtml(type)}</code>`
-      return schema.properties ? showFields(fieldsOf(schema)) : ` ${showType(schema)}`
+      if (type !== 'application/json') return `<code>${escapeHtml(type)}</code>`
+      return schema.properties ? showFields(fieldsOf(schema)) : showType(schema)
     })
     .join('')
 }
 
-const fieldsOf = ({ properties = {}, required = [] }: Schema): string[][] =>
-  Object.entries(properties).map(([name, schema]) => [
-    `<code>${escapeHtml(name)}</code>`,
-    required.includes(name) ? '' : 'optional',
-    showType(schema),
-    words(schema.description),
-  ])
-
-const showFields = (fields: string[][]): string => table(['field', '', 'type', ''], fields)
-
-function showType(schema: Schema): string {
-  const { $ref, type, enum: values, anyOf, items } = schema
-  if ($ref) return link($ref.slice($ref.lastIndexOf('/') + 1))
-  if ('const' in schema) return showValue(schema.const)
-  if (values) return values.map(showValue).join(' | ')
-  if (anyOf) return anyOf.map(showType).join(' | ')
-  if (type === 'array') return `list of ${showType(items ?? {})}`
-  return escapeHtml([type ?? 'any'].flat().join(' | '))
-}
-
-const showValue = (value: unknown): string => `<code>${escapeHtml(JSON.stringify(value))}</code>`
-
-const link = (id: string, text = id): string => `<a href="#${escapeHtml(id)}">${escapeHtml(text)}</a>`
-
-const table = (head: string[], rows: string[][]): string =>
-  `<table><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr>
-${rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`).join('\n')}</table>`
-
-const escapeHtml = (text: string): string => text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
-
-/** Text between backticks in the contract is code. */
-const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
+const errorId = (code: string): string => `error-${code}`

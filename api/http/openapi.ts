@@ -2,8 +2,9 @@
 import * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
-import { endpoints } from '../../shared/contract/index.ts'
+import { families } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { samplesOf } from './samples.ts'
 
 type Json = Record<string, unknown>
 
@@ -16,17 +17,22 @@ let made: ApiDescription | undefined
 
 /** Made at the first call. */
 export function describeApi(): ApiDescription {
-  made ??= makeDescription(Object.values(endpoints))
+  made ??= makeDescription()
   return made
 }
 
-function makeDescription(all: Endpoint[]): ApiDescription {
+function makeDescription(): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
-  for (const endpoint of all) {
-    const path = endpoint.path.replace(/:(\w+)/g, '{$1}')
-    paths[path] ??= {}
-    paths[path][endpoint.method.toLowerCase()] = describeOperation(endpoint, components)
+  for (const [tag, family] of Object.entries(families)) {
+    for (const endpoint of Object.values(family)) {
+      const path = endpoint.path.replace(/:(\w+)/g, '{$1}')
+      paths[path] ??= {}
+      paths[path][endpoint.method.toLowerCase()] = {
+        tags: [tag],
+        ...describeOperation(endpoint, components),
+      }
+    }
   }
   return {
     openapi: '3.1.0',
@@ -36,6 +42,7 @@ function makeDescription(all: Endpoint[]): ApiDescription {
       description: 'Short-lived, isolated sandboxes: run commands in them, work with files in them.',
     },
     servers: [{ url: '/' }],
+    tags: Object.keys(families).map((name) => ({ name })),
     paths,
     components: {
       schemas: Object.fromEntries(components),
@@ -100,11 +107,12 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>): J
       ...(endpoint.alsoStatus ? { [endpoint.alsoStatus]: { ...success, description: 'It goes on' } } : {}),
       ...describeProblems(endpoint, content(schemaOf(ProblemDetails, 'output'), 'application/problem+json')),
     },
+    'x-codeSamples': samplesOf(endpoint),
   }
 }
 
 const describeBody = ({ bodyBytes = limits.usualBodyBytes }: Endpoint, body: z.ZodType, content: Json) => ({
-  description: `At most ${bodyBytes} bytes`,
+  description: `At most ${bodyBytes.toLocaleString('en')} bytes`,
   required: !body.safeParse(undefined).success,
   ...content,
 })

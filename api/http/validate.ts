@@ -24,7 +24,7 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   for (const part of parts) {
     const schema = endpoint[part] ?? (part === 'query' ? nothing : undefined)
     if (!schema) continue
-    const result = schema.safeParse(given[part], { error: sayMissing })
+    const result = schema.safeParse(given[part], { error: inWords })
     if (result.success) taken[part] = result.data
     else errors.push(...result.error.issues.flatMap(describe))
   }
@@ -49,8 +49,45 @@ export function invalid(...errors: FieldError[]): Problem {
 const cut = (path: string) =>
   path.length <= shown.characters ? path : `${path.slice(0, shown.characters)}…`.toWellFormed()
 
-const sayMissing: z.core.$ZodErrorMap = (issue) =>
-  issue.code === 'invalid_type' && issue.input === undefined ? 'is required' : undefined
+/** What a schema says in code; what it says in words stays. */
+const inWords: z.core.$ZodErrorMap = (issue) => {
+  switch (issue.code) {
+    case 'invalid_type':
+      if (issue.input === undefined) return 'is required'
+      return `must be ${kinds[issue.expected] ?? `of the type ${issue.expected}`}`
+    case 'too_small':
+      if (issue.origin !== 'number' && issue.minimum === 1) return 'must not be empty'
+      return `must ${amount(issue.origin, 'least', issue.minimum)}`
+    case 'too_big':
+      return `must ${amount(issue.origin, 'most', issue.maximum)}`
+    case 'invalid_value':
+      return `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`
+    case 'invalid_format':
+      return formats[issue.format]
+  }
+}
+
+const kinds: Record<string, string> = {
+  int: 'a whole number',
+  number: 'a number',
+  string: 'a string',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+}
+
+const formats: Record<string, string> = {
+  email: 'must be an email address',
+  datetime: 'must be a time such as 2026-11-23T12:00:00Z',
+}
+
+function amount(origin: string, bound: 'least' | 'most', count: number | bigint): string {
+  const what = origin === 'string' ? 'character' : origin === 'array' ? 'item' : undefined
+  return what === undefined
+    ? `be at ${bound} ${count}`
+    : `have at ${bound} ${count} ${what}${count === 1 ? '' : 's'}`
+}
 
 function describe(issue: z.core.$ZodIssue): FieldError[] {
   const path = issue.path.join('.')

@@ -7,7 +7,7 @@ const steps: { [C in ErrorCode]?: string } = {
   scope_not_allowed: 'The user can give you another key, or do this himself: tell him what detail says.',
   command_not_allowed:
     'Use a command that the account allows, without the variable that is named; only the user can change the list.',
-  not_found: 'Check session_id: session_list with state "active" shows the sessions there are.',
+  not_found: 'Check session_id: session_list shows the sessions there are.',
   file_not_found: 'Check the path with file_list or file_glob; file_create makes a new file.',
   file_exists: 'Call again with overwrite true if it is to be replaced, or change it with file_edit.',
   is_directory: 'Name a file in it; file_list shows its entries.',

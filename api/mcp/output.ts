@@ -13,7 +13,7 @@ const streams = ['stdout', 'stderr']
 /** Lists that name `truncated` beside them. */
 const lists = ['entries', 'paths', 'matches', 'skipped_binary']
 
-/** @param reply as the route's schema describes it; the result still fits that schema */
+/** @param reply as the route's schema describes it, which the result still fits */
 export function cutToSize(reply: object): CutResult {
   const fitted: CutResult = { result: { ...reply }, notes: [] }
   const { result, notes } = fitted

@@ -1,6 +1,10 @@
-/** The tools as `tools/list` shows them: JSON Schema, made from the schemas that validate the routes. */
+/**
+ * The tools as `tools/list` shows them: JSON Schema, made from the schemas that validate the routes. A model pays for
+ * every character of them, so there are no schemas of results.
+ */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
 
 type Json = Record<string, unknown>
 
@@ -20,6 +24,31 @@ export function describedTools(): DescribedTool[] {
   return made
 }
 
+/**
+ * With what holds here: the images, the longest life, and the network.
+ * @param mostSeconds the longest life of a sandbox of the account that asks
+ */
+export function toolsFor(
+  { sandbox, driver }: Pick<Settings, 'sandbox' | 'driver'>,
+  mostSeconds: number = sandbox.maxSeconds,
+): DescribedTool[] {
+  const hasNetwork = driver === 'kubernetes' && sandbox.egress === 'internet'
+  const network = hasNetwork ? 'It reaches the internet, and no private network.' : 'It has no network.'
+  const facts = {
+    image: { type: 'string', enum: sandbox.images, default: sandbox.image },
+    ttl_seconds: { type: 'integer', minimum: 1, maximum: mostSeconds, default: mostSeconds },
+  }
+  return describedTools().map((tool) => {
+    const { name, description, annotations, inputSchema } = tool
+    if (name === 'exec') {
+      return { ...tool, annotations: { ...annotations, openWorldHint: hasNetwork } }
+    }
+    if (name !== 'session_create') return tool
+    const properties = { ...inputSchema.properties, ...facts }
+    return { ...tool, description: `${description} ${network}`, inputSchema: { ...inputSchema, properties } }
+  })
+}
+
 /** The tool's input that becomes `:id` in the route's path. */
 export const sessionInput = 'session_id'
 
@@ -30,7 +59,6 @@ function describe(name: ToolName, tool: Tool) {
     title,
     description,
     inputSchema: inputOf(tool),
-    outputSchema: toObjectSchema(tool.endpoint.reply!, 'output'),
     annotations: {
       title,
       readOnlyHint: readOnly,
@@ -41,24 +69,27 @@ function describe(name: ToolName, tool: Tool) {
   }
 }
 
-function inputOf({ endpoint, without = [], required: always = [] }: Tool): ObjectSchema {
+function inputOf({ endpoint, without = [], required: always = [], inputs = {}, defaults = {} }: Tool) {
   const { query, body, params } = endpoint
   const given = query ?? body
-  const { properties, required = [] } = given
-    ? toObjectSchema(given, 'input')
-    : { properties: {}, required: [] }
-  const kept = Object.entries(properties).filter(([name]) => !without.includes(name))
+  const { properties, required = [] } = given ? toObjectSchema(given) : { properties: {}, required: [] }
+  const kept = Object.entries(properties)
+    .filter(([name]) => !without.includes(name))
+    .map(([name, schema]) => {
+      const description = inputs[name] === undefined ? {} : { description: inputs[name] }
+      return [name, { ...schema, ...description, ...(name in defaults ? { default: defaults[name] } : {}) }]
+    })
   const session = { type: 'string', description: 'The id that session_create gave' }
   return {
     type: 'object',
     properties: { ...(params ? { [sessionInput]: session } : {}), ...Object.fromEntries(kept) },
     required: [...new Set([...(params ? [sessionInput] : []), ...required, ...always])],
     additionalProperties: false,
-  }
+  } satisfies ObjectSchema
 }
 
 /** JSON Schema of the draft that all clients read, without references: some clients do not follow them. */
-function toObjectSchema(schema: z.ZodType, io: 'input' | 'output'): ObjectSchema {
+function toObjectSchema(schema: z.ZodType): ObjectSchema {
   const {
     $schema,
     definitions,
@@ -66,9 +97,9 @@ function toObjectSchema(schema: z.ZodType, io: 'input' | 'output'): ObjectSchema
     default: _,
     ...described
   } = z.toJSONSchema(schema, {
-    io,
+    io: 'input',
     target: 'draft-7',
-    override: ({ jsonSchema }) => plainer(jsonSchema, io),
+    override: ({ jsonSchema }) => plainer(jsonSchema),
   }) as Json
   return inline(described, (definitions ?? {}) as Record<string, Json>) as ObjectSchema
 }
@@ -84,10 +115,9 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
   return Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, inline(inner, definitions)]))
 }
 
-/** Leaves out what tells a model nothing, and lets a reply have new fields. */
-function plainer(described: Json, io: 'input' | 'output'): void {
-  if (io === 'output') delete described.additionalProperties
-  if (described.format === 'date-time') delete described.pattern
+/** Leaves out what tells a model nothing. */
+function plainer(described: Json): void {
+  delete described['x-max-bytes']
   if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum
   if (described.minimum === Number.MIN_SAFE_INTEGER) delete described.minimum
   if (isSwitch(described)) {

@@ -14,7 +14,7 @@ import type { ServedRoute } from '../http/route.ts'
 import { hasLeft } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
 import { reportProgress } from './progress.ts'
-import { describedTools } from './schemas.ts'
+import { toolsFor } from './schemas.ts'
 import { runTool } from './tools.ts'
 
 export interface McpMessage {
@@ -63,7 +63,8 @@ function makeServer(app: App, routes: ServedRoute[], incoming: McpMessage): Serv
   const server = new Server({ name: 'sandlot', version: '1' }, { capabilities: { tools: {} }, instructions })
   const client: McpClient = { accountId: incoming.account.id, session: incoming.headers['mcp-session-id'] }
 
-  server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: describedTools() as never }))
+  const listed = toolsFor(app.context.settings, incoming.account.overrides.sandboxSeconds)
+  server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: listed as never }))
 
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
     const { signal, requestId } = extra

@@ -55,7 +55,7 @@ const unknownTool = (name: string) =>
   new McpError(RpcCode.InvalidParams, `There is no tool ${name}. tools/list names those there are.`)
 
 /** Splits a tool's flat arguments into the parts of the route's request. */
-function partsOf(name: ToolName, { endpoint, always }: Tool, given: Record<string, unknown>) {
+function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {
   const { inputSchema } = describedTools().find((tool) => tool.name === name)!
   const unknown = Object.keys(given).filter((key) => !Object.hasOwn(inputSchema.properties, key))
   const missing = (inputSchema.required ?? []).filter((key) => given[key] === undefined)
@@ -64,7 +64,7 @@ function partsOf(name: ToolName, { endpoint, always }: Tool, given: Record<strin
     ...missing.map((path) => ({ path, message: 'is required' })),
   ]
   if (wrong.length > 0) throw invalid(...wrong)
-  const { [sessionInput]: id, ...rest } = given
+  const { [sessionInput]: id, ...rest } = { ...defaults, ...given }
   if (endpoint.query) return { params: { id }, query: mapValues(rest, asInQuery) }
   return { params: { id }, body: endpoint.body && { ...rest, ...always } }
 }
@@ -74,7 +74,7 @@ const asInQuery = (value: unknown) => (typeof value === 'boolean' ? String(value
 const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unknown) =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
-/** A refusal is text, because structured content would have to fit the tool's schema. */
+/** A refusal is text, so that nobody takes it for a result. */
 function refusal(problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const told = {

@@ -1,8 +1,10 @@
 /** The tools of /v1/mcp, as the SDK's own client sees them: what they do, refuse and cut. */
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { toolsFor } from '../../api/mcp/schemas.ts'
 import { toolLimits, tools } from '../../shared/contract/mcp.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
 import type { Account } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { callTool, connectMcp, refusalOf, useTool } from '../support/mcp.ts'
@@ -59,7 +61,7 @@ describe('tools/list', () => {
     const client = await connectMcp(world, alice)
     const { tools: listed } = await client.listTools()
     expect(listed.map(({ name }) => name)).toEqual(Object.keys(tools))
-    for (const { name, title, description, inputSchema, outputSchema, annotations } of listed) {
+    for (const { name, title, description, inputSchema, annotations } of listed) {
       expect({ name, title, description }).toEqual({
         name,
         title: expect.any(String),
@@ -73,8 +75,7 @@ describe('tools/list', () => {
         openWorldHint: expect.any(Boolean),
       })
       expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false })
-      expect(outputSchema).toMatchObject({ type: 'object', properties: expect.any(Object) })
-      expect(JSON.stringify([inputSchema, outputSchema])).not.toMatch(/\$ref|\$defs|definitions/)
+      expect(JSON.stringify(inputSchema)).not.toMatch(/\$ref|\$defs|definitions/)
     }
     expect(JSON.stringify(Object.keys(tools))).not.toMatch(/key|secret|allowlist|login|signup/)
     const exec = listed.find(({ name }) => name === 'exec')!
@@ -83,6 +84,36 @@ describe('tools/list', () => {
     const grep = listed.find(({ name }) => name === 'file_grep')!
     expect(grep.inputSchema.properties!.ignore_case).toMatchObject({ type: 'boolean' })
     await client.close()
+  })
+
+  test('costs a model at most 2,500 tokens, at four characters a token', async () => {
+    const client = await connectMcp(world, alice)
+    expect(JSON.stringify(await client.listTools()).length / 4).toBeLessThan(2_500)
+    await client.close()
+  })
+
+  test('tells of what the tools have, and of nothing else', () => {
+    const inputs = toolsFor(settings).map(({ inputSchema }) => JSON.stringify(inputSchema))
+    for (const words of inputs) expect(words).not.toMatch(/stream|background|interactive|sandbox|\b4\d\d\b/)
+  })
+
+  const sandbox = { image: 'a:1', images: ['a:1', 'b:2'], maxSeconds: 600, egress: 'internet' }
+  const settings = { driver: 'kubernetes', sandbox } as Settings
+
+  test.each([
+    ['the internet', settings, 'It reaches the internet, and no private network.'],
+    ['nothing', { ...settings, sandbox: { ...settings.sandbox, egress: 'none' } }, 'It has no network.'],
+    ['nothing, locally', { ...settings, driver: 'local' }, 'It has no network.'],
+  ] as const)('tells what a session reaches: %s', (_, settings, words) => {
+    const [create] = toolsFor(settings)
+    expect(create!.description).toContain(words)
+    const exec = toolsFor(settings).find(({ name }) => name === 'exec')!
+    expect(exec.annotations.openWorldHint).toBe(words.includes('internet'))
+  })
+
+  test('tells the longest life that an operator has set for the account', () => {
+    const [create] = toolsFor(settings, 90)
+    expect(create!.inputSchema.properties.ttl_seconds).toMatchObject({ maximum: 90, default: 90 })
   })
 
   test('tells agents how to go about it', async () => {
@@ -138,12 +169,26 @@ describe('errors', () => {
     await client.close()
   })
 
-  test('the limits of the routes are those of the tools: same quota, same bucket, and retry_after', async () => {
+  test('the limits of the routes are those of the tools: same images, life, quota and bucket, and retry_after', async () => {
     await using small = await startWorld({
-      env: { QUOTA_CONCURRENT_SANDBOXES: '1', RATE_SANDBOX_OPS_PER_MINUTE: '3' },
+      env: {
+        QUOTA_CONCURRENT_SANDBOXES: '1',
+        RATE_SANDBOX_OPS_PER_MINUTE: '3',
+        SANDBOX_IMAGE: 'a:1',
+        SANDBOX_IMAGES: 'b:2',
+        SANDBOX_MAX_SECONDS: '600',
+      },
     })
     const bob = await small.account()
     const client = await connectMcp(small, bob)
+    const [create] = (await client.listTools()).tools
+    expect(create!.inputSchema.properties).toMatchObject({
+      image: { enum: ['a:1', 'b:2'], default: 'a:1' },
+      ttl_seconds: { maximum: 600, default: 600 },
+    })
+    expect(await refusalOf(client, 'session_create', { ttl_seconds: 601 })).toMatchObject({
+      errors: [{ path: 'ttl_seconds' }],
+    })
     const { id } = await useTool<{ id: string }>(client, 'session_create')
     expect(await refusalOf(client, 'session_create')).toMatchObject({
       code: 'concurrent_sandbox_limit_reached',
@@ -239,12 +284,18 @@ test('a long list of sessions is cut at one of them, and its cursor leads to the
   const client = await connectMcp(world, bob)
   const seen: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const result = await callTool(client, 'session_list', { limit: 8, ...(cursor && { cursor }) })
+    const result = await callTool(client, 'session_list', {
+      state: 'all',
+      limit: 8,
+      ...(cursor && { cursor }),
+    })
     const page = result.structuredContent as { data: { id: string }[]; next_cursor: string | null }
     expect(JSON.stringify(page).length).toBeLessThan(toolLimits.listCharacters + 100)
     seen.push(...page.data.map(({ id }) => id))
     cursor = page.next_cursor
   }
   expect(seen).toEqual(ids.toSorted().toReversed())
+  // Without a state, as in the client: those that can be used.
+  expect(await useTool(client, 'session_list')).toEqual({ data: [], next_cursor: null })
   await client.close()
 })

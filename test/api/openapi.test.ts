@@ -1,9 +1,13 @@
 /** The description of the API is made of what serves it. */
 import { expect, test } from 'vitest'
+import * as z from 'zod'
+import type { Schema } from '../../api/http/docs-fields.ts'
+import type { Operation } from '../../api/http/docs-page.ts'
 import { codesOf, describeApi } from '../../api/http/openapi.ts'
 import { served } from '../../api/routes/index.ts'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
-import { endpoints } from '../../shared/contract/index.ts'
+import { endpoints, families } from '../../shared/contract/index.ts'
 import { callAs } from '../support/account.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -45,16 +49,81 @@ test('/v1/docs shows every route and every error to people, with links that lead
   const response = await fetch(`${world.url()}/v1/docs`)
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   const page = await response.text()
-  for (const [path, methods] of Object.entries(describeApi().paths)) {
-    for (const method of Object.keys(methods)) expect(page).toContain(`${method.toUpperCase()} ${path}`)
+  const [index = '', body = ''] = page.split('<main>').map(textOf)
+  for (const [name, family] of Object.entries(families)) {
+    expect(index).toContain(name)
+    for (const { method, path, summary, ...endpoint } of Object.values(family)) {
+      const route = `${method} ${path.replace(/:(\w+)/g, '{$1}')}`
+      expect(index).toContain(`${route}${summary.replaceAll('`', '')}`)
+      expect(body).toContain(route)
+      if (endpoint.example.client) expect(body).toContain(endpoint.example.client)
+    }
   }
-  for (const code of Object.keys(errors)) expect(page).toContain(`<code>${code}</code>`)
+  expect(body).toContain(`curl "$SANDLOT_URL/v1/sandboxes" \\
+  -H "Authorization: Bearer $SANDLOT_API_KEY" \\
+  --json '{"name":"build","ttl_seconds":600}'`)
+  for (const bound of [
+    '1 to 100 characters',
+    'at most 32 entries, each name 1 to 64 characters, each value at most 512 characters',
+    'list of 1 to 10,000 items: string, at most 131,071 bytes',
+    'integer, 1 to 100, default 20',
+    'at most 10,485,760 bytes',
+  ])
+    expect(body).toContain(bound)
+  // Each error is explained once, and a route only names its own.
+  for (const [code, { title }] of Object.entries(errors)) {
+    expect(page).toContain(`<dt id="error-${code}"><code>${code}</code>`)
+    expect(body.split(`${title}.`).length - 1, title).toBe(1)
+  }
   const ids = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
   const links = [...page.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id)
   expect(links.length).toBeGreaterThan(50)
   expect(links.filter((id) => !ids.has(id))).toEqual([])
+  // It fits a narrow screen: nothing in it is a table, and long paths break before a slash.
+  expect(page).not.toContain('<table')
+  expect(page).toContain('/v1<wbr>/sandboxes<wbr>/{id}<wbr>/exec<wbr>/{exec_id}<wbr>/attach')
   // Nothing of the page comes from elsewhere.
   expect(page).not.toMatch(/<script|https?:/)
+})
+
+/** What a reader sees. */
+const textOf = (html: string): string =>
+  html.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
+
+test.each(Object.values(endpoints) as Endpoint[])('the example of $name is valid', (endpoint) => {
+  const { params, query, headers, body, rawBody, example } = endpoint
+  expect((body ?? z.undefined()).safeParse(example.body)).toMatchObject({ success: true })
+  expect((query ?? z.undefined()).safeParse(query && (example.query ?? {}))).toMatchObject({ success: true })
+  if (headers) expect(headers.safeParse(example.headers ?? {})).toMatchObject({ success: true })
+  expect(example.file !== undefined).toBe(rawBody === true)
+  const known = ['id', 'exec_id', 'key_id', ...Object.keys(example.params ?? {})]
+  expect(known).toEqual(expect.arrayContaining(Object.keys(params?.shape ?? {})))
+})
+
+/** Of a body's own texts, the size of the body is the bound. */
+const isBounded = (schema: Schema, inBody: boolean): boolean => {
+  const { type, enum: values, anyOf, items, pattern, format, maxLength, minimum, properties } = schema
+  if (anyOf) return anyOf.every((each) => isBounded(each, inBody))
+  if (properties) return Object.values(properties).every((each) => isBounded(each, inBody))
+  if (type === 'array') return schema.maxItems !== undefined && isBounded(items!, inBody)
+  if (type === 'object') return 'maxProperties' in schema || 'x-max-bytes' in schema
+  if (type === 'integer') return minimum !== undefined
+  if (type !== 'string' || inBody) return true
+  return [values, pattern, format, maxLength, schema['x-max-bytes']].some((bound) => bound !== undefined)
+}
+
+test.each(
+  Object.entries(describeApi().paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => [`${method} ${path}`, operation] as const),
+  ),
+)('each field of %s shows its bounds', (_, operation) => {
+  const { parameters, requestBody } = operation as unknown as Operation
+  // Node bounds headers, and these are free text.
+  const free = ['accept', 'prefer', 'range', 'mcp-protocol-version']
+  for (const { name, schema } of parameters)
+    expect(free.includes(name) || isBounded(schema, false), name).toBe(true)
+  const fields = requestBody?.content['application/json']?.schema.properties ?? {}
+  for (const [name, schema] of Object.entries(fields)) expect(isBounded(schema, true), name).toBe(true)
 })
 
 test.each(Object.values(endpoints))(

@@ -1,0 +1,113 @@
+/** Fields of a JSON Schema for people: each with its type and its bounds. */
+
+export interface Schema {
+  $ref?: string
+  type?: string | string[]
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: string[]
+  propertyNames?: Schema
+  additionalProperties?: Schema | boolean
+  description?: string
+  default?: unknown
+  format?: string
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  maxProperties?: number
+  'x-max-bytes'?: number
+}
+
+export interface Field {
+  name: string
+  /** Such as `optional`. */
+  note: string
+  schema: Schema
+}
+
+export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
+  Object.entries(properties).map(([name, schema]) => ({
+    name,
+    note: required.includes(name) ? '' : 'optional',
+    schema,
+  }))
+
+export const showFields = (fields: Field[]): string =>
+  fields.length === 0 ? '' : `<dl>${fields.map(showField).join('\n')}</dl>`
+
+function showField({ name, note, schema }: Field): string {
+  const says = [showType(schema), ...(schema.description ? [words(schema.description)] : [])].join('. ')
+  const below = schema.properties ?? schema.items?.properties
+  const inner = below ? showFields(fieldsOf(schema.properties ? schema : schema.items!)) : ''
+  return `<dt><code>${escapeHtml(name)}</code> <i>${note}</i></dt><dd>${says}${inner}</dd>`
+}
+
+/** The type with its bounds. */
+export function showType(schema: Schema): string {
+  const { $ref, type, enum: values, anyOf, items } = schema
+  if ($ref) return link($ref.slice($ref.lastIndexOf('/') + 1))
+  if ('const' in schema) return showValue(schema.const)
+  const bounds = boundsOf(schema)
+  if (type === 'array')
+    return `list of ${bounds.map((bound) => `${bound}: `).join('')}${showType(items ?? {})}`
+  const name = values
+    ? values.map(showValue).join(' or ')
+    : anyOf
+      ? anyOf.map(showType).join(', or ')
+      : escapeHtml([type ?? 'anything'].flat().join(' or '))
+  return [name, ...bounds].join(', ')
+}
+
+function boundsOf(schema: Schema): string[] {
+  const { format, pattern, propertyNames, additionalProperties: values, default: usual } = schema
+  const amounts = [
+    between(schema.minLength, schema.maxLength, 'character'),
+    between(undefined, schema['x-max-bytes'], 'byte'),
+    between(schema.minimum, schema.maximum),
+    between(schema.minItems, schema.maxItems, 'item'),
+    between(undefined, schema.maxProperties, 'entry', 'entries'),
+  ]
+  const inside = (what: string, each: Schema) => {
+    const bounds = boundsOf(each)
+    return bounds.length === 0 ? [] : [`${what} ${bounds.join(', ')}`]
+  }
+  return [
+    ...(format === undefined ? [] : [format]),
+    ...amounts.filter((text) => text !== undefined),
+    // That of a format says nothing more.
+    ...(pattern === undefined || format !== undefined ? [] : [`matches <code>${escapeHtml(pattern)}</code>`]),
+    ...(propertyNames ? inside('each name', propertyNames) : []),
+    ...(typeof values === 'object' ? inside('each value', values) : []),
+    ...(usual === undefined ? [] : [`default ${showValue(usual)}`]),
+  ]
+}
+
+function between(
+  least: number | undefined,
+  most: number | undefined,
+  what = '',
+  several = `${what}s`,
+): string | undefined {
+  const say = (count: number) => count.toLocaleString('en')
+  const unit = what === '' ? '' : ` ${(most ?? least) === 1 ? what : several}`
+  if (least !== undefined && most !== undefined) return `${say(least)} to ${say(most)}${unit}`
+  if (most !== undefined) return `at most ${say(most)}${unit}`
+  return least === undefined ? undefined : `at least ${say(least)}${unit}`
+}
+
+const showValue = (value: unknown): string => `<code>${escapeHtml(JSON.stringify(value))}</code>`
+
+export const link = (id: string, text = id): string => `<a href="#${escapeHtml(id)}">${escapeHtml(text)}</a>`
+
+export const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
+
+/** Text between backticks in the contract is code. */
+export const words = (text = ''): string => escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
