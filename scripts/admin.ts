@@ -11,11 +11,12 @@ import {
   unsuspendAccount,
 } from '../api/admin/accounts.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
+import type { Told } from '../api/admin/told.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { findDatabase, showPublicKey } from './admin/environment.ts'
 
-const usage = `Usage: npm run admin -- COMMAND
+const usage = `Usage: npm run admin -- [--json] COMMAND
 
   accounts                 every account with its sandboxes, its hours of the month and its own limits
   limits EMAIL             the account's own limits; with options, sets them ("default" takes one back)
@@ -29,66 +30,70 @@ const usage = `Usage: npm run admin -- COMMAND
   suspend EMAIL            ends its sandboxes, refuses its keys and its logins
   unsuspend EMAIL          undoes that, but for the sandboxes
   delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
-  public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database`
+  public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database
 
-/** A message for the terminal, with exit code 1, or 2 for wrong usage. */
+--json prints one JSON object, errors too.`
+
+type Account = { id: string; email: string }
+type Values = ReturnType<typeof parse>['values']
+
+/** Commands about one account. */
+const ofAccount: Record<string, (db: Database, account: Account, values: Values) => Promise<Told>> = {
+  async limits(db, account, values) {
+    const changes = readLimits(values)
+    if (Object.keys(changes).length > 0) await changeLimits(db, account.id, changes)
+    return await showLimits(db, account)
+  },
+  'end-sessions': endSessionsOf,
+  suspend: suspendAccount,
+  unsuspend: unsuspendAccount,
+  async delete(db, account, { yes }) {
+    if (!yes) throw new Refusal(`This cannot be undone: add --yes to delete ${account.email}.`, 2)
+    return await removeAccount(db, account, (line) => console.error(line))
+  },
+}
+const withoutAccount = ['accounts', 'public-key']
+/** The options that each takes beside --json. */
+const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
+
+/** A message for the terminal, with exit code 1. */
 class Refusal extends Error {
   readonly code: number
-  constructor(message: string, code = 1) {
+  readonly help: string
+
+  /** @param help printed below it */
+  constructor(message: string, code = 1, help = '') {
     super(message)
     this.code = code
+    this.help = help
   }
 }
 
-/** @returns what to print */
-async function run(args: string[]): Promise<string> {
+const wrongUsage = (message: string) => new Refusal(message, 2, `\n${usage}`)
+
+async function run(args: string[]): Promise<Told> {
   const { positionals, values } = parse(args)
-  const [command, email, ...more] = positionals
-  const needsEmail = command !== 'accounts' && command !== 'public-key'
-  if (!command || more.length > 0 || needsEmail !== (email !== undefined)) throw new Refusal(usage, 2)
-  const given = Object.keys(values)
-  const takes = command === 'limits' ? [...limitNames, 'reset'] : command === 'delete' ? ['yes'] : []
-  const wrong = given.find((name) => !takes.includes(name))
-  if (wrong) throw new Refusal(`--${wrong} does not go with ${command}.\n\n${usage}`, 2)
+  const [command, ...operands] = positionals
+  if (command === undefined) throw wrongUsage('A command is missing.')
+  const act = Object.hasOwn(ofAccount, command) ? ofAccount[command] : undefined
+  if (!act && !withoutAccount.includes(command)) throw wrongUsage(`There is no admin command ${command}.`)
+  if (operands.length !== (act ? 1 : 0))
+    throw wrongUsage(`${command} takes ${act ? 'the EMAIL of one account' : 'no EMAIL'}.`)
+  const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
+  if (wrong) throw wrongUsage(`--${wrong} does not go with ${command}.`)
 
   if (command === 'public-key') return showPublicKey()
   const db = openDatabase(findDatabase(), { connections: 2 })
   try {
-    return await act(db, command, email ?? '', values)
+    return act ? await act(db, await findAccount(db, operands[0]!), values) : await listAccounts(db)
   } finally {
     await db.close()
   }
 }
 
-type Values = ReturnType<typeof parse>['values']
-
-async function act(db: Database, command: string, given: string, values: Values): Promise<string> {
-  if (command === 'accounts') return await listAccounts(db)
-  const account = await findAccount(db, given)
-  switch (command) {
-    case 'limits':
-      if (Object.keys(values).length > 0) await changeLimits(db, account.id, readLimits(values))
-      return await showLimits(db, account.id)
-    case 'end-sessions':
-      return await endSessionsOf(db, account)
-    case 'suspend':
-      return await suspendAccount(db, account)
-    case 'unsuspend':
-      return await unsuspendAccount(db, account)
-    case 'delete':
-      if (!values.yes) throw new Refusal(`This cannot be undone: add --yes to delete ${account.email}.`, 2)
-      return await removeAccount(db, account, (line) => console.error(line))
-    default:
-      throw new Refusal(usage, 2)
-  }
-}
-
-async function findAccount(db: Database, given: string): Promise<{ id: string; email: string }> {
+async function findAccount(db: Database, given: string): Promise<Account> {
   const email = normaliseEmail(given)
-  const [account] = await db.query<{ id: string; email: string }>(
-    'select id, email from account where email = ?',
-    [email],
-  )
+  const [account] = await db.query<Account>('select id, email from account where email = ?', [email])
   if (!account) throw new Refusal(`There is no account ${email}.`)
   return account
 }
@@ -102,17 +107,24 @@ function parse(args: string[]) {
     >),
     reset: { type: 'boolean' },
     yes: { type: 'boolean' },
+    json: { type: 'boolean' },
   } as const
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {
-    throw new Refusal(`${(error as Error).message}\n\n${usage}`, 2)
+    throw wrongUsage((error as Error).message)
   }
 }
 
+const args = process.argv.slice(2)
+const wantsJson = args.includes('--json')
 try {
-  console.log(await run(process.argv.slice(2)))
+  const { value, text } = await run(args)
+  console.log(wantsJson ? JSON.stringify(value) : text)
 } catch (error) {
-  console.error((error as Error).message)
-  process.exitCode = error instanceof Refusal ? error.code : 1
+  const { message } = error as Error
+  const { code, help } = error instanceof Refusal ? error : { code: 1, help: '' }
+  console.error(`${message}${help && `\n${help}`}`)
+  if (wantsJson) console.log(JSON.stringify({ error: { message, exit_code: code } }))
+  process.exitCode = code
 }

@@ -26,6 +26,8 @@ export async function buildCli() {
 async function bundle(outdir) {
   // Not at the top: the client loads this file before anything is installed.
   const { build, stop } = await import('esbuild')
+  const { engines } = JSON.parse(await readFile(join(root, 'cli', 'package.json'), 'utf8'))
+  const oldest = engines.node.replace('>=', '')
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
     entryPoints: ['cli/main.ts'],
@@ -34,13 +36,14 @@ async function bundle(outdir) {
     splitting: true,
     format: 'esm',
     platform: 'node',
-    target: 'node22',
+    target: `node${oldest}`,
     // jsonc-parser's CommonJS form loads its parts in a way that no bundler can follow.
     mainFields: ['module', 'main'],
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: 'none',
     define: {
+      oldestNode: JSON.stringify(oldest),
       // ws would look for native helpers, which no package of ours brings.
       'process.env.WS_NO_BUFFER_UTIL': '"1"',
       'process.env.WS_NO_UTF_8_VALIDATE': '"1"',

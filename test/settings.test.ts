@@ -30,6 +30,7 @@ test('what is not set has the default that docs/settings.md names', () => {
     pools: new Map(),
     quotas: { concurrent: 2, hoursPerMonth: 20 },
     rates: {
+      connections: 600,
       sandbox_ops: 120,
       sandbox_lifecycle: 20,
       signup: 5,

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { lockAccount } from '../../shared/data/locks.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { describeOwnLimits } from './limits.ts'
+import { describeOwnLimits, ownLimits } from './limits.ts'
+import type { Told } from './told.ts'
 
 interface AccountLine {
   id: string
@@ -13,8 +14,8 @@ interface AccountLine {
 /** How long a deletion waits for the workers, in milliseconds. They go on without it. */
 const patienceMs = 60_000
 
-/** A table, oldest account first. */
-export async function listAccounts(db: Queries): Promise<string> {
+/** Oldest account first. */
+export async function listAccounts(db: Queries): Promise<Told> {
   const rows = await db.query(
     `with clock as materialized (
        select now, date_trunc('month', now at time zone 'UTC') at time zone 'UTC' as since
@@ -28,31 +29,44 @@ export async function listAccounts(db: Queries): Promise<string> {
               where account_id = account.id and expires_at > since and ready_at < now) as hours
        from account, clock order by account.id`,
   )
+  const data = rows.map((row) => ({
+    id: String(row.id),
+    email: String(row.email),
+    created_at: new Date(row.created_at as string).toISOString(),
+    state: String(row.state),
+    sandboxes: Number(row.sandboxes),
+    sandbox_hours: Number(row.hours),
+    limits: ownLimits(row),
+  }))
   const head = ['EMAIL', 'ID', 'SINCE', 'STATE', 'SANDBOXES', 'HOURS', 'OWN LIMITS']
-  const cells = rows.map((row) => [
-    String(row.email),
-    String(row.id),
-    new Date(row.created_at as string).toISOString().slice(0, 10),
-    String(row.state),
-    String(row.sandboxes),
-    Number(row.hours).toFixed(2),
-    describeOwnLimits(row),
+  const cells = data.map(({ email, id, created_at, state, sandboxes, sandbox_hours, limits }) => [
+    email,
+    id,
+    created_at.slice(0, 10),
+    state,
+    String(sandboxes),
+    sandbox_hours.toFixed(2),
+    describeOwnLimits(limits),
   ])
   const widths = head.map((_, column) => Math.max(...[head, ...cells].map((line) => line[column]!.length)))
   const line = (texts: string[]) => texts.map((text, column) => text.padEnd(widths[column]!)).join('  ')
-  return [head, ...cells].map((texts) => line(texts).trimEnd()).join('\n')
+  return { value: { data }, text: [head, ...cells].map((texts) => line(texts).trimEnd()).join('\n') }
 }
 
 /** Ends every session of an account at once: each request with a session token looks at the account's row. */
-export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<string> {
+export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Told> {
   await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
-  return `All sessions of ${email} have ended; its API keys are as they were.`
+  const text = `All sessions of ${email} have ended; its API keys are as they were.`
+  return { value: { id, email, sessions_ended: true }, text }
 }
 
 /** Suspends an account: its keys stop within a second, and the pods of its sandboxes go at the next sweep. */
-export async function suspendAccount(db: Database, account: AccountLine): Promise<string> {
+export async function suspendAccount(db: Database, account: AccountLine): Promise<Told> {
   const ended = await suspend(db, account)
-  return `${account.email} is suspended; sandboxes ended: ${ended}.`
+  return {
+    value: { ...account, state: 'suspended', sandboxes_ended: ended },
+    text: `${account.email} is suspended; sandboxes ended: ${ended}.`,
+  }
 }
 
 /** May be repeated. @returns how many sandboxes it ended */
@@ -78,13 +92,13 @@ async function suspend(db: Database, { id }: AccountLine, deleted = false): Prom
 }
 
 /** @throws when the account is being deleted */
-export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<string> {
+export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Told> {
   const rows = await db.query(
     'update account set suspended_at = null where id = ? and deleted_at is null returning id',
     [id],
   )
   if (rows.length === 0) throw new Error(`${email} is being deleted: that cannot be undone.`)
-  return `${email} is not suspended.`
+  return { value: { id, email, state: 'active' }, text: `${email} is not suspended.` }
 }
 
 /**
@@ -95,13 +109,16 @@ export async function removeAccount(
   db: Database,
   account: AccountLine,
   say: (line: string) => void,
-): Promise<string> {
+): Promise<Told> {
   const ended = await suspend(db, account, true)
   say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
   const endMs = performance.now() + patienceMs
   while (performance.now() < endMs) {
     const [left] = await db.query('select id from account where id = ?', [account.id])
-    if (!left) return `${account.email} is deleted.`
+    if (!left) {
+      const value = { ...account, state: 'deleted', sandboxes_ended: ended }
+      return { value, text: `${account.email} is deleted.` }
+    }
     await sleep(250)
   }
   throw new Error(

@@ -1,5 +1,6 @@
 /** An account's own limits, in place of the settings. Each takes effect within a second. */
 import type { Database } from '../../shared/data/database.ts'
+import type { Told } from './told.ts'
 
 const limits = {
   concurrent: { column: 'concurrent_limit', setting: 'QUOTA_CONCURRENT_SANDBOXES', least: 0 },
@@ -47,18 +48,29 @@ export async function changeLimits(db: Database, accountId: string, changes: Lim
 }
 
 /** One line a limit. */
-export async function showLimits(db: Database, accountId: string): Promise<string> {
-  const [row] = await db.query('select * from account where id = ?', [accountId])
-  return limitNames
-    .map((name) => {
-      const { column, setting } = limits[name]
-      return `${name.padEnd(18)} ${row![column] ?? `default (${setting})`}`
-    })
-    .join('\n')
+export async function showLimits(db: Database, { id, email }: { id: string; email: string }): Promise<Told> {
+  const [row] = await db.query('select * from account where id = ?', [id])
+  const own = ownLimits(row!)
+  const lines = limitNames.map(
+    (name) => `${name.padEnd(18)} ${own[name] ?? `default (${limits[name].setting})`}`,
+  )
+  return { value: { id, email, limits: own }, text: lines.join('\n') }
 }
 
+/** By name; null where the setting counts. */
+export const ownLimits = (row: Record<string, unknown>): OwnLimits =>
+  Object.fromEntries(
+    limitNames.map((name) => {
+      const figure = row[limits[name].column]
+      return [name, figure === null ? null : Number(figure)]
+    }),
+  ) as OwnLimits
+
+type OwnLimits = Record<LimitName, number | null>
+
 /** The limits that are an account's own, in a few words. */
-export function describeOwnLimits(row: Record<string, unknown>): string {
-  const own = limitNames.filter((name) => row[limits[name].column] !== null)
-  return own.map((name) => `${name}=${row[limits[name].column]}`).join(' ')
-}
+export const describeOwnLimits = (own: OwnLimits): string =>
+  limitNames
+    .filter((name) => own[name] !== null)
+    .map((name) => `${name}=${own[name]}`)
+    .join(' ')

@@ -8,12 +8,12 @@ export interface KeptProcess {
   stop(graceMs?: number): Promise<void>
 }
 
-/** In words for the terminal; the process itself has printed what is wrong. */
-export class WrongSettings extends Error {
-  constructor(name: string) {
-    super(`${name} says that its settings are wrong (exit code 2). Mend them and start again.`)
-  }
-}
+/** In words for the terminal. */
+export class WrongSettings extends Error {}
+
+/** The process itself has printed what is wrong. */
+const wrongOf = (name: string) =>
+  new WrongSettings(`${name} says that its settings are wrong (exit code 2). Mend them and start again.`)
 
 export type Stoppable = Pick<KeptProcess, 'stop'>
 
@@ -55,7 +55,7 @@ export async function keepRunning(
       if (current !== undefined) {
         const how = await current.ended
         if (stopping.signal.aborted) return
-        if (giveUp && how === wrongSettings) return giveUp(new WrongSettings(name))
+        if (giveUp && how === wrongSettings) return giveUp(wrongOf(name))
         if (performance.now() - startedAt > wellAfter) delay = firstDelay
         say(`${name} ended with ${how}; starting it again in ${delay / 1000} s.`)
       }

@@ -6,6 +6,7 @@ import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
 import { graceMs, runApplication, startApplication } from './application.ts'
+import { guardCluster } from './cluster.ts'
 import { guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
 import { startDatabases } from './databases.ts'
 import { guardDriver } from './former-driver.ts'
@@ -47,6 +48,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     guardDataFolder(data)
     const procfile = parseProcfile(readFileSync(join(root, 'Procfile'), 'utf8'))
     const plan = await planProcesses(procfile.processes, settings)
+    await guardCluster(process.env)
     watchdog = await openWatchdog(data, settings)
 
     // The service does not need the client: a failed build is reported, and the rest goes on.

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { endSessionsOf, listAccounts, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
 import { listWorkers } from '../../shared/rpc/directory.ts'
@@ -171,8 +172,40 @@ test('every account is listed with its state, its sandboxes, its hours and its o
   expect(lines.find((line) => line.startsWith(bob.email))).toMatch(/ suspended +0 +0\.00$/)
 })
 
+test('--json prints one object for programs, errors too', async () => {
+  const alice = await world.account()
+  await create(alice)
+  const { email, id } = alice
+  const limits = { concurrent: null, hours: 3, seconds: null, 'sandbox-ops': null, 'sandbox-lifecycle': null }
+  const { code, stdout } = await admin('--json', 'limits', email, '--hours', '3')
+  expect({ code, ...JSON.parse(stdout) }).toEqual({ code: 0, id, email, limits })
+  const wrong = await admin('limit', email, '--json')
+  const message = 'There is no admin command limit.'
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+  expect(JSON.parse(wrong.stdout)).toEqual({ error: { message, exit_code: 2 } })
+
+  const { data } = (await listAccounts(world.db)).value as { data: { id: string }[] }
+  expect(data.find((each) => each.id === id)).toEqual({
+    id,
+    email,
+    created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    state: 'active',
+    sandboxes: 1,
+    sandbox_hours: expect.any(Number),
+    limits,
+  })
+  const account = { id, email }
+  const suspended = { id, email, state: 'suspended', sandboxes_ended: 1 }
+  expect((await suspendAccount(world.db, account)).value).toEqual(suspended)
+  expect((await unsuspendAccount(world.db, account)).value).toEqual({ id, email, state: 'active' })
+  expect((await endSessionsOf(world.db, account)).value).toEqual({ id, email, sessions_ended: true })
+})
+
 test.each([
-  [[], 2, 'Usage'],
+  [[], 2, 'A command is missing.\n\nUsage'],
+  [['acounts'], 2, 'There is no admin command acounts.\n\nUsage'],
+  [['suspend'], 2, 'suspend takes the EMAIL of one account.'],
+  [['accounts', 'a@b.c'], 2, 'accounts takes no EMAIL.'],
   [['suspend', 'nobody@example.com'], 1, 'There is no account nobody@example.com'],
   [['suspend', 'a@b.c', '--hours', '1'], 2, '--hours does not go with suspend'],
 ] as const)('%j is refused in words', async (args, code, words) => {

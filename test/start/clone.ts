@@ -45,7 +45,15 @@ export class Clone {
   constructor(procfile = usualProcfile, folder = makeRunFolder('clone-')) {
     this.folder = folder
     mkdirSync(join(folder, 'cli'), { recursive: true })
-    const platform = ['keys.ts', 'process-stat.mjs', 'seal.ts', 'settings-pools.ts', 'settings-schema.ts']
+    const platform = [
+      'keys.ts',
+      'patience.ts',
+      'process-stat.mjs',
+      'seal.ts',
+      'settings-pools.ts',
+      'settings-schema.ts',
+      'settings.ts',
+    ]
     const shared = ['contract/shell-words.ts', ...platform.map((name) => `platform/${name}`)]
     for (const name of [
       'scripts',
@@ -53,6 +61,7 @@ export class Clone {
       'package.json',
       'package-lock.json',
       'LICENSE',
+      'cli/package.json',
       'cli/sandlot.mjs',
       ...shared.map((name) => `shared/${name}`),
     ]) {

@@ -101,6 +101,14 @@ test.each(['PORT', 'INTERNAL_PORT'])(
   },
 )
 
+test('what keeps workers from their cluster is told before anything starts', async () => {
+  await using clone = new Clone()
+  const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
+  expect(await stack.exit).toBe(2)
+  expect(stack.output).toContain('KUBECONFIG cannot be read')
+  expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
+})
+
 test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
   await using clone = new Clone()
   const first = clone.start()
@@ -172,11 +180,22 @@ test('a process whose settings are wrong is not started again: all of it ends wi
   await clone.untilNothingRuns(5000)
 })
 
+/** A kubeconfig whose cluster nobody serves. */
+const nowhere = {
+  clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
+  users: [{ name: 'nobody', user: { token: 'none' } }],
+  contexts: [{ name: 'nowhere', context: { cluster: 'nowhere', user: 'nobody' } }],
+  'current-context': 'nowhere',
+}
+
 test('the credential of the cluster reaches the workers alone', async () => {
   const tell = (name: string) => `sh -c 'echo ${name} has "[$KUBECONFIG]"; exec node stand-in.mjs ${name}'`
   await using clone = new Clone(`api: ${tell('api')}\nworker: ${tell('worker')}\n`)
-  const stack = clone.start({ KUBECONFIG: '/some/where' })
-  await stack.says(/worker has \[\/some\/where\]/)
+  const kubeconfig = join(clone.folder, 'kubeconfig')
+  // A start goes on when a cluster does not answer.
+  writeFileSync(kubeconfig, JSON.stringify(nowhere))
+  const stack = clone.start({ KUBECONFIG: kubeconfig })
+  await stack.says(/worker has \[.*\/kubeconfig\]/)
   await stack.says(/api has \[\]/)
 })
 
