@@ -2,15 +2,43 @@
 /** `sandlot`, the terminal client. This file loads nothing else before it is needed, so that the client starts quickly. */
 import { enableCompileCache } from 'node:module'
 
-// Compiled code is kept beside the code, so that both are removed together; where nobody may write, there is
-// none. Node 22.0 knows no such thing.
-enableCompileCache?.(`${import.meta.dirname}/cache`)
+/** The first Node that will do. The build takes it from `engines` of package.json. */
+declare const oldestNode: string
 const args = process.argv.slice(2)
 
-if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
-  const { version } = await import('./core/version.ts')
-  process.stdout.write(`${version}\n`)
+if (isTooOld(process.versions.node)) {
+  process.stderr.write(
+    `sandlot: This is Node ${process.versions.node}, and sandlot needs Node ${oldestNode} or later.\n`,
+  )
+  process.exitCode = 1
 } else {
-  const { runProgram } = await import('./core/program.ts')
-  process.exitCode = await runProgram(args)
+  // Compiled code is kept beside the code, so that both are removed together; where nobody may write, there is
+  // none. Before Node 22.1 there is none at all.
+  enableCompileCache?.(`${import.meta.dirname}/cache`)
+  // Node 20 lacks it.
+  Promise.withResolvers ??= withResolvers
+  if (args.length === 1 && ['--version', '-V', 'version'].includes(args[0]!)) {
+    const { version } = await import('./core/version.ts')
+    process.stdout.write(`${version}\n`)
+  } else {
+    const { runProgram } = await import('./core/program.ts')
+    process.exitCode = await runProgram(args)
+  }
+}
+
+function isTooOld(version: string): boolean {
+  const [[major = 0, minor = 0], [least = 0, leastMinor = 0]] = [numbersOf(version), numbersOf(oldestNode)]
+  return major < least || (major === least && minor < leastMinor)
+}
+
+function numbersOf(version: string): number[] {
+  return version.split('.').map(Number)
+}
+
+function withResolvers<T>(): PromiseWithResolvers<T> {
+  let settle: Omit<PromiseWithResolvers<T>, 'promise'>
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject }
+  })
+  return { promise, ...settle! }
 }

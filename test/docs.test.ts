@@ -62,11 +62,12 @@ test('every npm script that a page names is there', () => {
 test.each(pages)('%s names only commands of the client that are there', (path) => {
   const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) => code)
   const named = inCode.flatMap((code) => [...code.matchAll(/\bsandlot ([a-z-]+)(?: ([a-z-]+))?/g)])
+  const aliases = Object.values(commands).flatMap((entry) => ('load' in entry && entry.aliases) || [])
   const below = (entry: Branch[string] | undefined) =>
     entry && 'commands' in entry ? Object.keys(entry.commands) : undefined
   const missing = named.filter(([, name = '', sub]) => {
     if (name === 'help' || name.startsWith('-')) return false
-    if (!(name in commands)) return true
+    if (!(name in commands)) return !aliases.includes(name)
     return sub !== undefined && below(commands[name])?.includes(sub) === false
   })
   expect(missing.map(([words]) => words)).toEqual([])

@@ -5,6 +5,7 @@ import { type Candidate, type Completion, complete } from '../completion/candida
 import { directives } from '../completion/scripts.ts'
 import { openSources } from '../completion/sources.ts'
 import type { Define } from '../core/command.ts'
+import { oneLine } from '../core/printable.ts'
 import { describeProgram } from '../core/program.ts'
 
 interface Options {
@@ -44,9 +45,11 @@ async function answer(command: Command): Promise<string> {
 
 async function completeWords(words: string[], current: string): Promise<Completion> {
   const completion = await complete(describeProgram(), words, current, openSources)
-  // One line each: candidates with line breaks or control characters are left out.
-  const isPlain = ({ value, description = '' }: Candidate) => !/\p{Cc}/u.test(value + description)
-  return { ...completion, candidates: completion.candidates.filter(isPlain) }
+  // One line each, so a value with line breaks or control characters cannot be given.
+  const candidates = completion.candidates
+    .filter(({ value }) => value === oneLine(value))
+    .map(({ value, description }) => ({ value, description: description && oneLine(description) }))
+  return { ...completion, candidates }
 }
 
 const describe = ({ value, description }: Candidate): string =>
@@ -54,7 +57,7 @@ const describe = ({ value, description }: Candidate): string =>
 
 function write({ candidates, files }: Completion, lines: string[]): string {
   const [only] = candidates
-  const goesOn = candidates.length === 1 && only?.value.endsWith('/') === true
+  const goesOn = candidates.length === 1 && /[/:]$/.test(only?.value ?? '')
   const directive = (goesOn ? directives.noSpace : 0) + (files ? 0 : directives.noFiles)
   return [...lines, `:${directive}`].map((text) => `${text}\n`).join('')
 }

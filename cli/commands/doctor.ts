@@ -1,9 +1,10 @@
 /** `sandlot doctor`: checks settings, connection, key and clocks, then creates, uses and destroys a session. */
+import { existsSync } from 'node:fs'
 import type { Reply } from '../core/api.ts'
 import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
-import { describeExposure } from '../core/config-file.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
+import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
 import { blank } from './config/show.ts'
 
@@ -53,16 +54,7 @@ async function checkService(invocation: Invocation<Options>, checks: Checks): Pr
 
 async function checkSettings({ settings }: Invocation<Options>, { check }: Checks): Promise<boolean> {
   const results = [
-    await check('settings', () => {
-      const exposure = describeExposure(settings.file)
-      if (exposure === undefined)
-        return settings.profile === undefined
-          ? settings.file
-          : `${settings.file}, profile ${settings.profile}`
-      throw new CliError('failed', `Other users of this machine may read ${settings.file}.`, {
-        hint: `chmod 600 ${settings.file}`,
-      })
-    }),
+    await check('settings', () => describeFile(settings)),
     await check('address', async () => {
       const url = await settings.baseUrl()
       return `${url}, from ${(await settings.find('url'))!.source}`
@@ -73,8 +65,19 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
       return `${value}, from ${source}`
     }),
   ]
-  // The checks go on although others may read the file.
+  // The checks go on although others may read the file, and although it is broken where nothing of it is needed.
   return results.slice(1).every((ok) => ok)
+}
+
+/** @throws {CliError} when it is broken, or others may read it */
+async function describeFile(settings: Settings): Promise<string> {
+  const { file, location } = settings
+  if (await settings.isExposed()) {
+    throw new CliError('failed', `Other users of this machine may read the key in ${file}.`, {
+      hint: `chmod 600 ${file}`,
+    })
+  }
+  return existsSync(file) ? location : `there is no ${file}`
 }
 
 async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promise<boolean> {

@@ -5,6 +5,7 @@ import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
 import { readDuration, readPairs } from '../core/parse.ts'
 import { execFields } from '../core/shapes.ts'
+import { defaultDetachKeys, readDetachKeys } from '../exec/detach-keys.ts'
 import { exitCodeOf, sayEnd } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
 import { print } from '../exec/print.ts'
@@ -24,6 +25,7 @@ interface Options {
   tty?: boolean
   background?: boolean
   attach?: string
+  detachKeys: string
 }
 
 /** Input that is available at once travels with the command: one request instead of three. */
@@ -55,11 +57,19 @@ export const define = defineCommand<Options>({
       .option('-n, --no-stdin', 'send no stdin')
       .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
       .option('--background', 'print its id and leave it running')
-      .option('--attach <exec-id>', 'go back to a command that was started with -t'),
+      .option('--attach <exec-id>', 'go back to a command that was started with -t')
+      .option(
+        '--detach-keys <keys>',
+        'with -t: the keys that leave the command running, or none',
+        defaultDetachKeys,
+      ),
   notes: `
 Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
 connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a
-second Ctrl-C leaves it.
+second Ctrl-C leaves it. At a terminal, stdin is sent with -i alone.
+
+With -t, Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. A shell that has no prompt of
+its own shows the name of its session.
 
 \`exec ls\` lists the commands of the session, \`exec logs\` prints what one has printed, and \`exec kill\` signals
 one; \`exec ls --help\` and so on tell more. They are meant only when
@@ -97,7 +107,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   await settings.baseUrl()
   await settings.apiKey()
   const remote = createRemote(api, await session())
-  if (wantsTerminal) return finish(invocation, await useTerminal(invocation, remote, request))
+  if (wantsTerminal) return await useTerminal(invocation, remote, request)
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
   if (options.background) return await leaveRunning(invocation, remote, request!, input)
 
@@ -144,17 +154,31 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
-/** @param request what to start; undefined for `--attach`, whose command already runs */
+/**
+ * @param request what to start; undefined for `--attach`, whose command already runs
+ * @returns the exit code
+ */
 async function useTerminal(
-  { options, output }: Invocation<Options>,
+  invocation: Invocation<Options>,
   remote: Remote,
   request: ExecRequest | undefined,
-): Promise<ExecEnd> {
-  const { attachTerminal } = await import('../exec/terminal.ts')
-  const { terminalSize } = await import('../exec/attachment.ts')
-  if (!request) return await attachTerminal(remote, options.attach!, output.note)
-  const { id } = await remote.launch({ ...request, tty: true, ...terminalSize() })
-  return await attachTerminal(remote, id, output.note)
+): Promise<number> {
+  const { options, output } = invocation
+  const { attachTerminal, wayBack } = await import('../exec/terminal.ts')
+  const detachKeys = readDetachKeys(options.detachKeys)
+  const { note } = output
+  const execId = request ? await launch(invocation, remote, request) : options.attach!
+  const ended = await attachTerminal(remote, execId, { note, isNew: request !== undefined, detachKeys })
+  if (ended !== 'detached') return finish(invocation, ended)
+  if (output.json) output.result(await remote.get(execId), '')
+  note(`sandlot: detached, and the command goes on. ${wayBack(remote, execId)}.`)
+  return exitCodes.done
+}
+
+async function launch({ api }: Invocation<Options>, remote: Remote, request: ExecRequest): Promise<string> {
+  const { launchTerminal } = await import('../exec/launch-terminal.ts')
+  const findName = async () => (await api.call('getSandbox', { params: { id: remote.sessionId } })).name
+  return await launchTerminal(remote, request, findName)
 }
 
 async function leaveRunning(

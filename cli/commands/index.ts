@@ -3,6 +3,8 @@ import type { Define } from '../core/command.ts'
 
 interface Leaf {
   summary: string
+  /** Other names that people type. */
+  aliases?: string[]
   /** Left out of the help. */
   hidden?: true
   load(): Promise<{ define: Define }>
@@ -18,15 +20,30 @@ export interface Branch {
 
 export const commands: Branch = {
   signup: { summary: 'create an account and save an API key', load: () => import('./signup.ts') },
+  login: {
+    summary: 'log in for 15 minutes, and save an API key unless there is one',
+    load: () => import('./login.ts'),
+  },
+  logout: { summary: 'forget the login and the saved API key', load: () => import('./logout.ts') },
   session: {
-    summary: 'create, show, list and destroy sandboxes (sessions)',
+    summary: 'create, show, list, choose and destroy sandboxes (sessions)',
     commands: {
       create: { summary: 'create a session and print its id', load: () => import('./session/create.ts') },
       get: { summary: 'show a session', load: () => import('./session/get.ts') },
-      ls: { summary: 'list sessions', load: () => import('./session/ls.ts') },
-      rm: { summary: 'destroy sessions', load: () => import('./session/rm.ts') },
+      ls: { summary: 'list sessions', aliases: ['list'], load: () => import('./session/ls.ts') },
+      use: {
+        summary: 'make a session the one that commands use',
+        load: () => import('./session/use.ts'),
+      },
+      rm: { summary: 'destroy sessions', aliases: ['delete'], load: () => import('./session/rm.ts') },
     },
   },
+  ls: {
+    summary: 'list sessions, as `session ls` does',
+    aliases: ['ps'],
+    load: () => import('./session/ls.ts'),
+  },
+  rm: { summary: 'destroy sessions, as `session rm` does', load: () => import('./session/rm.ts') },
   exec: { summary: 'run a command in a session', load: () => import('./exec.ts') },
   files: {
     summary: 'work with the files of a session',
@@ -37,12 +54,17 @@ export const commands: Branch = {
         summary: 'replace text in a file, or open it in an editor',
         load: () => import('./files/edit.ts'),
       },
-      ls: { summary: 'list a folder', load: () => import('./files/ls.ts') },
+      ls: { summary: 'list a folder', aliases: ['list'], load: () => import('./files/ls.ts') },
       glob: { summary: 'find paths that match a pattern', load: () => import('./files/glob.ts') },
       grep: { summary: 'find lines that match a pattern', load: () => import('./files/grep.ts') },
       get: { summary: 'copy a file of any size to this machine', load: () => import('./files/get.ts') },
       put: { summary: 'copy a file of any size into the session', load: () => import('./files/put.ts') },
     },
+  },
+  cp: { summary: 'copy files and folders into a session, or out of one', load: () => import('./cp.ts') },
+  forward: {
+    summary: 'reach ports of a session on this machine',
+    load: () => import('./forward.ts'),
   },
   allowlist: {
     summary: 'say which commands may run in the sessions of the account',
@@ -63,25 +85,25 @@ export const commands: Branch = {
     summary: 'set environment variables that are kept sealed and blanked out of output',
     commands: {
       create: { summary: 'set a secret', load: () => import('./secrets/create.ts') },
-      ls: { summary: 'list the names of secrets', load: () => import('./secrets/ls.ts') },
-      rm: { summary: 'delete a secret', load: () => import('./secrets/rm.ts') },
+      ls: { summary: 'list the names of secrets', aliases: ['list'], load: () => import('./secrets/ls.ts') },
+      rm: { summary: 'delete a secret', aliases: ['delete'], load: () => import('./secrets/rm.ts') },
     },
   },
   whoami: { summary: 'show the account, its usage and its limits', load: () => import('./whoami.ts') },
   keys: {
-    summary: 'manage API keys; asks for email and password on every run',
+    summary: 'manage API keys; asks for email and password unless you are logged in',
     commands: {
       create: { summary: 'make another API key and print it', load: () => import('./keys/create.ts') },
-      ls: { summary: 'list API keys', load: () => import('./keys/ls.ts') },
+      ls: { summary: 'list API keys', aliases: ['list'], load: () => import('./keys/ls.ts') },
       rotate: {
         summary: 'replace an API key; the old one goes on for a while',
         load: () => import('./keys/rotate.ts'),
       },
-      rm: { summary: 'revoke an API key', load: () => import('./keys/rm.ts') },
+      rm: { summary: 'revoke an API key', aliases: ['delete'], load: () => import('./keys/rm.ts') },
     },
   },
   account: {
-    summary: 'change the password, log out everywhere; asks for email and password on every run',
+    summary: 'change the password, log out everywhere; asks for email and password unless you are logged in',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {
@@ -122,6 +144,7 @@ export const commands: Branch = {
     load: () => import('./completion.ts'),
   },
   man: { summary: 'print the manual, as roff', load: () => import('./man.ts') },
+  version: { summary: 'print the version, as --version does', load: () => import('./version.ts') },
   __complete: {
     summary: 'what the completion scripts ask',
     hidden: true,

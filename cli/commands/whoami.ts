@@ -3,7 +3,6 @@ import type { SandboxUsage } from '../../shared/contract/account.ts'
 import type { Api } from '../core/api.ts'
 import { defineCommand } from '../core/command.ts'
 import { CliError } from '../core/errors.ts'
-import { printable, table } from '../core/output.ts'
 import { accountFields, sandboxUsageFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
 
@@ -28,13 +27,10 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
         seconds.toFixed(3),
       ])
       const total = (usage.total.milliseconds / 1000).toFixed(3)
-      output.result(
+      output.table(
         usage,
-        table(
-          ['ID', 'NAME', 'CREATED', 'SECONDS'],
-          [...rows, ['total', usage.month, showTime(usage.as_of), total]],
-          output.head,
-        ),
+        ['ID', 'NAME', 'CREATED', 'SECONDS'],
+        [...rows, ['total', usage.month, showTime(usage.as_of), total]],
       )
       return
     }
@@ -49,7 +45,7 @@ export const define = defineCommand<{ usage?: boolean; month?: string }>({
       // The usual scope needs no line, and an older service does not send it.
       ...(api_key?.scope === 'run' ? ['this key is for running alone (scope run)'] : []),
     ]
-    output.result(account, `${lines.map(printable).join('\n')}\n`)
+    output.result(account, `${lines.join('\n')}\n`)
   },
 })
 

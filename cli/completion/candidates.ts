@@ -1,5 +1,6 @@
 /** What may be completed at the cursor, made from the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
+import { fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'
 
 export interface Candidate {
@@ -22,10 +23,13 @@ export interface CommandTree {
 
 /** What only the service, or the settings file, can tell. */
 export interface Sources {
-  sessions(): Promise<Candidate[]>
+  /** Names where they are handles, else ids; both for a word that is begun. */
+  sessions(typed: string): Promise<Candidate[]>
   /** In the folder of the sandbox that `typed` is in; from /workspace, or where --cwd leads. */
   paths(typed: string): Promise<Candidate[]>
   profiles(): Promise<Candidate[]>
+  /** The ids of the session's commands. */
+  commands(): Promise<Candidate[]>
 }
 
 /**
@@ -56,6 +60,8 @@ interface TypedLine {
   pending: Option | undefined
   /** Whether all further words are operands, even those that begin with a dash. */
   ended: boolean
+  /** Whether `--` has ended the options. */
+  isLiteral: boolean
   /** After `help`, which takes the names of commands alone. */
   helping: boolean
 }
@@ -68,6 +74,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
     seen: new Set(),
     pending: undefined,
     ended: false,
+    isLiteral: false,
     helping: words[0] === 'help',
   }
   for (const word of line.helping ? words.slice(1) : words) {
@@ -76,7 +83,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
       line.options[line.pending.attributeName()] = word
       line.pending = undefined
     } else if (line.ended) line.operands.push(word)
-    else if (word === '--') line.ended = true
+    else if (word === '--') line.ended = line.isLiteral = true
     else if (word.startsWith('-') && word !== '-') readOption(line, word)
     else if (below !== undefined) {
       line.command = below
@@ -128,6 +135,7 @@ async function findCandidates(line: TypedLine, current: string, open: () => Sour
   if (!ended && !helping && current.startsWith('-')) {
     const [, flag, value] = withValue.exec(current) ?? []
     if (flag === undefined) return known(optionsOf(line))
+    if (flag === '--json') return prefix('--json=', known(partsOf(line, value!)))
     const option = command.options.find(({ long }) => long === flag)
     return option === undefined ? known([]) : prefix(`${flag}=`, await values(line, option, value!, open))
   }
@@ -135,6 +143,15 @@ async function findCandidates(line: TypedLine, current: string, open: () => Sour
   const argument = command.registeredArguments[operands.length] ?? command.registeredArguments.at(-1)
   const isLast = operands.length < command.registeredArguments.length || argument?.variadic
   return argument !== undefined && isLast ? await values(line, argument, current, open) : known([])
+}
+
+/** The fields that may stand at the end of `typed`. */
+function partsOf({ command, seen }: TypedLine, typed: string): Candidate[] {
+  const before = typed.slice(0, typed.lastIndexOf(',') + 1)
+  const given = Object.fromEntries([...seen].map((option) => [option.attributeName(), true]))
+  return fieldsOf(command, given)
+    .filter((field) => !before.split(',').includes(field))
+    .map((field) => ({ value: `${before}${field}` }))
 }
 
 const known = (candidates: Candidate[]): Completion => ({ candidates, files: false })
@@ -170,13 +187,14 @@ function subcommands({ command, helping }: TypedLine): Candidate[] {
   return [...below.filter(({ value }) => value !== 'help'), ...further]
 }
 
-/** By the choices that are declared, else by what the value is called: `<id>`, `<path>`, `<file>`. */
+/** By the choices that are declared, else by what the value is called: `<id>`, `<path>`, `<file>` and so on. */
 async function values(
-  { operands }: TypedLine,
+  line: TypedLine,
   wanted: Option | Argument,
   current: string,
   open: () => Sources,
 ): Promise<Completion> {
+  const { operands } = line
   if (wanted.argChoices !== undefined) return known(wanted.argChoices.map((value) => ({ value })))
   switch (nameOf(wanted)) {
     case 'file':
@@ -185,14 +203,41 @@ async function values(
     case 'profile':
       return known(await open().profiles())
     case 'id':
-      return known((await open().sessions()).filter(({ value }) => !operands.includes(value)))
+      return known((await open().sessions(current)).filter(({ value }) => !operands.includes(value)))
     case 'path':
       return known(await open().paths(current))
+    case 'source':
+    case 'target':
+      return await placesToCopy(line, current, open)
+    case 'exec-id':
+      return known(await open().commands())
     case 'command':
+      if (isAboutOne(line)) return known(await open().commands())
       // The program itself may be anything on the sandbox's PATH.
       return known(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
   }
   return known([])
+}
+
+/** Behind `exec logs` and `exec kill` with nothing but options, unless they are programs. */
+function isAboutOne({ operands: [name = '', ...words], isLiteral }: TypedLine): boolean {
+  const isOption = (word: string, at: number) =>
+    word.startsWith('-') || ['--signal', '--session', '-s'].includes(words[at - 1] ?? '')
+  return !isLiteral && ['logs', 'kill'].includes(name) && words.every(isOption)
+}
+
+/** Of `cp`: a path of this machine, or of the session before the colon. */
+async function placesToCopy(line: TypedLine, current: string, open: () => Sources): Promise<Completion> {
+  const [, session, path] = /^([^/:]*):(.*)$/s.exec(current) ?? []
+  if (session === undefined || path === undefined) {
+    const sessions = await open().sessions(current)
+    return {
+      files: true,
+      candidates: sessions.map(({ value, ...more }) => ({ ...more, value: `${value}:` })),
+    }
+  }
+  if (session !== '') line.options.session = session
+  return prefix(`${session}:`, known(await open().paths(path)))
 }
 
 /** `<exec-id>` is `exec-id`; of an option, that of its value. */

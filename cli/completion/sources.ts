@@ -1,6 +1,8 @@
 /** Values that only the service or the settings file knows. Never fails: without an answer there are none. */
 import { posix } from 'node:path'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { createApi } from '../core/api.ts'
+import { oneLine } from '../core/printable.ts'
 import { selectSession } from '../core/session.ts'
 import { Settings } from '../core/settings.ts'
 import type { Candidate, Sources } from './candidates.ts'
@@ -13,10 +15,15 @@ export function openSources(options: Record<string, string>): Sources {
   const settings = () => new Settings(options)
   const api = () => createApi(settings())
   return {
-    sessions: () =>
+    sessions: (typed) =>
       attempt(async () => {
         const { data } = await api().call('listSandboxes', { query: { state: 'active', limit: 100 } })
-        return data.map(({ id, name, image }) => ({ value: id, description: name ?? image }))
+        return data.flatMap(({ id, name, image }) => {
+          const asId = { value: id, description: name ?? image }
+          if (!isHandle(name, data)) return [asId]
+          const asName = { value: name, description: id }
+          return typed === '' ? [asName] : [asName, asId]
+        })
       }),
     paths: (typed) =>
       attempt(async () => {
@@ -30,9 +37,22 @@ export function openSources(options: Record<string, string>): Sources {
           .filter(({ name, name_base64 }) => name_base64 === undefined && isAskedFor(name))
           .map(({ name, type }) => ({ value: `${folder}${name}${type === 'directory' ? '/' : ''}` }))
       }),
+    commands: () =>
+      attempt(async () => {
+        const id = await selectSession(settings(), api())
+        const { data } = await api().call('listExecs', { params: { id }, query: { limit: 100 } })
+        return data.map(({ id, status, command }) => ({ value: id, description: `${status} ${command}` }))
+      }),
     profiles: () => attempt(async () => (await settings().profiles()).map((value) => ({ value }))),
   }
 }
+
+/** Whether a name can stand for its session on a line. */
+const isHandle = (name: string | null, sessions: Sandbox[]): name is string =>
+  name !== null &&
+  !/^-|^sbx_/.test(name) &&
+  name === oneLine(name) &&
+  sessions.filter((each) => each.name === name).length === 1
 
 async function attempt(ask: () => Promise<Candidate[]>): Promise<Candidate[]> {
   const late = new Promise<Candidate[]>((resolve) => setTimeout(resolve, patienceMs, []).unref())

@@ -14,14 +14,15 @@ const localHosts = ['localhost', '127.0.0.1']
  * @throws {CliError} `address_refused`
  */
 export function readAddress(text: string, source: string): string {
-  const refuse = (why: string) =>
-    new CliError(
-      'address_refused',
-      `The base address ${JSON.stringify(text)} (${source}) is refused: ${why}.`,
-      {
-        hint: 'It must be https://…, or http:// with the host exactly localhost or 127.0.0.1.',
-      },
-    )
+  const refuse = (
+    why: string,
+    hint = 'It must be https://…, or http:// with the host exactly localhost or 127.0.0.1.',
+  ) => {
+    const shown = JSON.stringify(withoutUser(text))
+    return new CliError('address_refused', `The base address ${shown} (${source}) is refused: ${why}.`, {
+      hint,
+    })
+  }
   // URL parsing drops spaces and control characters and turns \ into /, so the text must not hold any.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\s\u0000-\u0020\u007f-\u009f\\]/.test(text))
@@ -35,8 +36,17 @@ export function readAddress(text: string, source: string): string {
   if (url.protocol === 'http:' && !isLocal(url.hostname, typed[2]!)) {
     throw refuse('the API key would travel in cleartext')
   }
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+  const path = url.pathname.replace(/\/+$/, '')
+  const tooMuch = /\/v1(\/.*)?$/.exec(path)
+  if (tooMuch !== null) {
+    const meant = `${url.origin}${path.slice(0, tooMuch.index)}`
+    throw refuse(`${tooMuch[0]} is too much, since every route adds its own`, `Give ${meant} instead.`)
+  }
+  return `${url.origin}${path}`
 }
+
+/** A user name comes with a password. */
+const withoutUser = (text: string): string => text.replace(/^([a-z]+:[/\\]+)?.*@/is, '$1…@')
 
 /** `0x7f.1` and `2130706433` parse to 127.0.0.1, so the host is checked as it was typed too. */
 const isLocal = (parsed: string, typed: string): boolean =>

@@ -1,6 +1,5 @@
 /** Runs the checks of a doctor one after the other, and reports each as soon as it is done. */
 import { type CliError, describeError, exitCodes } from './errors.ts'
-import { printable } from './printable.ts'
 
 export interface Check {
   name: string
@@ -38,6 +37,8 @@ export function startChecks(say: (text: string) => unknown) {
         return tell(true, await look(), null)
       } catch (error) {
         const problem = describeError(error)
+        // What made an earlier check fail is told once.
+        if (done.some(({ ok, detail }) => !ok && detail === problem.message)) return false
         failure ??= problem
         return tell(false, problem.message, problem.hint ?? null)
       }
@@ -49,5 +50,5 @@ function describe({ name, ok, detail, ms, next }: Check): string {
   const [first, ...more] = detail.split('\n')
   const further = [...more, ...(next ?? '').split('\n')].filter((line) => line !== '')
   const lines = [`${ok ? 'ok  ' : 'FAIL'}  ${name.padEnd(10)}  ${first}  (${ms} ms)`]
-  return printable([...lines, ...further.map((line) => `${' '.repeat(18)}${line}`)].join('\n'))
+  return [...lines, ...further.map((line) => `${' '.repeat(18)}${line}`)].join('\n')
 }

@@ -22,8 +22,8 @@ export interface Invocation<Options> {
   trace: Trace | undefined
   output: Output
   ask: Ask
-  /** The session that is meant. @throws {CliError} as {@link selectSession} */
-  session(): Promise<string>
+  /** The id of the session that is meant. @throws {CliError} as {@link selectSession} */
+  session(typed?: string): Promise<string>
   command: Command
   /** Sets the exit code, where it is not 0. */
   exitWith(code: number): void
@@ -32,6 +32,7 @@ export interface Invocation<Options> {
 export interface CommonOptions {
   /** A text names fields. */
   json?: true | string
+  template?: string
   quiet?: boolean
   input?: boolean
   yes?: boolean
@@ -59,7 +60,11 @@ export function addCommonOptions(command: Command): void {
   const options = [
     new JsonOption(
       '--json',
-      'print one JSON object, errors too; --json=FIELD,FIELD prints only these fields',
+      'print one JSON object, errors too; --json=FIELD,FIELD.PATH prints only these parts',
+    ),
+    new Option(
+      '--template <template>',
+      "print that object through a Mustache template, such as '{{id}} {{state}}'",
     ),
     new Option('-q, --quiet', 'print no notes on stderr, and only the ids of a list'),
     new Option('--no-input', 'never ask: fail at once, and say which option to give'),
@@ -81,7 +86,7 @@ export function addCommonOptions(command: Command): void {
 
 export const addSessionOption = (
   command: Command,
-  meaning = 'the session; by default the only active one',
+  meaning = 'the session, by id or name; by default the current one, or the only active one',
 ): Command => command.option('-s, --session <id>', meaning)
 
 /** Of commands that list page by page. */
@@ -99,8 +104,13 @@ export const addPageOptions = (command: Command): Command =>
 export const pageOf = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const examples = new WeakMap<Command, string[]>()
+const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | undefined>()
 
 export const examplesOf = (command: Command): string[] => examples.get(command) ?? []
+
+/** The fields of the command's result, given its options; none where it does not say. */
+export const fieldsOf = (command: Command, options: object): readonly string[] =>
+  fieldsFor.get(command)?.(options) ?? []
 
 /** What a command file says of its command. */
 interface Declaration<Options> {
@@ -122,30 +132,36 @@ interface Declaration<Options> {
 /** A command of its declaration and its action. Options may stand before the command's name too. */
 export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
   const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
-  const fieldsFor = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
+  const known = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
   return (command, exitWith) => {
     declare?.(command)
     if (notes !== '') command.addHelpText('after', notes)
     examples.set(command, lines)
+    fieldsFor.set(command, (options) => known(options as Options))
     command.addHelpText('after', `\nExamples:\n${lines.map((line) => `  ${line}`).join('\n')}`)
     command.addHelpText('after', () => {
-      const known = fieldsFor(optionsOf<Options>(command))
-      return known === undefined ? '' : `\nFields of --json: ${known.join(', ')}`
+      const names = fieldsOf(command, optionsOf<Options>(command))
+      return names.length === 0 ? '' : `\nFields of --json: ${names.join(', ')}`
     })
     command.action(async () => {
       const options = optionsOf<Options & CommonOptions>(command)
-      const known = fieldsFor(options)
-      const output = createOutput(outputOptionsOf(options, known && { fields: known, list }))
-      const settings = new Settings(options, process.env, { mayBeNew: makesProfile })
+      const names = known(options)
+      const output = createOutput(await outputOptionsOf(options, names && { fields: names, list }))
+      const settings = new Settings(options, process.env, { mayBeNew: makesProfile, warn: output.note })
       const trace = options.debug ? output.trace : undefined
       const api = createApi(settings, trace)
       const ask = createAsk(options)
-      const session = () => selectSession(settings, api)
+      const session = (typed?: string) => selectSession(settings, api, typed)
       const { args } = command
       try {
         await handle({ command, args, options, settings, api, trace, output, ask, session, exitWith })
       } catch (error) {
-        if (!(error instanceof CliError) || error.details.session === undefined) throw error
+        if (!(error instanceof CliError)) throw error
+        if (error.details.errors !== undefined) {
+          const { inOwnWords } = await import('./own-words.ts')
+          throw inOwnWords(error, command)
+        }
+        if (error.details.session === undefined) throw error
         const { suggestSessions } = await import('./suggest.ts')
         throw await suggestSessions(error, api)
       }
@@ -153,11 +169,22 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
   }
 }
 
-/** @throws {CliError} `usage` for fields that the result does not have */
-function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
+/** @throws {CliError} `usage` for fields that the result does not have, and for what is no template */
+async function outputOptionsOf(
+  { json, template, quiet, color }: CommonOptions,
+  shape: JsonShape | undefined,
+): Promise<OutputOptions> {
   const fields = typeof json === 'string' ? readFields(json) : undefined
   if (fields !== undefined && shape !== undefined) mustBeKnown(fields, shape.fields)
-  return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
+  const render = template === undefined ? undefined : (await import('./template.ts')).readTemplate(template)
+  return {
+    json: json !== undefined || render !== undefined,
+    fields,
+    render,
+    shape,
+    quiet: quiet === true,
+    color,
+  }
 }
 
 /** As given to the command itself, else before its name, else by default. */

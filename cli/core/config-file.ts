@@ -37,11 +37,14 @@ export function readProfile({ values }: Config, name: string, file: string): Tom
 export const profileNames = ({ values: { profiles } }: Config): string[] =>
   isTable(profiles) ? Object.keys(profiles) : []
 
+/** What is to be saved; undefined removes. */
+export type Changes = Record<string, string | undefined>
+
 /**
  * @param profile the one to save to; without, the top of the file
  * @throws {CliError} `settings_broken`: the file that is there does not parse, or none can be written
  */
-export function saveConfig(file: string, changes: Record<string, string>, profile?: string): void {
+export function saveConfig(file: string, changes: Changes, profile?: string): void {
   const text = change(readConfig(file), changes, profile)
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -52,10 +55,14 @@ export function saveConfig(file: string, changes: Record<string, string>, profil
   }
 }
 
-/** A warning when others on this machine can read the file. */
-export function describeExposure(file: string): string | undefined {
-  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0o600
-  return (mode & 0o077) === 0 ? undefined : `Other users of this machine may read ${file}: chmod 600 it.`
+/** Whether other users of this machine may read the file, and it holds a key or a login. */
+export function isExposed(file: string, { values }: Config): boolean {
+  // Windows has no such modes.
+  if (process.platform === 'win32') return false
+  const profiles = isTable(values.profiles) ? Object.values(values.profiles).filter(isTable) : []
+  const isSecret = ({ api_key, token }: TomlTable) => api_key !== undefined || token !== undefined
+  if (![values, ...profiles].some(isSecret)) return false
+  return ((statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
 function readText(file: string): string {
@@ -77,31 +84,45 @@ function targetOf(file: string): string {
 }
 
 /** Changes single lines where that is enough, so that comments stay; otherwise writes the file anew. */
-function change({ text, values }: Config, changes: Record<string, string>, profile?: string): string {
-  const wanted = profile === undefined ? { ...values, ...changes } : withProfile(values, profile, changes)
+function change({ text, values }: Config, changes: Changes, profile?: string): string {
+  const wanted = profile === undefined ? merge(values, changes) : withProfile(values, profile, changes)
   const edited = Object.entries(changes).reduce(
-    (before, [key, value]) => changeLine(before, `${key} = ${JSON.stringify(value)}`, key, profile),
+    (before, [key, value]) => changeLine(before, value && `${key} = ${JSON.stringify(value)}`, key, profile),
     text,
   )
   const result = tryToParse(edited)
   return isDeepStrictEqual(result, parse(stringify(wanted))) ? edited : stringify(wanted)
 }
 
-function withProfile(values: TomlTable, name: string, changes: Record<string, string>): TomlTable {
+function withProfile(values: TomlTable, name: string, changes: Changes): TomlTable {
   const profiles = isTable(values.profiles) ? values.profiles : {}
   const before = isTable(profiles[name]) ? profiles[name] : {}
-  return { ...values, profiles: { ...profiles, [name]: { ...before, ...changes } } }
+  return { ...values, profiles: { ...profiles, [name]: merge(before, changes) } }
 }
+
+const merge = (table: TomlTable, changes: Changes): TomlTable =>
+  Object.fromEntries(
+    Object.entries<TomlTable[string] | undefined>({ ...table, ...changes }).flatMap(([key, value]) =>
+      value === undefined ? [] : [[key, value]],
+    ),
+  )
 
 /**
  * In the profile's table, or before the first table: what stands there belongs to the top. Not by toml-patch,
  * which puts a new key between the next table and the comment above that.
+ * @param line undefined removes the key's
  */
-function changeLine(text: string, line: string, key: string, profile: string | undefined): string {
+function changeLine(
+  text: string,
+  line: string | undefined,
+  key: string,
+  profile: string | undefined,
+): string {
   const lines = text.split('\n')
   const isHead = (each: string) => /^\s*\[/.test(each)
   const head = profile === undefined ? -1 : lines.findIndex((each) => headOf(each) === `profiles.${profile}`)
   if (profile !== undefined && head < 0) {
+    if (line === undefined) return text
     const before = text.trim() === '' ? '' : `${text.trimEnd()}\n\n`
     return `${before}[profiles.${profile}]\n${line}\n`
   }
@@ -109,7 +130,8 @@ function changeLine(text: string, line: string, key: string, profile: string | u
   const end = length < 0 ? lines.length : head + 1 + length
   const isKey = new RegExp(`^\\s*["']?${key}["']?\\s*=`)
   const at = lines.findIndex((each, index) => index > head && index < end && isKey.test(each))
-  return (at < 0 ? lines.toSpliced(head + 1, 0, line) : lines.with(at, line)).join('\n')
+  if (at >= 0) return lines.toSpliced(at, 1, ...(line === undefined ? [] : [line])).join('\n')
+  return line === undefined ? text : lines.toSpliced(head + 1, 0, line).join('\n')
 }
 
 /** `profiles.work` of `[profiles.work]`. */

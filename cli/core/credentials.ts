@@ -1,8 +1,8 @@
-/** Email and password of the account: from options, stdin or a hidden prompt, and kept nowhere. */
+/** Email and password of the account: from options, stdin or a hidden prompt, and kept nowhere. `login` keeps a token. */
 import type { Command } from 'commander'
 import type { Reply } from './api.ts'
 import type { Invocation } from './command.ts'
-import { CliError } from './errors.ts'
+import { CliError, describeError, exitCodes } from './errors.ts'
 import { decodeUtf8, readInput } from './input.ts'
 
 export interface CredentialOptions {
@@ -26,7 +26,7 @@ export const addCredentialOptions = (command: Command, fromStdin = 'read the pas
 
 /** @throws {CliError} `usage` off a terminal when something is missing */
 export async function readCredentials(asking: Asking): Promise<Credentials> {
-  const { options, ask, output } = asking
+  const { options, output } = asking
   if (options.password !== undefined && options.passwordStdin) {
     throw new CliError('usage', '--password and --password-stdin do not go together.')
   }
@@ -35,33 +35,58 @@ export async function readCredentials(asking: Asking): Promise<Credentials> {
       'Warning: --password shows up in the process list and the shell history; --password-stdin does not.',
     )
   }
-  const email = options.email ?? (await ask.text('Email', both))
+  const email = await readEmail(asking)
   return { email, password: await readPassword(asking) }
 }
 
+export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
+  options.email ?? (await ask.text('Email', both))
+
 /**
- * Credentials with the new password, which is asked for twice or is the second line of stdin.
+ * The password and the new one, which is asked for twice or is the second line of stdin.
  * @throws {CliError} `usage` when it is missing, or was typed differently
  */
-export async function readNewPassword(asking: Asking): Promise<Credentials & { newPassword: string }> {
+export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
   const { options, ask } = asking
-  const { email, password } = await readCredentials(asking)
+  const password = await readPassword(asking)
   if (options.passwordStdin) {
     const [current = '', newPassword = '', ...more] = password.split(/\r?\n/)
-    if (current !== '' && newPassword !== '' && more.length === 0)
-      return { email, password: current, newPassword }
+    if (current !== '' && newPassword !== '' && more.length === 0) return { password: current, newPassword }
     throw new CliError('usage', 'stdin must hold two lines: the password, then the new one.')
   }
   const newPassword = await ask.hidden('New password', both)
-  if ((await ask.hidden('New password, again', both)) === newPassword) return { email, password, newPassword }
+  if ((await ask.hidden('New password, again', both)) === newPassword) return { password, newPassword }
   throw new CliError('usage', 'The two new passwords differ. Nothing was changed.')
 }
 
-/** The session token of one run. */
-export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Reply<'logIn'>['token']> {
+type Token = Reply<'logIn'>['token']
+
+/** The session token of `sandlot login`, else one for this run alone. */
+export async function logIn(invocation: Invocation<CredentialOptions>): Promise<Token> {
   await invocation.settings.baseUrl()
+  const kept = await keptToken(invocation)
+  if (kept !== undefined) return kept
   const body = await readCredentials(invocation)
   return (await invocation.api.call('logIn', { body })).token
+}
+
+/** The session token of `sandlot login`, unless it has ended or an account is named. */
+export async function keptToken({
+  options,
+  settings,
+  api,
+}: Pick<Invocation<CredentialOptions>, 'options' | 'settings' | 'api'>): Promise<Token | undefined> {
+  const token = options.email === undefined ? await settings.token() : undefined
+  if (token === undefined) return undefined
+  try {
+    await api.call('listApiKeys', { query: { limit: 1 }, token })
+    return token
+  } catch (error) {
+    if (describeError(error).exitCode !== exitCodes.credentials) throw error
+    // A change of the password elsewhere has ended it.
+    await settings.forgetLogin()
+    return undefined
+  }
 }
 
 async function readPassword({ options, ask, output }: Asking): Promise<string> {

@@ -30,7 +30,7 @@ export async function editByHand({ output, ...editing }: RemoteFile & { output: 
   }
   const change = await changeByHand(editing)
   if (!change) return output.note('Nothing was changed.')
-  await showDiff(editing.path, change)
+  output.result(undefined, await diffOf(editing.path, change))
 }
 
 /**
@@ -63,14 +63,17 @@ export async function changeByHand({ api, id, path, settings }: RemoteFile): Pro
   }
 }
 
-async function showDiff(path: string, { before, after }: Change): Promise<void> {
+async function diffOf(path: string, { before, after }: Change): Promise<Buffer> {
   const folder = makeFolder()
   const [old, fresh] = [join(folder, 'before'), join(folder, 'after')]
   try {
     writeFileSync(old, before, { mode: 0o600 })
     writeFileSync(fresh, after, { mode: 0o600 })
+    const args = ['-u', '--label', `${path} before`, '--label', path, old, fresh]
+    const child = spawn('diff', args, { stdio: ['ignore', 'pipe', 'inherit'] })
     // Without a `diff` on this machine, there is none.
-    await run(['diff', '-u', '--label', `${path} before`, '--label', path, old, fresh]).catch(() => {})
+    child.on('error', () => {})
+    return await buffer(child.stdout)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -1,4 +1,4 @@
-/** `--json=field,field`: some fields of the result alone. */
+/** `--json=field,field.path`: some parts of the result alone. */
 import { CliError } from './errors.ts'
 
 /** What a command's result looks like. */
@@ -9,19 +9,23 @@ export interface JsonShape {
   list?: string | undefined
 }
 
-/** @throws {CliError} `usage` for `--json=` with nothing behind it */
+/** @throws {CliError} `usage` for `--json=` with nothing behind it, and for a path with a step missing */
 export function readFields(text: string): string[] {
   const fields = text
     .split(',')
     .map((field) => field.trim())
     .filter((field) => field !== '')
+  const broken = fields.find((field) => field.split('.').includes(''))
+  if (broken !== undefined) {
+    throw new CliError('usage', `--json=${broken} is no path.`, { hint: 'Such as --json=usage.limit.' })
+  }
   if (fields.length > 0) return fields
   throw new CliError('usage', '--json= names no field.', { hint: 'Such as --json=id,state.' })
 }
 
 /** Before anything is done. @throws {CliError} `usage` */
 export function mustBeKnown(asked: string[], known: readonly string[]): void {
-  const unknown = asked.filter((field) => !known.includes(field))
+  const unknown = asked.filter((path) => !known.includes(path.split('.', 1)[0]!))
   if (unknown.length === 0) return
   throw new CliError('usage', `This command has no field ${unknown.join(', ')}.`, {
     hint: `It has ${known.join(', ')}.`,
@@ -30,19 +34,43 @@ export function mustBeKnown(asked: string[], known: readonly string[]): void {
 }
 
 /**
- * Keeps those fields of each object of the list, and what stands beside the list; without one, of the object.
+ * Keeps what stands at those paths in each object of the list, and what stands beside the list; without one, in the object.
  * @throws {CliError} `usage`, where the command did not say what its fields are and has none of that name
  */
 export function pick(value: unknown, asked: string[], shape: JsonShape | undefined): unknown {
   const object = isObject(value) ? value : {}
   const list = shape?.list ?? 'data'
   const rows = object[list]
+  const wanted = treeOf(asked.map((path) => path.split('.')))
   const picked = (from: unknown) => {
     const member = isObject(from) ? from : {}
     if (shape === undefined) mustBeKnown(asked, Object.keys(member))
-    return Object.fromEntries(asked.map((field) => [field, member[field] ?? null]))
+    return prune(member, wanted)
   }
   return Array.isArray(rows) ? { ...object, [list]: rows.map(picked) } : picked(object)
+}
+
+/** What is kept of an object, by its keys; of an empty one, all. */
+type Tree = Map<string, Tree>
+
+function treeOf(paths: string[][]): Tree {
+  const firsts = new Set(paths.map(([first = '']) => first))
+  return new Map(
+    [...firsts].map((first) => {
+      const below = paths.filter((path) => path[0] === first).map((path) => path.slice(1))
+      return [first, below.some((path) => path.length === 0) ? new Map() : treeOf(below)]
+    }),
+  )
+}
+
+/** The same value with less in it: null for what is not there. Lists on the way are gone through. */
+function prune(value: unknown, tree: Tree): unknown {
+  if (tree.size === 0) return value ?? null
+  if (Array.isArray(value)) return value.map((each) => prune(each, tree))
+  const member = isObject(value) ? value : {}
+  return Object.fromEntries(
+    [...tree].map(([key, below]) => [key, prune(Object.hasOwn(member, key) ? member[key] : null, below)]),
+  )
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -44,6 +44,7 @@ function describe(command: Command, common: Option[]): string[] {
   return [
     `.SS ${quote(pathOf(command))}`,
     text(sentence(command.description())),
+    ...command.aliases().map((alias) => text(`The same is ${pathOf(command.parent!)} ${alias}.`)),
     '.PP',
     ...synopsis(command),
     ...command.registeredArguments.filter(({ description }) => description !== '').flatMap(item),

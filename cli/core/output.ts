@@ -3,13 +3,10 @@ import { styleText } from 'node:util'
 import type { RequestTrace } from './api.ts'
 import type { CliError } from './errors.ts'
 import { type JsonShape, pick } from './json-fields.ts'
-import { printable } from './printable.ts'
+import { printable, printableJson, unbroken } from './printable.ts'
 import { noProgress, type Progress, showProgress } from './progress.ts'
 import { type ColorChoice, canAnimate, wantsColor } from './settings.ts'
 import { table } from './table.ts'
-
-export { printable } from './printable.ts'
-export { table }
 
 export type Output = ReturnType<typeof createOutput>
 
@@ -17,6 +14,8 @@ export interface OutputOptions {
   /** One JSON object on stdout instead of text; only these fields of it, if any are named. */
   json?: boolean
   fields?: string[] | undefined
+  /** Prints that object in another form than JSON. */
+  render?: ((value: unknown) => string) | undefined
   /** What the command's result looks like, where it says. */
   shape?: JsonShape | undefined
   /** No notes, and ids alone. */
@@ -26,7 +25,7 @@ export interface OutputOptions {
 
 type Style = Parameters<typeof styleText>[0]
 
-export function createOutput({ json = false, fields, shape, quiet = false, color }: OutputOptions) {
+export function createOutput({ json = false, fields, render, shape, quiet = false, color }: OutputOptions) {
   let progress = noProgress
   const paint = (stream: NodeJS.WriteStream, style: Style, text: string) =>
     wantsColor(stream, color) ? styleText(style, text, { validateStream: false }) : text
@@ -34,19 +33,34 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
     progress.clear()
     process.stderr.write(`${text}\n`)
   }
+  const show = (value: unknown) => {
+    if (render === undefined) return toJson(value)
+    return process.stdout.isTTY ? printable(render(value)) : render(value)
+  }
+  const write = (value: unknown, text: string | Uint8Array) => {
+    progress.clear()
+    const shown = json && fields !== undefined ? pick(value, fields, shape) : value
+    process.stdout.write(json ? show(shown) : text)
+  }
   return {
     json,
     quiet,
-    /** The result of the command: `value` with `--json`, else `text` as it is. */
+    /** The result of the command: `value` with `--json`, else `text`: its bytes, or what a terminal may get of them. */
     result(value: unknown, text: string | Uint8Array): void {
-      progress.clear()
-      const shown = json && fields !== undefined ? pick(value, fields, shape) : value
-      process.stdout.write(json ? toJson(shown) : text)
+      write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
+    },
+    /** The same for rows. */
+    table(value: unknown, head: string[], rows: string[][]): void {
+      // Its cells are clean, and its head may have colours.
+      write(
+        value,
+        table(head, rows, (text) => paint(process.stdout, 'bold', text)),
+      )
     },
     /** A page of rows: a table, or with --quiet only the first column, the ids. */
     list(value: { next_cursor: string | null }, head: string[], rows: string[][]): void {
-      const text = quiet ? rows.map(([id]) => `${id}\n`).join('') : table(head, rows, this.head)
-      this.result(value, text)
+      if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
+      else this.table(value, head, rows)
       if (value.next_cursor !== null) this.note(`There are more: --cursor ${value.next_cursor}`)
     },
     /** Something to know beside the result. */
@@ -62,8 +76,6 @@ export function createOutput({ json = false, fields, shape, quiet = false, color
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress
     },
-    /** For the head of a table. */
-    head: (text: string) => paint(process.stdout, 'bold', text),
     /** One line for a request that was made. */
     trace({ method, path, status, ms, requestId, problem }: RequestTrace): void {
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
@@ -91,11 +103,11 @@ const errorValue = ({ code, message, hint, details }: CliError, exitCode: number
 
 /** One line for programs, several for people. */
 const toJson = (value: unknown): string =>
-  `${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`
+  process.stdout.isTTY ? `${printableJson(JSON.stringify(value, null, 2))}\n` : `${JSON.stringify(value)}\n`
 
 /** Lines of `name  value`, the values below each other. */
 export function fields(entries: Record<string, string | undefined>): string {
   const lines = Object.entries(entries).filter(([, value]) => value !== undefined)
   const width = Math.max(...lines.map(([name]) => name.length))
-  return lines.map(([name, value]) => `${name.padEnd(width)}  ${printable(value ?? '')}\n`).join('')
+  return lines.map(([name, value]) => `${name.padEnd(width)}  ${unbroken(value ?? '')}\n`).join('')
 }

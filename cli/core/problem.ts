@@ -76,7 +76,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'invalid_credentials':
     case 'wrong_credential_type':
       if (route.credential !== 'key') return 'Check the email address and the password.'
-      return '`sandlot config show` tells which key was sent; `sandlot signup` makes and saves another one.'
+      return '`sandlot config show` tells which key was sent; `sandlot login` makes and saves another one.'
     case 'scope_not_allowed':
       return '`sandlot keys create --scope full` makes a key that is allowed to.'
     case 'api_key_limit_reached':

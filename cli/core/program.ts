@@ -5,6 +5,7 @@ import { addCommonOptions, type CommonOptions, optionsOf } from './command.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import { isLeaving, leave } from './leaving.ts'
 import { createOutput, type Output } from './output.ts'
+import { printable } from './printable.ts'
 import { canDraw, colorChoices } from './settings.ts'
 import { version } from './version.ts'
 
@@ -89,7 +90,9 @@ function createProgram(run: Run): Command {
     .helpCommand('help [command...]', 'show help')
     .enablePositionalOptions()
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'sandlot: ')) })
+    .configureOutput({
+      outputError: (text, write) => write(printable(text.replace(/^error: /, 'sandlot: '))),
+    })
     .showHelpAfterError('`--help` shows how.')
     .addHelpText('after', footer)
     .hook('preAction', (_, command) => {
@@ -108,9 +111,14 @@ Settings come from a flag, else --profile, else SANDLOT_URL, SANDLOT_API_KEY and
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such thing, 4 credentials, 5 ambiguous or conflicting,
   6 a quota, 7 a rate limit, 8 network or server, 130 interrupted; \`sandlot help exit-codes\` tells more.`
 
+const isCommand = (name: string): boolean =>
+  Object.entries(commands).some(
+    ([each, entry]) => each === name || ('aliases' in entry && entry.aliases?.includes(name)),
+  )
+
 /** A topic that is no command. @throws {CliError} `usage` when there is neither */
 async function readTopic(name: string): Promise<string | undefined> {
-  if (Object.hasOwn(commands, name) || name.startsWith('-')) return undefined
+  if (isCommand(name) || name.startsWith('-')) return undefined
   const { topics } = await import('./topics.ts')
   if (Object.hasOwn(topics, name)) return topics[name]!()
   throw new CliError('usage', `There is no help on ${JSON.stringify(name)}.`, {
@@ -121,8 +129,9 @@ async function readTopic(name: string): Promise<string | undefined> {
 /** Adds names and summaries at once; the rest of a command is loaded when it is called. */
 function addCommands(parent: Command, branch: Branch, run: Run): void {
   for (const [name, entry] of Object.entries(branch)) {
-    const hidden = 'hidden' in entry && entry.hidden === true
-    run.entries.set(parent.command(name, { hidden }).description(entry.summary), entry)
+    const { hidden = false, aliases = [] } = 'load' in entry ? entry : {}
+    const command = parent.command(name, { hidden }).description(entry.summary).aliases(aliases)
+    run.entries.set(command, entry)
   }
   parent.hook('preSubcommand', async (_, command) => {
     run.command = command

@@ -1,4 +1,5 @@
 /** One line of stderr that shows what is being done, and disappears when it is done. */
+import { oneLine } from './printable.ts'
 import { cut } from './table.ts'
 
 export interface Progress extends Disposable {
@@ -26,7 +27,10 @@ export function showProgress(first: string): Progress {
   }
   const draw = () => {
     // A line that wraps could not be drawn over.
-    const line = cut(`${frames[frame++ % frames.length]} ${text}`, (process.stderr.columns || 80) - 1)
+    const line = cut(
+      `${frames[frame++ % frames.length]} ${oneLine(text)}`,
+      (process.stderr.columns || 80) - 1,
+    )
     process.stderr.write(`\r\u001b[2K${line}`)
     isShown = true
   }
@@ -48,6 +52,28 @@ export function showProgress(first: string): Progress {
       clear()
       process.off('exit', clear)
     },
+  }
+}
+
+/** Counts the bytes of a transfer, and shows how far it is. */
+export class Transfer {
+  bytes = 0
+  private readonly started = performance.now()
+  private readonly progress: Progress
+  private readonly name: string
+  private readonly whole: number | undefined
+
+  /** @param whole bytes in all, where that is known */
+  constructor(progress: Progress, name: string, whole?: number) {
+    this.progress = progress
+    this.name = name
+    this.whole = whole
+  }
+
+  add({ length }: Uint8Array): void {
+    this.bytes += length
+    const seconds = (performance.now() - this.started) / 1000
+    this.progress.say(`${this.name}  ${showTransfer(this.bytes, this.whole, seconds)}`)
   }
 }
 

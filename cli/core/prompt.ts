@@ -1,5 +1,6 @@
 /** Questions at a terminal, on stderr. Without a terminal nothing waits: the answer must be an option. */
 import { CliError } from './errors.ts'
+import { oneLine } from './printable.ts'
 
 export type Ask = ReturnType<typeof createAsk>
 
@@ -29,7 +30,7 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
     async whether(message: string): Promise<boolean> {
       if (yes) return true
       const { confirm } = await prompts('--yes')
-      return untilAnswered((context) => confirm({ message, default: false }, context))
+      return untilAnswered((context) => confirm({ message: oneLine(message), default: false }, context))
     },
   }
 }

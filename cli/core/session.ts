@@ -1,15 +1,19 @@
 /** Which session a command means. */
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
-import type { Settings } from './settings.ts'
+import type { FoundSetting, Settings } from './settings.ts'
 
 /**
- * `--session`, else SANDLOT_SESSION, else the only one that is active.
- * @throws {CliError} `no_session`, or `several_sessions` with a list of them
+ * What was typed, else `--session`, else SANDLOT_SESSION, else the current one, else the only one that is active.
+ * @returns its id
+ * @throws {CliError} `no_session`, `several_sessions` with a list of them, or as {@link idsOf}
  */
-export async function selectSession(settings: Settings, api: Api): Promise<string> {
-  const given = await settings.find('session')
-  if (given !== undefined) return given.value
+export async function selectSession(settings: Settings, api: Api, typed?: string): Promise<string> {
+  const given = typed ?? (await settings.find('session'))?.value
+  if (given !== undefined) return await idOf(given, api)
+  const current = await settings.currentSession()
+  if (current !== undefined && (await isActive(current.value, api))) return current.value
   const { data, next_cursor } = await api.call('listSandboxes', { query: { state: 'active', limit: 100 } })
   const [only] = data
   if (only === undefined) {
@@ -18,10 +22,86 @@ export async function selectSession(settings: Settings, api: Api): Promise<strin
     })
   }
   if (data.length === 1) return only.id
-  const lines = data.map(({ id, name }) => `  ${id}${name === null ? '' : `  ${name}`}`)
-  if (next_cursor !== null) lines.push('  …')
-  throw new CliError('several_sessions', ['Several sessions are active:', ...lines].join('\n'), {
-    hint: 'Say which with --session ID, or set SANDLOT_SESSION.',
-    details: { sessions: data.map(({ id, name }) => ({ id, name })) },
+  throw several(
+    'Several sessions are active',
+    data,
+    'Say which with --session, by name or id. `sandlot session use` makes one the current session.',
+    next_cursor !== null,
+  )
+}
+
+/** What says which session commands use, if anything does. */
+export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
+  (await settings.find('session')) ?? (await settings.currentSession())
+
+/** Whether `chosen`, an id or a name, means this session. */
+export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>
+  state === 'active' && chosen !== undefined && (chosen === id || chosen === name)
+
+/** `build (sbx_…)`, or the id alone. */
+export const wordsOf = ({ id, name }: Pick<Sandbox, 'id' | 'name'>): string =>
+  name === null || name === id ? id : `${name} (${id})`
+
+/** False for one that has ended, and for one of another account. */
+async function isActive(id: string, api: Api): Promise<boolean> {
+  try {
+    return (await api.call('getSandbox', { params: { id } })).state === 'active'
+  } catch (error) {
+    if (error instanceof CliError && error.code === 'not_found') return false
+    throw error
+  }
+}
+
+/**
+ * The ids of sessions that were typed as ids or as names. What begins with `sbx_` is an id, and nobody is asked.
+ * @throws {CliError} `not_found` for a name that no active session has, `several_sessions` for one that several have
+ */
+export async function idsOf(typed: string[], api: Api): Promise<string[]> {
+  if (typed.every(isId)) return typed
+  const active = await listActive(api)
+  return typed.map((text) => (isId(text) ? text : findByName(text, active)))
+}
+
+const idOf = async (typed: string, api: Api): Promise<string> => (await idsOf([typed], api))[0]!
+
+/** As {@link idsOf}, for one that need not be given. */
+export const idOfGiven = async (typed: string | undefined, api: Api): Promise<string | undefined> =>
+  typed === undefined ? undefined : await idOf(typed, api)
+
+/** All pages. */
+export async function listActive(api: Api): Promise<Sandbox[]> {
+  const active: Sandbox[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await api.call('listSandboxes', { query: { state: 'active', limit: 100, cursor } })
+    active.push(...page.data)
+    if (page.next_cursor === null) return active
+    cursor = page.next_cursor
+  }
+}
+
+export const isId = (text: string): boolean => text.startsWith('sbx_')
+
+function findByName(typed: string, active: Sandbox[]): string {
+  const [found, ...more] = active.filter(({ name }) => name === typed)
+  if (found === undefined) {
+    throw new CliError('not_found', `No active session has the name ${JSON.stringify(typed)}.`, {
+      hint: '`sandlot session ls` lists the active sessions.',
+      details: { session: typed },
+    })
+  }
+  if (more.length === 0) return found.id
+  throw several(
+    `Several active sessions have the name ${JSON.stringify(typed)}`,
+    [found, ...more],
+    'Give the id of one of them.',
+  )
+}
+
+/** @param goesOn whether there are more than these */
+function several(words: string, sessions: Sandbox[], hint: string, goesOn = false): CliError {
+  const lines = sessions.map(({ id, name }) => `  ${id}${name === null ? '' : `  ${name}`}`)
+  return new CliError('several_sessions', [`${words}:`, ...lines, ...(goesOn ? ['  …'] : [])].join('\n'), {
+    hint,
+    details: { sessions: sessions.map(({ id, name }) => ({ id, name })) },
   })
 }

@@ -3,8 +3,10 @@
  * the environment, the file (the profile that SANDLOT_PROFILE names, else the top). Nothing else in the
  * client reads the environment. The file is read only when a setting is looked for there.
  */
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { delimiter, isAbsolute, join } from 'node:path'
+import type { Session } from '../../shared/contract/auth.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 
@@ -27,18 +29,38 @@ const names = {
   session: { flag: '--session', variable: 'SANDLOT_SESSION', key: undefined },
 } as const
 
+/** What a profile, or the top of the file, may hold. */
+type SavedKey = 'base_url' | 'api_key' | 'token' | 'token_expires_at' | 'session'
+
+/** Beside its key, all that is of one account: to be saved when another one may come. */
+export const noAccount = { token: undefined, token_expires_at: undefined, session: undefined }
+
+/** A login as it is saved. */
+export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => ({
+  token,
+  token_expires_at: new Date(now + expires_in * 1000).toISOString(),
+})
+
 /** What of the environment counts, and what for. */
 export const variables: Record<string, string> = {
   SANDLOT_URL: 'the base address of the service',
   SANDLOT_API_KEY: 'the API key',
-  SANDLOT_SESSION: 'the session that exec and files work in',
+  SANDLOT_SESSION: 'the session that exec and files work in, by id or name',
   SANDLOT_PROFILE: 'the profile of the settings file',
   XDG_CONFIG_HOME: 'the folder that holds sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor of files edit; by default EDITOR, then vi',
   FORCE_COLOR: 'colours even without a terminal, 0 for none; wins over NO_COLOR',
   NO_COLOR: 'no colours',
-  NODE_USE_ENV_PROXY: '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY',
+  NODE_USE_ENV_PROXY:
+    '1 sends requests through HTTPS_PROXY, except to the hosts in NO_PROXY; needs Node 22.21 or 24.5',
   NODE_EXTRA_CA_CERTS: 'a file with more certificate authorities to trust',
+}
+
+interface SettingsOptions {
+  /** Whether the profile need not be there yet: the command will save it. */
+  mayBeNew?: boolean
+  /** Told once, when the file is read and other users may read the key in it too. */
+  warn?: (text: string) => void
 }
 
 export class Settings {
@@ -51,15 +73,20 @@ export class Settings {
   private readonly flags: Flags
   private readonly environment: NodeJS.ProcessEnv
   private readonly mayBeNew: boolean
+  private warn: ((text: string) => void) | undefined
 
-  /** @param mayBeNew whether the profile need not be there yet: the command will save it */
-  constructor(flags: Flags, environment: NodeJS.ProcessEnv = process.env, { mayBeNew = false } = {}) {
+  constructor(
+    flags: Flags,
+    environment: NodeJS.ProcessEnv = process.env,
+    { mayBeNew = false, warn }: SettingsOptions = {},
+  ) {
     this.file = configFile(environment)
     this.profile = chooseProfile(flags, environment)
     this.location = locationOf(this.file, this.profile)
     this.flags = flags
     this.environment = environment
     this.mayBeNew = mayBeNew
+    this.warn = warn
   }
 
   async find(name: keyof typeof names): Promise<FoundSetting | undefined> {
@@ -76,8 +103,15 @@ export class Settings {
 
   /** The names in the file. */
   async profiles(): Promise<string[]> {
-    const { readConfig, profileNames } = await import('./config-file.ts')
-    return profileNames(readConfig(this.file))
+    const { config, profileNames } = await this.read()
+    return profileNames(config)
+  }
+
+  /** Whether other users may read the key in the file. Whoever asks tells of it, so there is no warning. */
+  async isExposed(): Promise<boolean> {
+    this.warn = undefined
+    const { config, isExposed } = await this.read()
+    return isExposed(this.file, config)
   }
 
   /** @throws {CliError} when there is none, or it is refused */
@@ -86,7 +120,7 @@ export class Settings {
     if (found !== undefined) return readAddress(found.value, found.source)
     const { inProfile, flag } = this.words()
     throw new CliError('no_address', `No base address is set${inProfile}.`, {
-      hint: `Type \`sandlot signup --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
+      hint: `Type \`sandlot signup --url URL${flag}\`, \`sandlot login --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
     })
   }
 
@@ -96,7 +130,7 @@ export class Settings {
     if (found !== undefined) return readKey(found.value, found.source)
     const { inProfile, flag } = this.words()
     throw new CliError('no_api_key', `No API key is set${inProfile}.`, {
-      hint: `Type \`sandlot signup${flag}\` or \`sandlot config set-key API_KEY${flag}\`, or set SANDLOT_API_KEY.`,
+      hint: `Type \`sandlot login${flag}\`, \`sandlot signup${flag}\` or \`sandlot config set-key API_KEY${flag}\`, or set SANDLOT_API_KEY.`,
     })
   }
 
@@ -105,8 +139,29 @@ export class Settings {
     return (await this.readTable()).table ?? {}
   }
 
-  /** Saves what is named, in the profile if there is one, and keeps the rest of the file. */
-  async save(changes: { base_url?: string; api_key?: string }): Promise<void> {
+  /** The session token of `sandlot login` while it is valid, for the address that is saved with it alone. */
+  async token(): Promise<string | undefined> {
+    const { base_url, token, token_expires_at } = await this.saved()
+    if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
+    const isValid = /^[\x21-\x7e]+$/.test(token) && Date.parse(String(token_expires_at)) > Date.now()
+    return isValid && readAddress(base_url, this.location) === (await this.baseUrl()) ? token : undefined
+  }
+
+  /** The session of `session use`, which may have ended. A broken file has none: flags and variables may say all else. */
+  async currentSession(): Promise<FoundSetting | undefined> {
+    if (!existsSync(this.file)) return undefined
+    const { session } = await this.saved().catch(() => ({ session: undefined }))
+    return typeof session === 'string' ? { value: session, source: this.location } : undefined
+  }
+
+  /** Once the service takes the token no more. */
+  async forgetLogin(): Promise<void> {
+    if ((await this.saved()).token !== undefined)
+      await this.save({ token: undefined, token_expires_at: undefined })
+  }
+
+  /** Saves what is named, in the profile if there is one, removes what is undefined, and keeps the rest of the file. */
+  async save(changes: Partial<Record<SavedKey, string | undefined>>): Promise<void> {
     const { saveConfig } = await import('./config-file.ts')
     saveConfig(this.file, changes, this.profile)
   }
@@ -131,6 +186,12 @@ export class Settings {
   /** For a program that we start. */
   environmentWith(more: Record<string, string>): NodeJS.ProcessEnv {
     return { ...this.environment, ...more }
+  }
+
+  /** Where programs that are started by their name are found, also by those that npm did not start. */
+  searchPath(): string[] {
+    const folders = (this.environment.PATH ?? '').split(delimiter)
+    return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
   }
 
   /** Where Node sends what goes to https:// addresses. */
@@ -160,15 +221,25 @@ export class Settings {
     return { value, source }
   }
 
+  private async read() {
+    const file = await import('./config-file.ts')
+    const config = file.readConfig(this.file)
+    if (this.warn && file.isExposed(this.file, config)) {
+      this.warn(`Warning: other users of this machine may read the key in ${this.file}: chmod 600 it.`)
+      this.warn = undefined
+    }
+    return { ...file, config }
+  }
+
   /** @returns the part of the file that counts, undefined for a profile that is not there; and all profiles' names */
   private async readTable() {
-    const { readConfig, readProfile, profileNames } = await import('./config-file.ts')
-    const config = readConfig(this.file)
+    const { config, readProfile, profileNames } = await this.read()
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
     return { table, known: profileNames(config) }
   }
 
-  private words() {
+  /** The profile, as it is said. */
+  words() {
     const { profile } = this
     return profile === undefined
       ? { inProfile: '', flag: '' }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Api, Reply } from './api.ts'
 import type { Credentials } from './credentials.ts'
 import { addStory, CliError, describeError } from './errors.ts'
-import type { Settings } from './settings.ts'
+import { noAccount, type Settings } from './settings.ts'
 
 /**
  * Creates the account, or logs in to the existing one; creates a key and saves it. Keeps no password.
@@ -14,21 +14,36 @@ export async function signUp(api: Api, settings: Settings, base_url: string, cre
   const made = await makeAccount(api, credentials)
   const { account, token } = await logIn(api, credentials, made)
   const key = await makeKey(api, token, made)
-  try {
-    await settings.save({ base_url, api_key: key.key })
-  } catch (error) {
-    // Nobody will ever see this key, so it is revoked.
-    await api.call('revokeApiKey', { params: { key_id: key.id }, token }).catch(() => {})
-    throw addStory(
-      describeError(error),
-      `${storyOf(made)}, but the new key could not be saved and was revoked.`,
-      again,
-    )
-  }
+  const changes = { ...noAccount, base_url, api_key: key.key }
+  await saveWithKey(api, settings, changes, { key, token, story: storyOf(made) })
   return { account, made, key }
 }
 
-const again = 'Run the same command again: it logs in and goes on.'
+/** @throws {CliError} with the story so far, once the key is revoked: nobody would ever see it */
+export async function saveWithKey(
+  api: Api,
+  settings: Settings,
+  changes: Parameters<Settings['save']>[0],
+  { key, token, story }: { key: Reply<'createApiKey'>; token: string; story: string },
+): Promise<void> {
+  try {
+    await settings.save(changes)
+  } catch (error) {
+    await api.call('revokeApiKey', { params: { key_id: key.id }, token }).catch(() => {})
+    throw addStory(
+      describeError(error),
+      `${story}, but the new key could not be saved and was revoked.`,
+      again,
+    )
+  }
+}
+
+/** The key of this machine. */
+export const createKey = (api: Api, token: string): Promise<Reply<'createApiKey'>> =>
+  api.call('createApiKey', { body: { name: `sandlot on ${hostname()}`.slice(0, 100) }, token })
+
+/** For the command line and the picker alike. */
+const again = 'Try again with the same password: that logs in and goes on.'
 const storyOf = (made: boolean) => (made ? 'The account was made' : 'The account exists')
 
 /** @returns false when there is one already */
@@ -50,7 +65,7 @@ async function logIn(api: Api, body: Credentials, made: boolean): Promise<Reply<
     if (made) throw addStory(failure, 'The account was made, but logging in failed.', again)
     if (failure.code !== 'invalid_credentials') throw failure
     throw new CliError('email_taken', `${body.email} has an account already, and this is not its password.`, {
-      hint: "Run it again with the account's password, or with another email address.",
+      hint: "Try again with the account's password, or with another email address.",
       details: failure.details,
     })
   }
@@ -58,7 +73,7 @@ async function logIn(api: Api, body: Credentials, made: boolean): Promise<Reply<
 
 async function makeKey(api: Api, token: string, made: boolean): Promise<Reply<'createApiKey'>> {
   try {
-    return await api.call('createApiKey', { body: { name: `sandlot on ${hostname()}`.slice(0, 100) }, token })
+    return await createKey(api, token)
   } catch (error) {
     throw addStory(describeError(error), `${storyOf(made)}, but making an API key failed.`, again)
   }

@@ -1,18 +1,14 @@
 /** Rows as columns that fit the terminal; for programs, fields with tabs between them and no head. */
-import { printable } from './printable.ts'
+import { oneLine, unbroken } from './printable.ts'
 
 /** What a column keeps when the terminal is too narrow for all. */
 const leastCells = 4
 const gap = '  '
 
 /** @param paintHead colours the head; it is told what it is padded to */
-export function table(
-  head: string[],
-  rows: string[][],
-  paintHead: (text: string) => string = (text) => text,
-): string {
-  const clean = rows.map((row) => row.map((cell) => printable(cell).replace(/[\t\n]/g, ' ')))
-  if (!process.stdout.isTTY) return clean.map((row) => `${row.join('\t')}\n`).join('')
+export function table(head: string[], rows: string[][], paintHead: (text: string) => string): string {
+  if (!process.stdout.isTTY) return rows.map((row) => `${row.map(unbroken).join('\t')}\n`).join('')
+  const clean = rows.map((row) => row.map(oneLine))
   const widths = fitWidths(
     head.map((title, column) => Math.max(...[title, ...clean.map((row) => row[column] ?? '')].map(cellsOf))),
     process.stdout.columns || 80,

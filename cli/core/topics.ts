@@ -41,6 +41,9 @@ A setting comes from the first of these that has it:
   3. the environment: SANDLOT_URL, SANDLOT_API_KEY, SANDLOT_SESSION
   4. the file: the profile that SANDLOT_PROFILE names, or else the top of the file
 
+A session that none of these says is the current one, which sandlot session use saves in the file, while it is
+active; else the only one that is active.
+
 The file is config.toml in $XDG_CONFIG_HOME/sandlot, or in ~/.config/sandlot:
 
   base_url = "https://sandlot.example"
@@ -50,7 +53,8 @@ The file is config.toml in $XDG_CONFIG_HOME/sandlot, or in ~/.config/sandlot:
   base_url = "https://sandlot.work.example"
   api_key = "sandlot_live_…"
 
-signup, config set-url and config set-key write the file; with --profile NAME they write into that profile.
+signup, login, logout, session use, config set-url and config set-key write the file; with --profile NAME they write into that
+profile. login keeps its token there for 15 minutes (token, token_expires_at).
 A profile takes nothing from the top of the file. sandlot config show tells which settings are in use, and
 where each comes from.
 

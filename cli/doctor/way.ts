@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, type TLSSocket } from 'node:tls'
 import type { Checks } from '../core/checks.ts'
+import { CliError } from '../core/errors.ts'
 import { explain } from '../core/http.ts'
 
 const patienceMs = 10_000
@@ -14,7 +15,7 @@ const patienceMs = 10_000
 export async function checkWay({ check }: Checks, base: string, proxy: string | undefined): Promise<boolean> {
   const url = new URL(base)
   if (proxy !== undefined && url.protocol === 'https:') {
-    return await check('proxy', () => `${new URL(proxy).host}, except for the hosts in NO_PROXY`)
+    return await check('proxy', () => describeProxy(new URL(proxy)))
   }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
@@ -37,6 +38,19 @@ export async function checkWay({ check }: Checks, base: string, proxy: string | 
     using socket = await opened(connectSecurely(options), 'secureConnect').catch(fail)
     return describeCertificate(socket)
   })
+}
+
+/** Node has the option since it knows the variable. */
+function describeProxy({ host }: URL): string {
+  if (process.allowedNodeEnvironmentFlags.has('--use-env-proxy'))
+    return `${host}, except for the hosts in NO_PROXY`
+  throw new CliError(
+    'failed',
+    `Node ${process.versions.node} uses no proxy: it does not know NODE_USE_ENV_PROXY.`,
+    {
+      hint: 'Take Node 24.5 or later, or 22.21 and later of 22; or unset NODE_USE_ENV_PROXY.',
+    },
+  )
 }
 
 /** Closed when it is disposed of. */

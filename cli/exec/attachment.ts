@@ -1,15 +1,18 @@
 /** One WebSocket between this terminal and a command's, until the command ends or the connection breaks. */
-import type { IncomingMessage } from 'node:http'
-import { text } from 'node:stream/consumers'
 import type { RawData, WebSocket } from 'ws'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { CliError } from '../core/errors.ts'
+import { openWebSocket } from '../core/websocket.ts'
+import { DetachKeys } from './detach-keys.ts'
 import type { Remote } from './remote.ts'
+import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown.ts'
 
 /** Pings keep proxies from closing the connection, and show when it is dead. */
 const pingMs = 15_000
+/** How long a program has to see another size. */
+const drawMs = 100
 /** How much typed or pasted text may wait to be sent. */
 const unsentBytes = 1024 * 1024
 
@@ -19,11 +22,33 @@ export const terminalSize = () => {
   return { rows: rows || 24, columns: columns || 80 }
 }
 
-/** @throws {CliError} `network` when the connection breaks; the terminal is as it was before */
-export async function useTerminal(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
-  const restore = takeTerminal(socket)
+/** A program draws its whole screen anew when the size changes, but not when it is told the size that it has. */
+function otherSize() {
+  const { rows, columns } = terminalSize()
+  return { rows: rows > 1 ? rows - 1 : 2, columns }
+}
+
+/** What is known of the command's terminal, over all connections. */
+export interface Seen {
+  shown: ShownOutput
+  modes: ScreenModes
+  /** Whether the program was attached to before, and may believe that its screen is on the terminal. */
+  hasScreen: boolean
+}
+
+/**
+ * @param detachKeys the user leaves with them
+ * @throws {CliError} `network` when the connection breaks; the terminal is as it was before
+ */
+export async function useTerminal(
+  socket: WebSocket,
+  seen: Seen,
+  detachKeys: Buffer,
+): Promise<ExecEnd | 'detached'> {
+  const { promise: detached, resolve } = Promise.withResolvers<'detached'>()
+  const restore = takeTerminal(socket, seen, detachKeys, () => resolve('detached'))
   try {
-    return await untilExit(socket, shown)
+    return await Promise.race([untilExit(socket, seen), detached])
   } finally {
     restore()
     socket.terminate()
@@ -31,46 +56,24 @@ export async function useTerminal(socket: WebSocket, shown: ShownOutput): Promis
 }
 
 /** @throws {CliError} `network`, or the service's refusal */
-export async function connect(remote: Remote, execId: string): Promise<WebSocket> {
-  const { url, headers, refuse, traced } = await remote.attach(execId)
-  const { WebSocket } = await import('ws')
-  // As for every request: through a proxy as Node is told to, which ws does not do by itself, but never to
-  // this machine.
-  const agent =
-    url.protocol === 'https:'
-      ? (await import('node:https')).globalAgent
-      : new (await import('node:http')).Agent()
-  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), { headers, perMessageDeflate: false, agent })
-  const answer = await traced(() => answerTo(socket))
-  const { statusCode: status = 0 } = answer
-  if (status === 101) return socket
-  refuse({ status, headers: answer.headers, text: await text(answer) })
-  throw new CliError('unexpected_answer', `The service answered ${status}.`)
-}
-
-/** Waits for the answer to the handshake: 101 and an open socket, or a refusal. */
-const answerTo = (socket: WebSocket): Promise<IncomingMessage> =>
-  new Promise((resolve, reject) => {
-    let taken: IncomingMessage
-    socket.on('upgrade', (response) => {
-      taken = response
-    })
-    socket.on('open', () => {
-      // The first output may come along with the answer, before anybody listens.
-      socket.pause()
-      resolve(taken)
-    })
-    socket.on('unexpected-response', (_, response) => resolve(response))
-    socket.on('error', (error) => reject(new CliError('network', `Attaching failed: ${error.message}.`)))
-  })
+export const connect = async (remote: Remote, execId: string): Promise<WebSocket> =>
+  await openWebSocket(await remote.attach(execId))
 
 /** @returns a function that restores the terminal; it is called on every way out */
-function takeTerminal(socket: WebSocket): () => void {
+function takeTerminal(
+  socket: WebSocket,
+  { modes, hasScreen }: Seen,
+  detachKeys: Buffer,
+  onDetach: () => void,
+): () => void {
   const { stdin, stdout } = process
   const say = (message: object) => socket.send(JSON.stringify(message))
-  const onKeys = (keys: Buffer) => {
-    socket.send(keys, () => stdin.isPaused() && stdin.resume())
+  const keys = new DetachKeys(detachKeys, (typed) => {
+    socket.send(typed, () => stdin.isPaused() && stdin.resume())
     if (socket.bufferedAmount > unsentBytes) stdin.pause()
+  })
+  const onKeys = (typed: Buffer) => {
+    if (keys.type(typed)) onDetach()
   }
   const onEnd = () => say({ type: 'eof' })
   const onResize = () => say({ type: 'resize', ...terminalSize() })
@@ -80,7 +83,11 @@ function takeTerminal(socket: WebSocket): () => void {
     process.exit(code)
   }
   const [onHangUp, onTerminate] = [leave(129), leave(143)]
+  let drawing: NodeJS.Timeout | undefined
   const restore = () => {
+    clearTimeout(drawing)
+    keys.end()
+    if (stdout.isTTY) stdout.write(modes.takenBack)
     stdin.off('data', onKeys).off('end', onEnd)
     stdout.off('resize', onResize)
     process.off('exit', restore).off('SIGHUP', onHangUp).off('SIGTERM', onTerminate)
@@ -92,12 +99,15 @@ function takeTerminal(socket: WebSocket): () => void {
   stdin.on('data', onKeys).on('end', onEnd)
   stdin.resume()
   stdout.on('resize', onResize)
+  if (stdout.isTTY) stdout.write(modes.givenAgain)
+  if (hasScreen) say({ type: 'resize', ...otherSize() })
   // It may have changed since the command was started.
-  onResize()
+  if (hasScreen) drawing = setTimeout(onResize, drawMs)
+  else onResize()
   return restore
 }
 
-function untilExit(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
+function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecEnd> {
   shown.beginAgain()
   return new Promise((resolve, reject) => {
     let isAlive = true
@@ -111,7 +121,7 @@ function untilExit(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
     })
     socket.on('message', (data: RawData, isBinary) => {
       isAlive = true
-      if (isBinary) return show(socket, data as Buffer, shown)
+      if (isBinary) return show(socket, data as Buffer, shown, modes)
       const { type, ...rest } = JSON.parse(String(data))
       if (type === 'gap') shown.skip(rest)
       if (type === 'exit') resolve(rest as ExecEnd)
@@ -125,10 +135,12 @@ function untilExit(socket: WebSocket, shown: ShownOutput): Promise<ExecEnd> {
 }
 
 /** The first byte says which stream it is. A terminal that is slow slows the command. */
-function show(socket: WebSocket, frame: Buffer, shown: ShownOutput): void {
+function show(socket: WebSocket, frame: Buffer, shown: ShownOutput, modes: ScreenModes): void {
   const stream = frame[0] === frameStreams.stderr ? 'stderr' : 'stdout'
   const out = process[stream]
-  if (out.write(shown.unseen(stream, frame.subarray(1)))) return
+  const fresh = shown.unseen(stream, frame.subarray(1))
+  modes.see(fresh)
+  if (out.write(fresh)) return
   socket.pause()
   out.once('drain', () => socket.resume())
 }

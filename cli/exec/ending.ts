@@ -1,6 +1,7 @@
 /** How a command ended, as an exit code and in words. */
 import { constants } from 'node:os'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { clientLeft } from '../../shared/contract/exec-events.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 
 export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: string) => void): void {
@@ -9,7 +10,8 @@ export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: st
   if (status === 'lost') {
     note(`sandlot: the command was lost${why}. How it ended, or whether it ran, is not known.`)
   }
-  if (status === 'killed') note(`sandlot: the command was killed${why}.`)
+  const rule = reason === clientLeft ? ' It was away for longer than the grace of the command (--grace).' : ''
+  if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
 }
 
 /** As a few words, for a list or a line. */

@@ -16,8 +16,11 @@ export interface Stdin {
   end(offset: number): Promise<unknown>
 }
 
-/** @throws {CliError} what `send` does */
-export async function feed(input: Input, stdin: Stdin): Promise<void> {
+/**
+ * @param mostAwayMs how long the service may be away
+ * @throws {CliError} what `send` does
+ */
+export async function feed(input: Input, stdin: Stdin, mostAwayMs: number): Promise<void> {
   let offset = 0
   for (;;) {
     const first = await input.pull()
@@ -26,10 +29,10 @@ export async function feed(input: Input, stdin: Stdin): Promise<void> {
     const segment = new Segment()
     segment.push(first)
     void fill(segment, input)
-    await patiently(() => stdin.send(offset, segment))
+    await patiently(() => stdin.send(offset, segment), mostAwayMs)
     offset += segment.size
   }
-  await patiently(() => stdin.end(offset))
+  await patiently(() => stdin.end(offset), mostAwayMs)
 }
 
 async function fill(segment: Segment, input: Input): Promise<void> {

@@ -2,11 +2,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/exec-events.ts'
+import type { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
 import { pauseAfter } from './retry.ts'
 
-export interface Follower {
+/** What to do while the connection is away. */
+export interface Away {
+  /** How long to try at least. */
+  mostMs?: number
+  /** Called when it could not be made again at once. */
+  onAway?(error: CliError): void
+  /** Called when it is there again, after `onAway`. */
+  onBack?(): void
+}
+
+export interface Follower extends Away {
   /** Called once, with the command's id. */
   onStart(id: string): void
   /** Resolves when more can be taken. */
@@ -20,24 +31,37 @@ export type Reopen = (lastEventId: string | undefined) => Promise<OpenExchange>
 
 /** @throws {CliError} as {@link readAll} */
 export async function follow(first: OpenExchange, reopen: Reopen, follower: Follower): Promise<ExecEnd> {
-  for await (const event of readAll(first, reopen)) {
+  for await (const event of readAll(first, reopen, follower)) {
     if (event.event === 'exit') return event.data
     await hand(event, follower)
   }
   throw new Error('The events ended without an exit.')
 }
 
+/** A connection that is soon there again is not worth a word. */
+const triesUntold = 2
+
 /**
  * Yields every event up to the exit, over as many connections as it takes.
  * @param first the stream that is open already
  * @throws {CliError} when it breaks again and again
  */
-export async function* readAll(first: OpenExchange, reopen: Reopen): AsyncGenerator<ExecEvent> {
+export async function* readAll(
+  first: OpenExchange,
+  reopen: Reopen,
+  away: Away = {},
+): AsyncGenerator<ExecEvent> {
   let opened: OpenExchange | undefined = first
   let lastId: string | undefined
+  let brokeAt = 0
+  let isTold = false
   for (let tries = 0; ; tries++) {
     try {
       opened ??= await reopen(lastId)
+      if (isTold) {
+        isTold = false
+        away.onBack?.()
+      }
       for await (const event of untilBroken(opened)) {
         lastId = event.id
         tries = 0
@@ -45,8 +69,13 @@ export async function* readAll(first: OpenExchange, reopen: Reopen): AsyncGenera
         if (event.event === 'exit') return
       }
     } catch (error) {
-      const pause = pauseAfter(error, tries)
+      if (tries === 0) brokeAt = performance.now()
+      const pause = pauseAfter(error, tries, performance.now() - brokeAt < (away.mostMs ?? 0))
       if (pause === undefined) throw error
+      if (tries >= triesUntold && !isTold) {
+        isTold = true
+        away.onAway?.(error as CliError)
+      }
       await sleep(pause)
     }
     opened = undefined

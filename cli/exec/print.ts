@@ -1,4 +1,5 @@
-/** A command's output on our own stdout and stderr. */
+/** A command's output on our own stdout and stderr, and what is said beside it. */
+import type { CliError } from '../core/errors.ts'
 
 /** Resolves when more can be taken: a reader that is slow slows the command. */
 export const print = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
@@ -21,3 +22,9 @@ export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (te
   ]
   if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
 }
+
+/** Reports that the connection is away, and that it is there again. */
+export const sayAway = (note: (text: string) => void) => ({
+  onAway: ({ message }: CliError) => note(`sandlot: connection lost, trying again. ${message}`),
+  onBack: () => note('sandlot: connected again.'),
+})

@@ -15,7 +15,7 @@ const startMs = limits.startingWaitMs + 30_000
 /** Longer than a sandbox lives: a command that does not read makes its stdin wait. */
 const feedMs = 25 * 60 * 60 * 1000
 /** How long the service keeps a command for us while the connection is away. */
-const graceMs = 10_000
+export const graceMs = 10_000
 
 const withGrace = (body: ExecRequest) => ({ ...body, grace_ms: body.grace_ms ?? graceMs })
 
@@ -31,6 +31,7 @@ export function createRemote(api: Api, id: string) {
       timeoutMs: startMs,
     })
   return {
+    sessionId: id,
     /** Runs to its end. */
     run: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
       api.call('execCommand', {

@@ -1,14 +1,15 @@
 /** The usual `sandlot exec`: streams output and stdin, and passes Ctrl-C to the command. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
-import { CliError } from '../core/errors.ts'
+import { addStory, CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { leave as leaveClient } from '../core/leaving.ts'
+import { showSeconds } from '../core/times.ts'
 import { isGone } from './ending.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'
 import type { Input } from './input.ts'
-import { sayMissing } from './print.ts'
-import type { Remote } from './remote.ts'
+import { sayAway, sayMissing } from './print.ts'
+import { graceMs, type Remote } from './remote.ts'
 
 export interface ExecStreamOptions {
   remote: Remote
@@ -33,6 +34,7 @@ export async function runStreaming({
 }: ExecStreamOptions): Promise<ExecEnd> {
   let execId: string | undefined
   const start = remote.streaming(request)
+  const mostMs = request.grace_ms ?? graceMs
   const taking = takeSignals(() => execId, remote, note)
   const follower: Follower = {
     onStart(id) {
@@ -43,6 +45,8 @@ export async function runStreaming({
     onGap(missing) {
       if (write) sayMissing(missing, note)
     },
+    mostMs,
+    ...sayAway(note),
   }
   try {
     const first = await open()
@@ -51,7 +55,8 @@ export async function runStreaming({
       execId === undefined ? start() : remote.follow(execId, lastEventId)
     return await follow(first, reopen, follower)
   } catch (error) {
-    if (execId === undefined || !isGone(error)) throw error
+    if (execId === undefined) throw error
+    if (!isGone(error)) throw tellAway(error, remote, execId, mostMs)
     return await remote.get(execId)
   } finally {
     input?.close()
@@ -62,18 +67,39 @@ export async function runStreaming({
     if (!input) return await start()
     const { id } = await remote.launchFollowed(request)
     follower.onStart(id)
-    void sendInput(remote, id, input, note)
+    void sendInput(remote, id, input, note, mostMs)
     return await remote.follow(id)
   }
 }
 
-/** Input for a command that takes no more may be dropped. */
-export async function sendInput(remote: Remote, id: string, input: Input, note: (text: string) => void) {
+/** After a connection that stayed away, what was exceeded and what becomes of the command. */
+function tellAway(error: unknown, { sessionId }: Remote, execId: string, mostMs: number): unknown {
+  if (!(error instanceof CliError) || error.code !== 'network') return error
+  const limit = showSeconds(mostMs / 1000)
+  return addStory(
+    error,
+    `The connection was away for longer than the command's grace of ${limit}, and the service ends the command.`,
+    `\`sandlot exec logs -s ${sessionId} ${execId}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
+  )
+}
+
+/**
+ * Input for a command that takes no more may be dropped.
+ * @param mostAwayMs how long the connection may be away
+ */
+export async function sendInput(
+  remote: Remote,
+  id: string,
+  input: Input,
+  note: (text: string) => void,
+  mostAwayMs = 0,
+) {
+  const stdin = {
+    send: (offset: number, bytes: AsyncIterable<Uint8Array>) => remote.feed(id, offset, bytes),
+    end: (offset: number) => remote.endStdin(id, offset),
+  }
   try {
-    await feed(input, {
-      send: (offset, bytes) => remote.feed(id, offset, bytes),
-      end: (offset) => remote.endStdin(id, offset),
-    })
+    await feed(input, stdin, mostAwayMs)
   } catch (error) {
     const isOver = error instanceof CliError && (error.code === 'exec_finished' || isGone(error))
     if (isOver || input.isClosed) return

@@ -4,6 +4,7 @@
  */
 import { Command } from 'commander'
 import { addCommonOptions, addSessionOption, type Define } from '../core/command.ts'
+import { isId } from '../core/session.ts'
 
 interface Subcommand {
   summary: string
@@ -65,7 +66,7 @@ function hasOptionsToRun(exec: Command): boolean {
 
 const looksLikeId = (word: string): boolean => word.startsWith('exec_')
 
-/** Whether the words are options of the subcommand and nothing else. `ls -s src` is about sizes. */
+/** Whether the words are options of the subcommand and nothing else. `ls -s src` is about sizes: behind -s is an id. */
 function isTaken(define: Define, words: string[]): boolean {
   const probe = new Command().exitOverride().configureOutput({ outputError: () => {} })
   addCommonOptions(probe)
@@ -73,8 +74,10 @@ function isTaken(define: Define, words: string[]): boolean {
   try {
     const options = words.filter((word) => word !== '--help' && word !== '-h')
     const { operands, unknown } = probe.parseOptions(options)
-    const { session = 'sbx_' } = probe.opts<{ session?: string }>()
-    return operands.length === 0 && unknown.length === 0 && session.startsWith('sbx_')
+    const { session } = probe.opts<{ session?: string }>()
+    const isSession =
+      session === undefined || isId(session) || words.some((word) => /^--session(=|$)/.test(word))
+    return operands.length === 0 && unknown.length === 0 && isSession
   } catch {
     return false // an option without its value
   }

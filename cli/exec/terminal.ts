@@ -3,24 +3,35 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
 import { connect, useTerminal } from './attachment.ts'
+import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
 import { isGone } from './ending.ts'
 import { follow } from './follow.ts'
 import { print, sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
 import { pauseAfter, pausesMs } from './retry.ts'
+import { ScreenModes } from './screen-modes.ts'
 import { ShownOutput } from './shown.ts'
+
+interface TerminalOptions {
+  note(text: string): void
+  /** Whether the command was started for this. */
+  isNew: boolean
+  /** By default those of Docker. */
+  detachKeys?: Buffer
+}
 
 /**
  * Reconnects when the connection breaks, and shows nothing twice. If the command has ended
  * meanwhile, it shows the rest. Between two connections the terminal is the user's own.
+ * @returns how it ended, or that the user has detached from it
  * @throws {CliError} when it cannot be attached to, again and again
  */
 export async function attachTerminal(
   remote: Remote,
   execId: string,
-  note: (text: string) => void,
-): Promise<ExecEnd> {
-  const shown = new ShownOutput()
+  { note, isNew, detachKeys = readDetachKeys(defaultDetachKeys) }: TerminalOptions,
+): Promise<ExecEnd | 'detached'> {
+  const [shown, modes] = [new ShownOutput(), new ScreenModes()]
   let isBroken = false
   for (let tries = 0; ; tries++) {
     try {
@@ -33,19 +44,23 @@ export async function attachTerminal(
         tries = 0
       })
       if (isBroken) note('sandlot: attached again.')
-      return await useTerminal(socket, shown)
+      return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
     } catch (error) {
       const pause = pauseFor(error, tries)
-      if (pause === undefined) throw withWayBack(error, execId)
-      if (pause > 0 && tries === 0) note(`sandlot: ${(error as CliError).message} ${wayBack(execId)}`)
+      if (pause === undefined) throw withWayBack(error, remote, execId)
+      if (pause > 0 && tries === 0)
+        note(
+          `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${wayBack(remote, execId)}.`,
+        )
       isBroken = true
       await sleep(pause)
     }
   }
 }
 
-const wayBack = (execId: string) =>
-  `Attaching again; Ctrl-C leaves, and \`sandlot exec --attach ${execId}\` goes back to it.`
+/** With the session, because several may be active. */
+export const wayBack = ({ sessionId }: Remote, execId: string) =>
+  `\`sandlot exec -s ${sessionId} --attach ${execId}\` goes back to it`
 
 function pauseFor(error: unknown, tries: number): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
@@ -70,9 +85,9 @@ async function showRest(
   }
 }
 
-function withWayBack(error: unknown, execId: string): unknown {
+function withWayBack(error: unknown, remote: Remote, execId: string): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
   return new CliError('network', error.message, {
-    hint: `The command goes on as ${execId}; \`sandlot exec --attach ${execId}\` goes back to it.`,
+    hint: `The command goes on; ${wayBack(remote, execId)}.`,
   })
 }

@@ -42,9 +42,16 @@ export function editJson(
     if (!servers) return entry === undefined ? text : insert(text, root, section, { [name]: entry })
     const found = memberOf(servers, name, section)
     if (!found) return entry === undefined ? text : insert(text, servers, name, entry)
-    if (entry === undefined) return remove(text, servers, name)
+    if (entry === undefined) return withoutEmpty(remove(text, servers, name))
     if (found.type !== 'object') return replace(text, found, entry)
     return updateMembers(text, found, entry)
+  }
+
+  /** Takes the section out as well, if nothing is left in it, not even a comment. */
+  function withoutEmpty(text: string): string {
+    const root = read(text)!
+    const { offset, length } = memberOf(root, section, 'the file')!
+    return /^\{\s*\}$/.test(text.slice(offset, offset + length)) ? remove(text, root, section) : text
   }
 
   /** Changes one member after the other, because each moves the offsets of what follows. */
@@ -123,7 +130,7 @@ function insert(text: string, object: Node, key: string, value: unknown): string
   ].join('')
 }
 
-/** Takes a member out, with its line where it has one of its own. */
+/** Takes a member out, with its line where nothing else is on that. */
 function remove(text: string, object: Node, key: string): string {
   const members = object.children!
   const index = members.findIndex(({ children }) => children![0]!.value === key)
@@ -132,7 +139,8 @@ function remove(text: string, object: Node, key: string): string {
   const memberEnd = member.offset + member.length
   const { comma } = behind(text, memberEnd, members[index + 1]?.offset ?? close)
   const end = comma === undefined ? memberEnd : comma + 1
-  const lineStart = startsItsLine(text, member.offset) ? text.lastIndexOf('\n', member.offset) : -1
+  const isAlone = startsItsLine(text, member.offset) && /^[ \t]*\r?\n/.test(text.slice(end))
+  const lineStart = isAlone ? text.lastIndexOf('\n', member.offset) : -1
   const start = lineStart < 0 ? member.offset : text[lineStart - 1] === '\r' ? lineStart - 1 : lineStart
   const before = members[index - 1]
   if (comma !== undefined || !before) return text.slice(0, start) + text.slice(end)

@@ -1,6 +1,6 @@
 /**
- * Puts one server into a TOML file, or takes it out. A new one is a table at the end of the file, so
- * that nothing before it changes. An existing one is changed in its place, and keeps its comments.
+ * Puts one server into a TOML file, or takes it out, and leaves every other byte as it is. A new one is a table at
+ * the end of the file. An existing one is changed in its place, and keeps its comments.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
@@ -22,13 +22,17 @@ export async function editToml(
     entry === undefined ? others : { ...others, [path.name]: { ...entry, ...Object.fromEntries(kept) } }
   const wanted = { ...values, [path.section]: servers } as TomlTable
   if (isDeepStrictEqual(values, wanted)) return before
-  const candidates: string[] = []
-  if (found === undefined) candidates.push(append(before, path, entry!))
-  else if (entry === undefined) candidates.push(cut(before, path))
+  const { cut, change } = await import('./toml-text.ts')
   const { patch } = await import('@decimalturn/toml-patch')
-  candidates.push(patch(before, wanted))
-  const after = candidates.find((text) => says(text, wanted))
-  if (after !== undefined) return after
+  const edit = () => {
+    if (found === undefined) return append(before, path, entry!)
+    return entry === undefined ? cut(before, path) : change(before, path, entry, own)
+  }
+  // What is not written as tables or lines of its own, toml-patch changes; it may move comments and spaces.
+  for (const way of [edit, () => patch(before, wanted)]) {
+    const after = attempt(way)
+    if (after !== undefined && says(after, wanted)) return after
+  }
   throw new Unreadable(`[${path.section}] is written in a way that cannot be changed safely`)
 }
 
@@ -53,41 +57,26 @@ function serversOf(values: TomlTable, { section }: EntryPath): TomlTable {
 
 /** Our own, because toml-patch puts a new server in one line above the tables of the others. */
 function append(before: string, { section, name }: EntryPath, entry: ServerEntry): string {
-  const eol = eolOf(before)
+  const eol = before.includes('\r\n') ? '\r\n' : '\n'
   const table = stringify({ [section]: { [name]: entry } }).replaceAll('\n', eol)
   if (before.replace(/^\ufeff/, '') === '') return before + table
   return `${before}${before.endsWith('\n') ? '' : eol}${eol}${table}`
 }
 
-/**
- * Removes the server's tables. Our own, because toml-patch removes the comments above the next table too:
- * those and the blank lines there belong to that one.
- */
-function cut(before: string, { section, name }: EntryPath): string {
-  const head = new RegExp(`^\\s*\\[\\s*["']?${section}["']?\\s*\\.\\s*["']?${name}["']?\\s*[.\\]]`)
-  const tables = before.split(/^(?=[ \t]*\[)/m)
-  const isOurs = (at: number) => head.test(tables[at] ?? '')
-  const kept = tables.map((table, at) => (isOurs(at) ? (isOurs(at + 1) ? '' : commentsBehind(table)) : table))
-  if (!isOurs(tables.length - 1)) return kept.join('')
-  // Removes the blank line before a server at the end of the file too.
-  const texts = [kept.slice(0, -1).join(''), kept.at(-1)!].map((text) => text.trimEnd())
-  return texts.map((text) => (text === '' ? '' : text + eolOf(before))).join('')
-}
-
-function commentsBehind(table: string): string {
-  const lines = table.split('\n')
-  return lines.slice(lines.findLastIndex((line) => !/^\s*(#.*)?$/.test(line)) + 1).join('\n')
-}
-
-const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n')
-
-function says(text: string, wanted: TomlTable): boolean {
+/** @returns undefined where that is not possible */
+function attempt<T>(work: () => T): T | undefined {
   try {
-    return isDeepStrictEqual(plain(read(text)), plain(wanted))
+    return work()
   } catch {
-    return false
+    return undefined
   }
 }
+
+const says = (text: string, wanted: TomlTable): boolean =>
+  isDeepStrictEqual(
+    attempt(() => plain(read(text))),
+    plain(wanted),
+  )
 
 /** Compares dates by their text, because equal dates are different objects. Ignores empty tables. */
 const plain = (values: TomlTable): unknown =>

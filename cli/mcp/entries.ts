@@ -1,6 +1,6 @@
 /** The entry of one server in the settings of one MCP client: what is there, and what it should become. */
 import { existsSync, realpathSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { CliError } from '../core/errors.ts'
 import { readSettings } from './settings-file.ts'
@@ -11,6 +11,7 @@ import {
   ownOf,
   type Server,
   type ServerEntry,
+  scopes,
   sectionOf,
   type Target,
   type TargetScope,
@@ -48,14 +49,27 @@ export function fileOf(target: Target, scope: TargetScope, folders: ConfigFolder
   return files.find((file) => existsSync(file)) ?? files[0]!
 }
 
-/** Every client whose files are on this machine or in this folder. */
-export function findSpots(folders: ConfigFolders, name: string): Spot[] {
-  return Object.entries(targets).flatMap(([key, target]) =>
-    (['project', 'user'] as const)
+/**
+ * Every client whose files are on this machine or in this folder. A file that is both, in the home of its user,
+ * is the user's.
+ */
+export function findSpots(folders: ConfigFolders, name: string, among = scopes): Spot[] {
+  return Object.entries(targets).flatMap(([key, target]) => {
+    const spots = among
       .filter((scope) => scope === 'user' || target.project)
       .map((scope) => ({ target: key, scope, file: fileOf(target, scope, folders), name }))
-      .filter(({ file }) => existsSync(file) || hasFolder(file, folders)),
-  )
+      .filter(({ file }) => existsSync(file) || hasFolder(file, folders))
+    const ofUser = spots.find(({ scope }) => scope === 'user')
+    return spots.filter((spot) => spot === ofUser || !ofUser || !isSame(spot.file, ofUser.file))
+  })
+}
+
+/** Whether two paths lead to one place; neither need be there. */
+const isSame = (one: string, other: string): boolean => placeOf(one) === placeOf(other)
+
+function placeOf(file: string): string {
+  const folder = dirname(file)
+  return existsSync(folder) ? join(realpathSync(folder), basename(file)) : file
 }
 
 /** The folder of its own that a client keeps its file in. */

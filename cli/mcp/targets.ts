@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import type { Settings } from '../core/settings.ts'
 
 export type ConfigFolders = ReturnType<Settings['folders']>
-export const scopes = ['project', 'user'] as const
-export type TargetScope = (typeof scopes)[number]
+export type TargetScope = 'project' | 'user'
+export const scopes: readonly TargetScope[] = ['project', 'user']
 
 /** What a client starts, or where it calls. */
 export type Server = LocalServer | { url: string }

@@ -1,6 +1,6 @@
 import { useApp, useInput, useIsScreenReaderEnabled, usePaste, useWindowSize } from 'ink'
 import { useLayoutEffect } from 'react'
-import { paste, press, pressesOf } from './press.ts'
+import { paste, take } from './press.ts'
 import { Screen } from './screen.tsx'
 import { useUi, useUiState } from './ui.ts'
 import { useNow } from './use-now.ts'
@@ -16,9 +16,7 @@ export const App = () => {
 
   useLayoutEffect(() => ui.store.set({ size: { columns, rows } }), [ui, columns, rows])
   useLayoutEffect(() => ui.onTerminal(suspendTerminal), [ui, suspendTerminal])
-  useInput((input, key) => {
-    for (const pressed of pressesOf(input, key)) press(ui, pressed)
-  })
+  useInput((input, key) => take(ui, input, key))
   usePaste((text) => paste(ui, text))
 
   return <Screen state={state} now={now} onVisible={ui.onVisible} />

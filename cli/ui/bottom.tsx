@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import { FieldLine } from './field-line.tsx'
-import { keysOf, whereIs } from './keys.ts'
+import { wordsOf } from './form.ts'
+import { keysThatDo } from './keys.ts'
 import { noticeLines } from './layout.ts'
 import { Line } from './line.tsx'
 import type { State } from './state.ts'
@@ -24,7 +25,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
       {prompt?.fields.map((field) => (
         <FieldLine key={field.name} field={field} isTyped labelWidth={field.label.length} />
       ))}
-      <Line dimColor>{prompt ? 'Enter accept · Esc cancel' : hintsFor(state)}</Line>
+      <Line dimColor>{prompt ? wordsOf(prompt) : hintsFor(state)}</Line>
     </Box>
   )
 }
@@ -33,7 +34,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'
-  const hints = keysOf(whereIs(state))
+  const hints = keysThatDo(state)
     .filter(({ short }) => short !== undefined)
     .map(({ shown, short }) => `${shown.split(' ')[0]} ${short}`)
   const always = hints.splice(-2)

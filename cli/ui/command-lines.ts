@@ -1,6 +1,6 @@
 /** The arguments of `sandlot` that do the same as a key; undefined where nothing is selected. */
 import { selectedRow } from './files.ts'
-import { selectedCommand } from './outputs.ts'
+import { isOpenTerminal, selectedCommand } from './outputs.ts'
 import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
 
 export function whatIsShown(state: State): string[] | undefined {
@@ -24,8 +24,10 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
   return session && [...words, '-s', session.id, ...rest]
 }
 
+/** What a running terminal gets is this one; any other command is run again. */
 export function runAgain(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
+  if (command && isOpenTerminal(command)) return onSession(state, ['exec'], ['--attach', command.id])
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 

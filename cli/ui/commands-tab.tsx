@@ -4,7 +4,7 @@ import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { bodyRows, windowOf } from './layout.ts'
 import { Line } from './line.tsx'
 import { selectedCommand } from './outputs.ts'
-import type { SessionPage, State } from './state.ts'
+import { type SessionPage, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showDuration } from './time.ts'
 import { standing } from './words.ts'
@@ -20,15 +20,18 @@ export const CommandsTab = ({ state, page, now }: { state: State; page: SessionP
   topBefore.current = top
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
-      {commands.length === 0 && (
-        <Line>{page.commands ? '  No commands yet. x runs one, s is a shell.' : '  loading…'}</Line>
-      )}
+      {commands.length === 0 && <Line> {page.commands ? emptyText(state) : 'loading…'}</Line>}
       {commands.slice(top, top + rows).map((command) => (
         <CommandLine key={command.id} command={command} isSelected={command === selected} now={now} />
       ))}
     </Box>
   )
 }
+
+const emptyText = (state: State) =>
+  sessionInFront(state)?.state === 'active'
+    ? 'No commands yet. x runs one, s is a shell.'
+    : 'No command ran in it.'
 
 const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: number }) => {
   const { command, isSelected, now } = props

@@ -1,5 +1,6 @@
 /** The parts of the picker, put together; nothing of it draws. */
 import { createApi } from '../core/api.ts'
+import { chosenSession } from '../core/session.ts'
 import type { Settings } from '../core/settings.ts'
 import { openFirstRun } from './first-run.ts'
 import { watchLastCommands } from './last-commands.ts'
@@ -12,7 +13,7 @@ export interface Terminal {
   /** Keeps our signals away from a program that has the terminal. */
   leaveTo<T>(use: () => Promise<T>): Promise<T>
   write(sequence: string): void
-  quit(code: number): void
+  quit(code: number, words: string | undefined): void
 }
 
 /** Starts asking the service at once, before there is anything to draw on. */
@@ -28,7 +29,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
       ui.settings = settings
       ui.api = createApi(settings)
       store.set({ ...firstState, size: store.get().size, address: store.get().address })
-      void readAddress(ui)
+      void readSettings(ui)
       refreshing.now()
     },
     onVisible: (ids) => lastCommands.look(ids),
@@ -37,20 +38,21 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
     },
     handOver: (use) => suspend(() => terminal.leaveTo(use)),
     signal: (sequence) => terminal.write(sequence),
-    quit(code = 0) {
+    quit(code = 0, words) {
       refreshing.stop()
       lastCommands.stop()
-      terminal.quit(code)
+      terminal.quit(code, words)
     },
   }
-  await readAddress(ui)
+  await readSettings(ui)
   if (store.get().address === undefined || (await settings.find('apiKey')) === undefined) openFirstRun(ui)
   const refreshing = startRefreshing(ui)
   const lastCommands = watchLastCommands(ui)
   return ui
 }
 
-/** @throws {CliError} when there is one that is refused */
-async function readAddress({ store, settings }: Ui): Promise<void> {
+/** @throws {CliError} when the address is refused */
+async function readSettings({ store, settings }: Ui): Promise<void> {
+  store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
 }

@@ -44,11 +44,15 @@ export function editLine({ text, at }: Line, key: string): Line | undefined {
   return undefined
 }
 
-/** Inserts typed or pasted text as one line: newlines become spaces. */
-export function insert({ text, at }: Line, added: string): Line {
-  const clean = [...added.replace(/[\r\n\t]+/g, ' ').replace(controls, '')]
+/**
+ * Inserts typed or pasted text.
+ * @param keepsLines whether newlines and tabs stay; else they become spaces
+ */
+export function insert({ text, at }: Line, added: string, keepsLines = false): Line {
+  const lines = added.replace(/\r\n?/g, '\n')
+  const clean = [...(keepsLines ? lines : lines.replace(/[\n\t]+/g, ' ')).replace(controls, '')]
   return { text: [...text].toSpliced(at, 0, ...clean).join(''), at: at + clean.length }
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const controls = /[\u0000-\u001f\u007f-\u009f]/g
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g

@@ -1,12 +1,12 @@
 import { Box, Text } from 'ink'
 import type { Field } from './form.ts'
-import { oneLine } from './text.ts'
+import { oneLine, showLines } from './text.ts'
 
 /** A line to type into; a bar, not a colour, shows where. */
 export const FieldLine = (props: { field: Field; isTyped: boolean; labelWidth: number }) => {
   const { field, isTyped, labelWidth } = props
   const { label, line, isHidden, placeholder } = field
-  const points = [...line.text].map((point) => (isHidden ? '•' : point))
+  const points = [...line.text].map((point) => (isHidden ? '•' : showLines(point)))
   const [before, after] = [points.slice(0, line.at).join(''), points.slice(line.at).join('')]
   return (
     <Box height={1} gap={1} aria-role="textbox">

@@ -1,10 +1,10 @@
 /** The first run, without settings or with a refused key: address, then sign up or paste a key. */
 import { readAddress } from '../core/address.ts'
 import { createApi } from '../core/api.ts'
-import { readKey, Settings } from '../core/settings.ts'
+import { noAccount, readKey, Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 import { askForm, closeDialog, formOf, whileBusy } from './dialogs.ts'
-import { field, newForm } from './form.ts'
+import { type Form, field, newForm } from './form.ts'
 import { changeOpen, findPage } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
 import { tell } from './tell.ts'
@@ -56,7 +56,7 @@ function askAddress(ui: Ui): void {
       const address = readAddress(values.address!.trim(), 'typed here')
       go(ui, { step: 'way', address })
     })
-  ask(ui, newForm('Where is the service?', [address], take))
+  ask(ui, newForm('Where is the service?', [address], take), 'quit')
 }
 
 function askToSignUp(ui: Ui): void {
@@ -87,15 +87,15 @@ function askKey(ui: Ui): void {
       const { address } = findPage(ui.store.get(), 'first-run')!
       const apiKey = readKey(values.key!.trim(), 'pasted')
       const account = await createApi(new Settings({ url: address, apiKey })).call('getAccount', {})
-      await ui.settings.save({ base_url: address, api_key: apiKey })
+      await ui.settings.save({ ...noAccount, base_url: address, api_key: apiKey })
       enter(ui, address, apiKey)
       tell(ui, `Welcome, ${account.email}. The key is saved in ${ui.settings.file}.`)
     })
   ask(ui, newForm('Paste an API key', [key], take))
 }
 
-const ask = (ui: Ui, form: ReturnType<typeof newForm>) =>
-  askForm(ui, { ...form, onCancel: () => stepBack(ui) })
+const ask = (ui: Ui, form: Form, escWord = 'back') =>
+  askForm(ui, { ...form, escWord, onCancel: () => stepBack(ui) })
 
 const profileOf = ({ settings: { profile } }: Ui) => (profile === undefined ? {} : { profile })
 

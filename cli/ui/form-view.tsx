@@ -1,6 +1,6 @@
 import { Box, Text } from 'ink'
 import { FieldLine } from './field-line.tsx'
-import type { Form } from './form.ts'
+import { type Form, wordsOf } from './form.ts'
 import { Line } from './line.tsx'
 import { oneLine, wrapWords } from './text.ts'
 
@@ -22,7 +22,10 @@ export const FormView = ({ form, columns }: { form: Form; columns: number }) => 
             {line}
           </Text>
         ))}
-      <Line dimColor>{form.fields.length > 1 ? 'Tab next · ' : ''}Enter accept · Esc back</Line>
+      <Line dimColor>
+        {form.fields.length > 1 ? 'Tab next · ' : ''}
+        {wordsOf(form)}
+      </Line>
     </Box>
   )
 }

@@ -9,6 +9,8 @@ export interface Field {
   isHidden: boolean
   /** Shown while it is empty. */
   placeholder: string
+  /** Whether pasted lines stay lines. */
+  keepsLines: boolean
 }
 
 export interface Form {
@@ -19,6 +21,9 @@ export interface Form {
   error: string | undefined
   /** What is being done with the answers; until then keys are ignored. */
   busy: string | undefined
+  /** What Enter and Esc do, in a word. */
+  enterWord: string
+  escWord: string
   /** Told of each change. */
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
@@ -28,18 +33,31 @@ export interface Form {
 export const field = (
   name: string,
   label: string,
-  { text = '', isHidden = false, placeholder = '' } = {},
-): Field => ({ name, label, line: lineOf(text), isHidden, placeholder })
+  { text = '', isHidden = false, placeholder = '', keepsLines = false } = {},
+): Field => ({ name, label, line: lineOf(text), isHidden, placeholder, keepsLines })
 
 export const newForm = (
   title: string,
   fields: Field[],
   onSubmit: Form['onSubmit'],
-  more: Pick<Form, 'onChange' | 'onCancel'> = {},
-): Form => ({ title, fields, at: 0, error: undefined, busy: undefined, onSubmit, ...more })
+  more: Partial<Form> = {},
+): Form => ({
+  title,
+  fields,
+  at: 0,
+  error: undefined,
+  busy: undefined,
+  enterWord: 'accept',
+  escWord: 'cancel',
+  onSubmit,
+  ...more,
+})
 
 export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
+
+/** The keys that end it. */
+export const wordsOf = ({ enterWord, escWord }: Form): string => `Enter ${enterWord} · Esc ${escWord}`
 
 /** @returns the form after a key, or what the key asks for */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
@@ -49,8 +67,8 @@ export function pressInForm(form: Form, key: string, text: string): Form | 'subm
   if (key === 'return') return at < fields.length - 1 ? { ...form, at: at + 1 } : 'submit'
   if (key === 'tab' || key === 'down') return { ...form, at: (at + 1) % fields.length }
   if (key === 'shift+tab' || key === 'up') return { ...form, at: (at + fields.length - 1) % fields.length }
-  const { line } = fields[at]!
-  const edited = editLine(line, key) ?? (text === '' ? line : insert(line, text))
+  const { line, keepsLines } = fields[at]!
+  const edited = editLine(line, key) ?? (text === '' ? line : insert(line, text, keepsLines))
   if (edited === line) return form
   return { ...form, error: undefined, fields: fields.with(at, { ...fields[at]!, line: edited }) }
 }

@@ -7,7 +7,13 @@ export async function openPicker(flags: Flags & { color?: ColorChoice }): Promis
   // Ink reads only FORCE_COLOR, and reads it when it is loaded.
   if (!wantsColor(process.stdout, flags.color)) process.env.FORCE_COLOR = '0'
   const { runPicker } = await import('./run.tsx')
-  const code = await runPicker(new Settings(flags, process.env, { mayBeNew: true }))
+  // Where it could be read, behind the picker's screen.
+  let warning = ''
+  const warn = (text: string) => {
+    warning = `${text}\n`
+  }
+  const code = await runPicker(new Settings(flags, process.env, { mayBeNew: true, warn }))
+  process.stderr.write(warning)
   // A request without an answer must not keep the process.
   await leave(code)
   return code

@@ -8,11 +8,19 @@ import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './
 import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
 import { move, type Step } from './moving.ts'
-import { askCommand, interrupt, openCommand } from './outputs.ts'
+import { askCommand, canInterrupt, interrupt, interruptOrQuit, openCommand } from './outputs.ts'
 import { changeOpen, goBack } from './pages.ts'
-import { askFilter, askNewSession, askToDestroy, copyId, openSession, toggleDestroyed } from './sessions.ts'
+import {
+  askFilter,
+  askNewSession,
+  askToDestroy,
+  copyId,
+  openSession,
+  toggleDestroyed,
+  useSession,
+} from './sessions.ts'
 import { openShell } from './shell.ts'
-import { pageOf, type State } from './state.ts'
+import { pageOf, type State, sessionInFront } from './state.ts'
 import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
@@ -30,6 +38,8 @@ export interface Key {
   short?: string
   where: Where[]
   run(ui: Ui): void
+  /** Whether it can do something now; where it cannot it is not offered. Always, unless told. */
+  does?(state: State): boolean
   /** The arguments of `sandlot` that do the same. */
   commandLine?(state: State): string[] | undefined
 }
@@ -64,6 +74,7 @@ export const keys: Key[] = [
     short: 'open',
     where: ['list'],
     run: (ui) => void openSession(ui),
+    does: hasSession,
     commandLine: (state) => withId(state, ['session', 'get']),
   },
   {
@@ -73,6 +84,7 @@ export const keys: Key[] = [
     short: 'output',
     where: ['commands'],
     run: openCommand,
+    does: (state) => runAgain(state) !== undefined,
     commandLine: runAgain,
   },
   {
@@ -82,6 +94,7 @@ export const keys: Key[] = [
     short: 'open',
     where: ['files'],
     run: enter,
+    does: (state) => lookAtRow(state) !== undefined,
     commandLine: lookAtRow,
   },
   { keys: ['left', 'h'], shown: '← h', label: 'close the folder, or go up', where: ['files'], run: leave },
@@ -95,12 +108,22 @@ export const keys: Key[] = [
     commandLine: () => ['session', 'create'],
   },
   {
+    keys: ['i'],
+    shown: 'i',
+    label: 'interrupt the command',
+    short: 'interrupt',
+    where: ['output'],
+    run: interrupt,
+    does: isRunning,
+  },
+  {
     keys: ['s'],
     shown: 's',
     label: 'open a shell in the session',
     short: 'shell',
     where: inSession,
     run: openShell,
+    does: hasActive,
     commandLine: (state) => onSession(state, ['exec', '-it'], ['--', 'sh']),
   },
   {
@@ -110,6 +133,7 @@ export const keys: Key[] = [
     short: 'run',
     where: inSession,
     run: askCommand,
+    does: hasActive,
     commandLine: (state) => onSession(state, ['exec'], ['-c', 'COMMAND']),
   },
   {
@@ -119,6 +143,7 @@ export const keys: Key[] = [
     short: 'files',
     where: ['list', 'commands'],
     run: showFiles,
+    does: hasActive,
     commandLine: (state) => onSession(state, ['files', 'ls']),
   },
   {
@@ -128,6 +153,7 @@ export const keys: Key[] = [
     short: 'edit',
     where: ['files', 'file'],
     run: changeSelected,
+    does: (state) => hasActive(state) && editRow(state) !== undefined,
     commandLine: editRow,
   },
   {
@@ -137,6 +163,7 @@ export const keys: Key[] = [
     short: 'destroy',
     where: ['list', 'commands', 'files'],
     run: askToDestroy,
+    does: hasActive,
     commandLine: (state) => withId(state, ['session', 'rm', '--yes']),
   },
   {
@@ -146,17 +173,27 @@ export const keys: Key[] = [
     short: 'tab',
     where: ['commands', 'files'],
     run: switchTab,
+    does: (state) => whereIs(state) === 'files' || hasActive(state),
   },
   {
-    keys: ['i'],
-    shown: 'i',
-    label: 'interrupt the command',
-    short: 'interrupt',
-    where: ['output'],
-    run: interrupt,
+    keys: ['/'],
+    shown: '/',
+    label: 'filter the list',
+    short: 'filter',
+    where: ['list'],
+    run: askFilter,
+    does: ({ sessions }) => (sessions?.size ?? 0) > 0,
   },
-  { keys: ['/'], shown: '/', label: 'filter the list', short: 'filter', where: ['list'], run: askFilter },
-  { keys: ['y'], shown: 'y', label: 'copy the id', where: inSession, run: copyId },
+  {
+    keys: ['u'],
+    shown: 'u',
+    label: 'make it the current session',
+    where: ['list', 'commands', 'files'],
+    run: useSession,
+    does: hasActive,
+    commandLine: (state) => withId(state, ['session', 'use']),
+  },
+  { keys: ['y'], shown: 'y', label: 'copy the id', where: inSession, run: copyId, does: hasSession },
   {
     keys: ['c'],
     shown: 'c',
@@ -190,6 +227,15 @@ export const keys: Key[] = [
     run: toggleDestroyed,
   },
   {
+    keys: ['escape'],
+    shown: 'Esc',
+    label: 'show all again, without the filter',
+    short: 'no filter',
+    where: ['list'],
+    run: (ui) => ui.store.set({ filter: '', notice: undefined }),
+    does: ({ filter }) => filter !== '',
+  },
+  {
     keys: ['?', 'f1'],
     shown: '?',
     label: 'help',
@@ -198,22 +244,42 @@ export const keys: Key[] = [
     run: ({ store }) => store.set({ dialog: { kind: 'help', top: 0 } }),
   },
   { keys: ['escape', 'q'], shown: 'Esc q', label: 'go back', where: ['first-run'], run: stepBack },
+  { keys: ['q'], shown: 'q', label: 'quit', short: 'quit', where: ['list'], run: (ui) => ui.quit() },
   {
     keys: ['escape', 'q'],
     shown: 'Esc q',
-    label: 'go back; from the list, quit',
+    label: 'go back',
     short: 'back',
-    where: inSession,
-    run: backOrOut,
+    where: ['commands', 'files', 'output', 'file'],
+    run: goBack,
   },
-  { keys: ['ctrl+c'], shown: 'Ctrl-C', label: 'quit', where: everywhere, run: (ui) => ui.quit(130) },
+  {
+    keys: ['ctrl+c'],
+    shown: 'Ctrl-C',
+    label: 'interrupt the command; the second time, quit',
+    where: ['output'],
+    run: interruptOrQuit,
+  },
+  {
+    keys: ['ctrl+c'],
+    shown: 'Ctrl-C',
+    label: 'quit',
+    where: everywhere.filter((where) => where !== 'output'),
+    run: interruptOrQuit,
+  },
 ]
 
-/** Esc clears a filter first. */
-function backOrOut(ui: Ui) {
-  const state = ui.store.get()
-  if (pageOf(state).at === 'list' && state.filter !== '') return ui.store.set({ filter: '' })
-  goBack(ui)
+function hasActive(state: State): boolean {
+  return sessionInFront(state)?.state === 'active'
+}
+
+function hasSession(state: State): boolean {
+  return sessionInFront(state) !== undefined
+}
+
+function isRunning(state: State): boolean {
+  const page = pageOf(state)
+  return page.at === 'output' && canInterrupt(page)
 }
 
 function switchTab(ui: Ui) {
@@ -230,9 +296,13 @@ export function whereIs(state: State): Where {
 
 export const keysOf = (where: Where): Key[] => keys.filter((key) => key.where.includes(where))
 
+/** Those that can do something now. */
+export const keysThatDo = (state: State): Key[] =>
+  keysOf(whereIs(state)).filter(({ does }) => does?.(state) ?? true)
+
 /** The command lines that do what keys do here. */
 export function commandLines(state: State): { key: Key; text: string }[] {
-  return keysOf(whereIs(state)).flatMap((key) => {
+  return keysThatDo(state).flatMap((key) => {
     const words = key.commandLine?.(state)
     return words === undefined ? [] : [{ key, text: ['sandlot', ...words].map(shellWord).join(' ') }]
   })

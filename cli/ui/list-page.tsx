@@ -1,5 +1,6 @@
 import { Box, Text } from 'ink'
 import { useEffect, useRef } from 'react'
+import { isChosen } from '../core/session.ts'
 import { Header } from './header.tsx'
 import { detailRows, listRows, windowOf } from './layout.ts'
 import { Line } from './line.tsx'
@@ -48,6 +49,7 @@ export const ListPage = ({ state, now, onVisible }: Props) => {
             session={session}
             lastCommand={state.lastCommands.get(session.id)}
             isSelected={session.id === inFront?.id}
+            isChosen={isChosen(session, state.chosen)}
             now={now}
             widths={widths}
           />

@@ -1,17 +1,18 @@
 /** Commands: starting one, and following what one prints. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd, ExecSummary } from '../../shared/contract/exec.ts'
-import { CliError, describeError } from '../core/errors.ts'
+import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import { askLine, closeDialog } from './dialogs.ts'
+import { askLine, changeForm, closeDialog, formOf } from './dialogs.ts'
 import { field, newForm } from './form.ts'
-import { changeOpen, findPage, isOn, openPage, replacePage } from './pages.ts'
+import { changeOpen, changePage, findPage, isOn, openPage, replacePage } from './pages.ts'
 import { Scrollback } from './scrollback.ts'
-import { activeInFront } from './sessions.ts'
-import type { OutputPage, SessionPage, State } from './state.ts'
-import { attempt, tell, tellError } from './tell.ts'
+import { mustBeActive } from './sessions.ts'
+import { attachHere } from './shell.ts'
+import { type OutputPage, pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
+import { attempt, errorText, tell, tellError } from './tell.ts'
 import type { Ui } from './ui.ts'
 import { standingLine } from './words.ts'
 
@@ -20,17 +21,27 @@ const showMs = 40
 /** Pause between tries to reconnect after a long break. */
 const retryMs = 1_000
 
+/** Where nothing can be run the line is open all the same, and says so: what is typed on must not be keys. */
 export function askCommand(ui: Ui): void {
-  const { id } = activeInFront(ui)
-  const form = newForm(
-    'Run',
-    [field('command', '$', { placeholder: 'a line for /bin/sh' })],
-    ({ command = '' }) => {
-      closeDialog(ui)
-      if (command.trim() !== '') attempt(ui, () => runCommand(ui, id, command))
-    },
-  )
-  askLine(ui, form)
+  const id = sessionInFront(ui.store.get())?.id
+  const mayRun = () => mustBeActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
+  const line = field('command', '$', { placeholder: 'a line for /bin/sh', keepsLines: true })
+  const run = ({ command = '' }) => {
+    const error = refusalOf(mayRun)
+    if (error !== undefined) return changeForm(ui, { ...formOf(ui.store.get())!, error })
+    closeDialog(ui)
+    if (command.trim() !== '') attempt(ui, () => runCommand(ui, id!, command))
+  }
+  askLine(ui, newForm('Run', [line], run, { enterWord: 'run', error: refusalOf(mayRun) }))
+}
+
+function refusalOf(check: () => unknown): string | undefined {
+  try {
+    check()
+    return undefined
+  } catch (error) {
+    return errorText(error)
+  }
 }
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
@@ -57,7 +68,16 @@ export function openCommand(ui: Ui): void {
   const page = findPage(ui.store.get(), 'session')
   const command = page && selectedCommand(page)
   if (!command) return
-  const { output } = showOutput(ui, page.id, command.id, command.command)
+  if (isOpenTerminal(command))
+    attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id, false))
+  else showCommand(ui, page.id, command)
+}
+
+/** One can attach to it. */
+export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && status === 'running'
+
+function showCommand(ui: Ui, id: string, command: ExecSummary): void {
+  const { output } = showOutput(ui, id, command.id, command.command)
   changeOpen(ui, 'output', () => ({ status: standingLine(command), isRunning: command.status === 'running' }))
   attempt(ui, () => followOutput(ui, output))
 }
@@ -67,12 +87,26 @@ export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage)
 
 export function interrupt(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
-  if (!page?.execId || !page.isRunning) return
+  if (!page || !canInterrupt(page)) return
   const { id, execId } = page
+  changePage(ui, page, { isInterrupted: true })
+  tell(ui, 'Interrupting it. Ctrl-C now quits, and leaves it running.')
   attempt(ui, async () => {
-    await createRemote(ui.api, id).signal(execId, 'INT')
-    tell(ui, 'Interrupted it.')
+    await createRemote(ui.api, id).signal(execId!, 'INT')
   })
+}
+
+export const canInterrupt = ({ execId, isRunning }: OutputPage): boolean => isRunning && execId !== undefined
+
+/** Ctrl-C: the command that is shown has it first. */
+export function interruptOrQuit(ui: Ui) {
+  const page = pageOf(ui.store.get())
+  const isRunning = page.at === 'output' && canInterrupt(page)
+  if (isRunning && !page.isInterrupted) return interrupt(ui)
+  const words = isRunning
+    ? `sandlot: the command goes on; \`sandlot exec kill -s ${page.id} ${page.execId}\` ends it.`
+    : undefined
+  ui.quit(exitCodes.interrupted, words)
 }
 
 /** Changes the list of commands without asking the service again; does nothing while it is loading. */
@@ -83,6 +117,7 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
 
 /** Shows the end, on its page and in the list. */
 function showEnd(ui: Ui, id: string, ended: ExecEnd): void {
+  if (findPage(ui.store.get(), 'output')?.isInterrupted) tell(ui, 'Interrupted it.')
   changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
@@ -96,6 +131,7 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     output: new Scrollback(),
     status: '▸ starting',
     isRunning: true,
+    isInterrupted: false,
     top: 'end',
   }
   // Follows one command at a time.

@@ -9,11 +9,10 @@ export const openPage = ({ store }: Ui, page: Page): void =>
 export const replacePage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: pages.with(-1, page), notice: undefined }))
 
-/** Goes back to the page before; from the first page, quits. */
-export function goBack(ui: Ui) {
-  const { pages } = ui.store.get()
-  if (pages.length === 1) return ui.quit()
-  ui.store.set({ pages: pages.slice(0, -1), notice: undefined })
+/** Goes back to the page before, if there is one. */
+export function goBack({ store }: Ui) {
+  const { pages } = store.get()
+  if (pages.length > 1) store.set({ pages: pages.slice(0, -1), notice: undefined })
 }
 
 /** Changes a page wherever it is; does nothing when it was left. @returns whether it is still there */

@@ -1,10 +1,10 @@
 /** From what the terminal sends to what a key does. */
 import type { Key as InkKey } from 'ink'
-import { exitCodes } from '../core/errors.ts'
-import { changeForm, closeDialog } from './dialogs.ts'
+import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
 import { helpLines } from './help.ts'
 import { commandLines, keysOf, whereIs } from './keys.ts'
+import { interruptOrQuit } from './outputs.ts'
 import { copy } from './sessions.ts'
 import type { Dialog } from './state.ts'
 import { tellError } from './tell.ts'
@@ -31,6 +31,18 @@ const named = {
   delete: 'delete',
 } as const
 
+/** What the terminal sent at once, of Ink's `useInput`. */
+export function take(ui: Ui, input: string, key: InkKey): void {
+  if (isPasted(ui, input)) paste(ui, input)
+  else for (const pressed of pressesOf(input, key)) press(ui, pressed)
+}
+
+/** Lines that come at once are pasted, also on a terminal that does not say so. */
+function isPasted({ store }: Ui, input: string): boolean {
+  const form = formOf(store.get())
+  return form?.fields[form.at]?.keepsLines === true && /[\r\n][\s\S]/.test(input)
+}
+
 /** One input of Ink may be several keys that were typed quickly. */
 export function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
@@ -56,7 +68,7 @@ const special: Record<string, Press> = {
 }
 
 export function press(ui: Ui, { key, text }: Press) {
-  if (key === 'ctrl+c') return ui.quit(exitCodes.interrupted)
+  if (key === 'ctrl+c') return interruptOrQuit(ui)
   const { dialog } = ui.store.get()
   if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
   if (dialog?.kind === 'confirm') return answer(ui, dialog, key)

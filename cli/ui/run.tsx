@@ -7,16 +7,21 @@ import { takeSignals } from './signals.ts'
 import { TerminalInput } from './terminal-input.ts'
 import { UiContext } from './ui.ts'
 
+interface Leaving {
+  code: number
+  words: string | undefined
+}
+
 /**
  * @returns the exit code
  * @throws {Error} that broke the picker, once the terminal is restored
  */
 export async function runPicker(settings: Settings): Promise<number> {
-  const { promise: left, resolve: leave } = Promise.withResolvers<number>()
+  const { promise: left, resolve: leave } = Promise.withResolvers<Leaving>()
   const ui = await createUi(settings, {
     leaveTo: (use) => signals.leaveTo(use),
     write: (sequence) => void process.stdout.write(sequence),
-    quit: leave,
+    quit: (code, words) => leave({ code, words }),
   })
   const stdin = new TerminalInput(process.stdin, () => ui.quit())
   const app = render(
@@ -34,12 +39,17 @@ export async function runPicker(settings: Settings): Promise<number> {
     },
   )
   const signals = takeSignals(() => app.unmount())
+  let leaving: Leaving
   try {
-    return await Promise.race([left, app.waitUntilExit().then(() => 0)])
+    leaving = await Promise.race([left, app.waitUntilExit().then(() => ({ code: 0, words: undefined }))])
   } finally {
     app.unmount()
     await app.waitUntilExit().catch(() => {})
     signals.end()
     process.stdin.pause()
   }
+  // Its text ends without one.
+  if (isReadAloud()) process.stdout.write('\n')
+  if (leaving.words !== undefined) process.stderr.write(`${leaving.words}\n`)
+  return leaving.code
 }

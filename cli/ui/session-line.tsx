@@ -43,17 +43,20 @@ interface Props {
   /** null for none, undefined when it is not known yet. */
   lastCommand: ExecSummary | null | undefined
   isSelected: boolean
+  /** Whether commands use it without --session. */
+  isChosen: boolean
   now: number
   widths: Widths
 }
 
 /** A session in the list. */
-export const SessionLine = ({ session, lastCommand, isSelected, now, widths }: Props) => (
+export const SessionLine = ({ session, lastCommand, isSelected, isChosen, now, widths }: Props) => (
   <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
     <Box width={1 + widths.name} flexShrink={0}>
       <Text wrap="truncate-middle" bold={isSelected} inverse={isSelected}>
         {isSelected ? '›' : ' '}
         {oneLine(nameOf(session))}
+        {isChosen && ' *'}
       </Text>
     </Box>
     {widths.image > 0 && (

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
+import { chosenSession } from '../core/session.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
 import { loadDestroyed, putSessions } from './known.ts'
@@ -15,8 +16,10 @@ import type { Ui } from './ui.ts'
 import { whyEnded } from './words.ts'
 
 /** @throws {CliError} when there is none, or it has ended */
-export function activeInFront({ store }: Ui): Sandbox {
-  const session = sessionInFront(store.get())
+export const activeInFront = ({ store }: Ui): Sandbox => mustBeActive(sessionInFront(store.get()))
+
+/** @throws {CliError} as {@link activeInFront} */
+export function mustBeActive(session: Sandbox | undefined): Sandbox {
   if (!session) throw new CliError('no_session', 'There is no session. n makes one.')
   if (session.state === 'active') return session
   throw new CliError('sandbox_destroyed', `${nameOf(session)} has ended: ${whyEnded(session)}.`)
@@ -52,7 +55,7 @@ export function askNewSession(ui: Ui): void {
       tell(ui, `${nameOf(session)} is ${session.ready_at === null ? 'starting' : 'ready'}.`)
       ui.refresh()
     })
-  askForm(ui, newForm('New session', fields, create))
+  askForm(ui, newForm('New session', fields, create, { enterWord: 'create' }))
 }
 
 function createSession({ api }: Ui, { name, image, ttl }: Record<string, string>): Promise<Sandbox> {
@@ -77,6 +80,18 @@ export function askToDestroy(ui: Ui): void {
       ui.refresh()
     }),
   )
+}
+
+/** As `session use` does. */
+export function useSession(ui: Ui): void {
+  const session = activeInFront(ui)
+  attempt(ui, async () => {
+    await ui.settings.save({ session: session.id })
+    const chosen = await chosenSession(ui.settings)
+    ui.store.set({ chosen: chosen?.value })
+    const wins = chosen?.value === session.id ? '' : ` ${chosen?.source} is set, and wins over it.`
+    tell(ui, `${nameOf(session)} is the current session.${wins}`)
+  })
 }
 
 export function askFilter(ui: Ui): void {

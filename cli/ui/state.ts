@@ -14,6 +14,8 @@ export interface State {
   notice: Notice | undefined
   /** Where the service is, once that is known. */
   address: string | undefined
+  /** The session that commands use without --session: its id or its name, if one is chosen. */
+  chosen: string | undefined
 
   account: Account | undefined
   /** By id, also those that have ended while we looked; undefined until the first answer. */
@@ -76,6 +78,7 @@ export interface OutputPage {
   /** In words, once it is known. */
   status: string
   isRunning: boolean
+  isInterrupted: boolean
   top: Top
 }
 export interface FilePage {
@@ -102,6 +105,7 @@ export const firstState: State = {
   dialog: undefined,
   notice: undefined,
   address: undefined,
+  chosen: undefined,
   account: undefined,
   sessions: undefined,
   destroyedFrom: undefined,

@@ -3,7 +3,7 @@ import { bodyRows } from './layout.ts'
 import { Line } from './line.tsx'
 import { lastTop } from './moving.ts'
 import type { FilePage, OutputPage, State } from './state.ts'
-import { oneLine } from './text.ts'
+import { oneLine, showLines } from './text.ts'
 
 /** Text to scroll through: what a command prints, or a file. */
 export const TextPage = ({ state, page }: { state: State; page: OutputPage | FilePage }) => {
@@ -16,7 +16,7 @@ export const TextPage = ({ state, page }: { state: State; page: OutputPage | Fil
   const dropped = text.dropped === 0 ? '' : `, ${text.dropped} earlier lines not kept`
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
-      <Line bold>‹ {oneLine(title)}</Line>
+      <Line bold>‹ {oneLine(showLines(title))}</Line>
       <Line dimColor>
         {page.status} · {rows.length === 0 ? 'nothing' : `row ${top + 1} of ${rows.length}`}
         {dropped}

@@ -2,17 +2,12 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
+import { oneLine as plainLine, steering } from '../core/printable.ts'
 
 const tabWidth = 8
-/** Control characters, and those that turn the direction of what follows. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const steering = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
 
 /** One line of a name or a message: nothing in it steers the terminal or breaks the line. */
-export const oneLine = (text: string): string =>
-  stripVTControlCharacters(text)
-    .replace(/[\t\r\n]+/g, ' ')
-    .replace(steering, '\ufffd')
+export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
 /** A line that a program printed, without escape sequences and overwritten text; tabs become spaces. */
 export function printedLine(line: string): string {
@@ -30,6 +25,9 @@ function expandTabs(line: string): string {
   }
   return text
 }
+
+/** Shows where a line ends, in text that has only one line for it. */
+export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 

@@ -17,6 +17,7 @@ const taken: [typed: string, meant: string][] = [
   ['http://localhost:8080', 'http://localhost:8080'],
   ['http://localhost:8080/', 'http://localhost:8080'],
   ['http://localhost/prefix', 'http://localhost/prefix'],
+  ['http://localhost/v10', 'http://localhost/v10'],
   ['HTTP://LOCALHOST:8080', 'http://localhost:8080'],
   ['http://127.0.0.1', 'http://127.0.0.1'],
   ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
@@ -84,6 +85,8 @@ const refused = [
   'https://example.com/#a',
   'http://localhost?',
   'http://localhost#',
+  'https://example.com/v1',
+  'https://example.com/sandlot/v1/account',
 ]
 
 describe('an address that is taken', () => {
@@ -140,6 +143,29 @@ describe('an address that is refused', () => {
         expect(code).toBe(2)
       }
     }
+  })
+
+  test.each([
+    'https://user:hunter2@example.com',
+    'https://user:hunt/hunter2@example.com',
+    'https:\\\\user:hunter2@example.com',
+    'user:hunter2@example.com',
+    'https://hunter2@',
+  ])('%s does not show its password', (typed) => {
+    expect(() => readAddress(typed, 'test')).toThrow('…@')
+    expect(() => readAddress(typed, 'test')).not.toThrow('hunter2')
+  })
+
+  test.each([
+    ['https://example.com/v1', '/v1', 'https://example.com'],
+    ['https://example.com/v1/', '/v1', 'https://example.com'],
+    ['http://localhost:8080/sandlot/v1/docs', '/v1/docs', 'http://localhost:8080/sandlot'],
+  ])('%s is told what is too much', (typed, part, meant) => {
+    const refused = expect.objectContaining({
+      message: expect.stringContaining(`${part} is too much`),
+      hint: `Give ${meant} instead.`,
+    })
+    expect(() => readAddress(typed, 'test')).toThrow(refused)
   })
 
   test('is refused by exec too, as a failure of the client', async () => {

@@ -24,6 +24,8 @@ export interface RunOptions {
   input?: string | Uint8Array
   /** Leaves stdin an open pipe, for `onStart` to write to and end. */
   openInput?: boolean
+  /** The folder it runs in, the test's own without. */
+  cwd?: string
   /** Called with the process as soon as there is one. */
   onStart?: (child: ChildProcess) => void
 }
@@ -46,7 +48,7 @@ export class Home implements Disposable {
 
   writeConfig(text: string): void {
     mkdirSync(this.configFolder, { recursive: true })
-    writeFileSync(this.configFile, text)
+    writeFileSync(this.configFile, text, { mode: 0o600 })
   }
 
   run(args: string[], options: RunOptions = {}): Promise<Ran> {
@@ -62,11 +64,12 @@ export function runProcess(
   file: string,
   args: string[],
   env: Record<string, string>,
-  { input, openInput, onStart }: RunOptions = {},
+  { input, openInput, onStart, cwd }: RunOptions = {},
 ): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, {
       env,
+      cwd,
       stdio: [input === undefined && !openInput ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
     const stdout: Buffer[] = []

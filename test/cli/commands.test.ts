@@ -163,8 +163,16 @@ test.each(walk)('$line, piped, on a terminal and as JSON', async ({ line, piped,
 /** Their texts and JSON stand in tests of their own. */
 const elsewhere = [
   'signup',
+  'login',
+  'logout',
+  'cp',
+  'forward',
+  'ls',
+  'rm',
+  'version',
   'session create',
   'session rm',
+  'session use',
   'files edit',
   'allowlist set',
   'secrets create',
@@ -349,14 +357,14 @@ describe('a session that is not there', () => {
   test('is looked for among those that are near: a letter wrong, a beginning, a name', async () => {
     using owner = await users.newUser()
     const id = (await owner.run(['session', 'create', '--name', 'build', '--async'])).stdout.trim()
-    const wrong = `${id.slice(0, -2)}${id.at(-1)}${id.at(-2)}`
-    for (const typed of [wrong === id ? `${id}x` : wrong, id.slice(0, 12), 'buidl', 'Build']) {
+    const wrong = `${id.slice(0, -1)}${id.endsWith('x') ? 'y' : 'x'}`
+    for (const typed of [wrong, id.slice(0, 12), 'buidl', 'Build']) {
       const { code, stderr, json } = await owner.run(['session', 'get', typed, '--json'])
       expect(code).toBe(3)
       expect(stderr).toContain(`Did you mean ${id} (build)?`)
       expect(json().error).toMatchObject({ session: typed, did_you_mean: [{ id, name: 'build' }] })
     }
-    expect((await owner.run(['exec', '-s', 'build', 'true'])).stderr).toContain(`Did you mean ${id}`)
+    expect((await owner.run(['exec', '-s', 'buidl', 'true'])).stderr).toContain(`Did you mean ${id}`)
     expect((await owner.run(['secrets', 'ls', '-s', wrong])).stderr).toContain(`Did you mean ${id}`)
     const far = await owner.run(['session', 'get', 'sbx_nothing', '--json'])
     expect(far.json().error.did_you_mean).toBeUndefined()

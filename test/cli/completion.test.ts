@@ -54,6 +54,13 @@ describe('what is declared', () => {
     ],
     [['--json', '--color', 'never', 'who'], ['whoami']],
     [['--json=id', 'who'], ['whoami']],
+    [['whoami', '--json=em'], ['--json=email']],
+    [
+      ['whoami', '--json=id,email,c'],
+      ['--json=id,email,created_at', '--json=id,email,concurrent'],
+    ],
+    [['whoami', '--usage', '--json=sec'], ['--json=seconds']],
+    [['man', '--json='], []],
     [['completion', 'z'], ['zsh']],
     [['mcp', 'init', 'cur'], ['cursor']],
     [['mcp', 'init', 'cursor', '--scope=p'], ['--scope=project']],
@@ -75,6 +82,8 @@ describe('what is declared', () => {
       (await complete(describeProgram(), words.slice(0, -1), words.at(-1)!, openSources)).files
     expect(await filesFor('files', 'put', '')).toBe(true)
     expect(await filesFor('secrets', 'create', 'A', '--from-file', '')).toBe(true)
+    expect(await filesFor('cp', '')).toBe(true)
+    expect(await filesFor('cp', 'box:')).toBe(false)
     expect(await filesFor('session', 'ls', '')).toBe(false)
   })
 })
@@ -129,6 +138,24 @@ describe('in a shell', () => {
     expect(hidden.stdout).toBe('.hidden\n:4\n')
     const one = await user.run(['__complete', '--', 'exec', '--cwd', '/workspace/only', 'cat', ''])
     expect(one.stdout).toBe('one\n:4\n')
+    const there = await user.run(['__complete', '--', 'cp', `${user.id}:only/`])
+    expect(there.stdout).toBe(`${user.id}:only/one\n:4\n`)
+    const whose = await user.run(['__complete', '--', 'cp', 'sbx'])
+    expect(whose.stdout).toMatch(new RegExp(`^${user.id}:\t.*\n:2\n$`))
+  })
+
+  test('exec logs and kill complete the ids of commands, and the programs of these names do not', async () => {
+    const [{ id, command }] = (await user.run(['exec', 'ls', '--json'])).json().data
+    const complete = async (...words: string[]) =>
+      (await user.run(['__complete', '--', 'exec', ...words, ''])).stdout.split('\n')[0]
+    const shown = `${id}\texited ${command.replace('\n', ' ')}`
+    for (const words of [['logs'], ['logs', '-f'], ['kill', '--signal', 'INT'], ['--attach']])
+      expect(await complete(...words)).toBe(shown)
+    for (const words of [
+      ['--', 'logs'],
+      ['kill', '42'],
+    ])
+      expect(await complete(...words)).toBe('only/')
   })
 
   test('a service that is away, says nothing, or is no Sandlot gives no word and no error', async () => {

@@ -3,8 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { examplesOf } from '../../cli/core/command.ts'
+import { addCommonOptions, examplesOf } from '../../cli/core/command.ts'
 import { describeProgram } from '../../cli/core/program.ts'
+import { subcommands } from '../../cli/exec/subcommands.ts'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { endpoints } from '../../shared/contract/index.ts'
 import { routes } from '../../shared/contract/routes.ts'
 
 const clientFolder = join(import.meta.dirname, '..', '..', 'cli')
@@ -28,10 +31,19 @@ async function everyCommand(): Promise<Command[]> {
   const visit = async (command: Command): Promise<Command[]> => {
     if (command !== program) await load(command)
     if (command.commands.length === 0) return [command]
-    return (await Promise.all(command.commands.map(visit))).flat()
+    const below = command.createHelp().visibleCommands(command)
+    return (await Promise.all(below.filter((each) => each.name() !== 'help').map(visit))).flat()
   }
-  const hidden = (command: Command) => command.name().startsWith('__')
-  return (await visit(program)).filter((command) => !hidden(command))
+  const declared = await visit(program)
+  const exec = declared.find((command) => command.name() === 'exec')!
+  const below = Object.entries(subcommands).map(async ([name, { load }]) => {
+    const command = exec.command(name)
+    addCommonOptions(command)
+    const { define } = await load()
+    define(command, () => {})
+    return command
+  })
+  return [...declared, ...(await Promise.all(below))]
 }
 
 const nameOf = (command: Command): string =>
@@ -44,12 +56,30 @@ test("each command's help has examples of it, with options that it knows", async
     const name = nameOf(command)
     const lines = examplesOf(command)
     expect(lines, name).not.toEqual([])
+    // `ls` and `rm` are `session ls` and `session rm`.
+    const names = [name, name.replace(/^sandlot (ls|rm)$/, 'sandlot session $1')]
     for (const line of lines) {
-      expect(line).toContain(name)
-      const [typed = ''] = line.slice(line.indexOf(name) + name.length).split(/ -- | \| |[;)>]/)
+      const called = names.find((each) => line.includes(each))
+      expect(called, `${name}: ${line}`).toBeDefined()
+      const [typed = ''] = line.slice(line.indexOf(called!) + called!.length).split(/ -- | \| |[;)>]/)
       for (const [flag] of typed.replaceAll(/'[^']*'|"[^"]*"/g, '').matchAll(/(?<= )--?[a-z-]+/g))
         expect(knows(command, flag), `${line}: ${flag}`).toBe(true)
     }
+  }
+})
+
+test("the client's lines in the API's description are commands with options that they know", async () => {
+  // `exec logs` before `exec`.
+  const commands = (await everyCommand()).sort((one, other) => nameOf(other).length - nameOf(one).length)
+  const lines = Object.values(endpoints).flatMap(({ example }: Endpoint) => example.client ?? [])
+  expect(lines.length).toBeGreaterThan(30)
+  for (const line of lines) {
+    const [words = ''] = line.split(' -- ')
+    const fits = (command: Command) => words === nameOf(command) || words.startsWith(`${nameOf(command)} `)
+    const command = commands.find(fits)
+    expect(command, line).toBeDefined()
+    for (const [flag] of words.replaceAll(/'[^']*'|"[^"]*"/g, '').matchAll(/(?<= )--?[a-z-]+/g))
+      expect(knows(command!, flag), `${line}: ${flag}`).toBe(true)
   }
 })
 

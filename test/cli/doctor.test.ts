@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { openRelay } from '../support/relay.ts'
 import { shareWorld } from '../support/shared.ts'
 import { makeCertificate } from './certificate.ts'
+import { Home } from './client.ts'
 import { startPeer } from './peer.ts'
 import { makeUsers } from './users.ts'
 
@@ -90,6 +91,29 @@ test('a settings file that others may read fails, and the rest is checked all th
   expect(ok).toBe(false)
   expect(checks[0]).toMatchObject({ name: 'settings', ok: false, next: `chmod 600 ${user.home.configFile}` })
   expect(checks.at(-1)).toMatchObject({ name: 'clock', ok: true })
+})
+
+test('a settings file that is broken fails once, and is no hindrance where nothing of it is needed', async () => {
+  using home = new Home()
+  home.writeConfig('base_url = "https://a.example')
+  const checksOf = async (env: Record<string, string>) => {
+    const { json, code } = await home.run(['doctor', '--json'], { env })
+    return { code, names: namesOf(json().checks), next: json().checks[0].next }
+  }
+  const next = expect.stringMatching(/TOML.* Fix the file, or move it away\.$/)
+  expect(await checksOf({})).toEqual({ code: 2, names: ['settings FAILED'], next })
+  expect(await checksOf({ SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })).toEqual({
+    code: 2,
+    names: ['settings FAILED', 'address', 'key', 'connection FAILED'],
+    next,
+  })
+})
+
+test('a settings file that is not there is no failure, and doctor says so', async () => {
+  using home = new Home()
+  const env = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
+  const { checks } = (await home.run(['doctor', '--json'], { env })).json()
+  expect(checks[0]).toMatchObject({ name: 'settings', ok: true, detail: `there is no ${home.configFile}` })
 })
 
 test.each([

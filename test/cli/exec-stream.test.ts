@@ -82,6 +82,11 @@ test('a client that was killed takes its command along, after the grace that it 
   })
   expect(signal).toBe('SIGKILL')
   await world.eventually(async () => !(await isRunning('77[5]')), 5_000)
+  const { data } = (await exec(['ls', '--json'])).json()
+  const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
+  expect((await exec(['logs', '-f', id])).stderr).toContain(
+    'killed: its client left. It was away for longer than the grace of the command (--grace).',
+  )
 })
 
 test('so does one that was killed while it sent stdin', async () => {
@@ -132,6 +137,41 @@ test('a connection that breaks again and again costs no byte of output or input'
   expect(ran).toMatchObject({ code: 0, stderr: '' })
   expect(cuts).toBeGreaterThan(3)
   expect(ran.bytes.equals(bytes)).toBe(true)
+})
+
+test('while the service is away that is said, and the command goes on where it was when it is back', async () => {
+  await using line = await openLine(world.url())
+  let said = ''
+  const ran = await exec(
+    ['--grace', '30s', '-c', 'echo up; until [ -e is-back ]; do sleep 0.05; done; echo done'],
+    {
+      env: { SANDLOT_URL: line.url },
+      onStart(child) {
+        child.stdout!.once('data', line.hold)
+        child.stderr!.on('data', async (chunk) => {
+          said += chunk
+          if (/trying again\. .*\n$/.test(said)) line.mend()
+          if (said.endsWith('connected again.\n')) await exec(['-n', 'touch', 'is-back'])
+        })
+      },
+    },
+  )
+  expect(ran).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
+  expect(ran.stderr).toMatch(/^sandlot: connection lost, trying again\. .+\nsandlot: connected again\.\n$/)
+})
+
+test('one that stays away is given up after the grace, and what was exceeded is said', async () => {
+  await using line = await openLine(world.url())
+  const { code, stderr } = await exec(['--grace', '3s', '-c', 'echo up; sleep 773'], {
+    env: { SANDLOT_URL: line.url },
+    onStart: (child) => child.stdout!.once('data', line.hold),
+  })
+  expect(code).toBe(125)
+  expect(stderr).toMatch(/connection lost, trying again/)
+  expect(stderr).toMatch(
+    /away for longer than the command's grace of 3 s, and the service ends the command\. /,
+  )
+  expect(stderr).toMatch(/`sandlot exec logs -s sbx_\w+ exec_\w+` shows what it printed/)
 })
 
 test('a session that is destroyed under a command says why it was killed', async () => {

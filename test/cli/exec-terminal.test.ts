@@ -1,9 +1,13 @@
 /** `sandlot exec -it`: a terminal in a sandbox, over connections that break, given back on every way out. */
 import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { DetachKeys } from '../../cli/exec/detach-keys.ts'
+import { promptFor, terminalType } from '../../cli/exec/launch-terminal.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
+import { openScreen } from './screen.ts'
 import { openTerminal, type Terminal } from './terminal.ts'
 import { makeUsers, shareSession } from './users.ts'
 
@@ -11,11 +15,11 @@ const world = shareWorld()
 const user = shareSession(makeUsers(world))
 
 /** A terminal of 33 rows and 99 columns, in which the client runs, then `stty` tells what it left. */
-const openClient = (words: string[], url = world.url()): Terminal => {
+const openClient = (words: string[], url = world.url(), TERM = 'xterm'): Terminal => {
   const client = [process.execPath, clientPath, 'exec', '-s', user.id, ...words]
   return openTerminal(
     ['sh', '-c', 'trap : INT; stty rows 33 cols 99; "$@"; echo "code $?"; stty -a', 'sh', ...client],
-    user.home.environment({ SANDLOT_URL: url }),
+    user.home.environment({ SANDLOT_URL: url, TERM }),
   )
 }
 
@@ -83,6 +87,30 @@ test('a connection that breaks is made again, and what was shown is not shown tw
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
+test('attached again, a program on a screen of its own draws it anew, without the words of the client', async () => {
+  await using line = await openLine(world.url())
+  const draw = "printf '\\033[2J\\033[H'; stty size; echo the whole screen"
+  const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
+  using screen = openScreen(
+    [process.execPath, clientPath, 'exec', '-it', '-s', user.id, '--', 'sh', '-c', script],
+    user.home.environment({ SANDLOT_URL: line.url }),
+  )
+  await screen.shows('upside down')
+  expect(screen.isAlternate()).toBe(true)
+  line.hold()
+  await screen.shows('The connection broke.')
+  // While the terminal is the user's, it is as the user had it.
+  expect(screen.isAlternate()).toBe(false)
+  expect(screen.raw().split('The connection broke')[0]).toContain('\u001b[?25h')
+  line.mend()
+  await screen.shows(/^24 80\nthe whole screen$/m)
+  expect(screen.isAlternate()).toBe(true)
+  expect(screen.text()).not.toContain('sandlot:')
+  screen.type('\u0003')
+  await screen.ended
+  expect(screen.isAlternate()).toBe(false)
+})
+
 test('what a command printed last, while the connection was away, is shown when it is back', async () => {
   await using line = await openLine(world.url())
   const script = 'echo it is up; while [ ! -e go ]; do sleep 0.05; done; echo last words; exit 4'
@@ -114,6 +142,105 @@ test('Ctrl-C leaves while the connection is away, and --attach goes back', async
   second.type('echo is-$Y; exit 6\r')
   await second.shows('is-kept')
   await leaves(second, 6)
+})
+
+test('the detach keys leave the command running, and the way back is said', async () => {
+  const first = openClient(['-it', '--', 'sh'])
+  await first.shows('$ ')
+  // Ctrl-P and then another key are keys like any other.
+  first.type('\x10\x15Z=kept; echo is-$((1+1))\r')
+  await first.shows('is-2')
+  await first.shows('$ ')
+  first.type('\x10\x11')
+  await first.shows('detached, and the command goes on')
+  await leaves(first, 0)
+  const way = /`sandlot (exec -s sbx_\w+ --attach exec_\w+)` goes back to it/.exec(first.screen())![1]!
+  const second = openClient([...way.split(' ').slice(1), '--detach-keys', 'ctrl-a,d'])
+  await second.shows('$ ')
+  second.type('echo is-$Z\r')
+  await second.shows('is-kept')
+  await second.shows('$ ')
+  second.type('\x01d')
+  await second.shows('detached, and the command goes on')
+  await leaves(second, 0)
+  const third = openClient([...way.split(' ').slice(1), '--detach-keys', 'none'])
+  await third.shows('$ ')
+  third.type('exit 7\r')
+  await leaves(third, 7)
+})
+
+test('keys that are none are refused before anything is started', async () => {
+  const terminal = openClient(['-it', '--detach-keys', 'ctrl-1', '--', 'sh'])
+  await leaves(terminal, 125)
+  expect(terminal.screen()).toContain('--detach-keys "ctrl-1" names no keys')
+})
+
+test('a shell without a prompt of its own shows the name of its session, and has our colours', async () => {
+  const made = await user.run(['session', 'create', '--name', 'web one', '--quiet'])
+  const id = made.stdout.trim()
+  const named = openClient(['-s', id, '-it', '--', 'sh'], world.url(), 'tmux-256color')
+  await named.shows('web one:/workspace$ ')
+  named.type('echo "<$TERM>"; exit\r')
+  await named.shows('<tmux-256color>')
+  await leaves(named, 0)
+  const own = openClient(['-s', id, '-it', '--env', 'PS1=mine> ', '--', 'sh'])
+  await own.shows('mine> ')
+  own.type('exit\r')
+  await leaves(own, 0)
+  // Last, because the list is the account's.
+  await user.run(['allowlist', 'set', 'sh'])
+  const listed = openClient(['-s', id, '-it', '--', 'sh'])
+  await listed.shows('$ ')
+  expect(listed.screen()).not.toContain('web one')
+  listed.type('exit\r')
+  await leaves(listed, 0)
+  await user.run(['allowlist', 'clear'])
+  await user.run(['session', 'rm', '--yes', id])
+})
+
+test.each(['a$(id)', 'a`id`', 'a\\w', 'a"b', "a'b", 'a!b', 'a%b', 'a\nb', 'ünï', '', 'x'.repeat(41), null])(
+  'the name %j stands in no prompt',
+  (name) => {
+    expect(promptFor(name)).toBeUndefined()
+  },
+)
+
+test.each([
+  [{ TERM: 'screen-256color' }, { TERM: 'screen-256color' }],
+  [{ TERM: 'xterm-kitty', COLORTERM: 'truecolor' }, { TERM: 'xterm-256color' }],
+  [{ TERM: 'made-up', COLORTERM: '' }, {}],
+])('a terminal with %j gives the command %j', (ours, theirs) => {
+  expect(terminalType(ours)).toEqual(theirs)
+})
+
+test('whatever is typed passes, up to the detach keys, however it comes in pieces', () => {
+  const piece = fc.string({ unit: fc.constantFrom('a', 'b', 'c') })
+  fc.assert(
+    fc.property(fc.array(piece), (pieces) => {
+      let passed = ''
+      const keys = new DetachKeys(Buffer.from('aab'), (bytes) => {
+        passed += bytes
+      })
+      const isDetached = pieces.some((typed) => keys.type(Buffer.from(typed)))
+      keys.end()
+      const typed = pieces.join('')
+      const at = typed.indexOf('aab')
+      expect(isDetached).toBe(at >= 0)
+      const held = /a{0,2}$/.exec(typed)![0]
+      expect(passed).toBe(at >= 0 ? typed.slice(0, at) : typed.slice(0, typed.length - held.length))
+    }),
+  )
+})
+
+test('stdin at a terminal is sent with -i alone', async () => {
+  const without = openClient(['--', 'cat'])
+  await leaves(without, 0)
+  const cat = openClient(['-i', '--', 'cat'])
+  cat.type('typed\r')
+  await cat.shows('typed')
+  await cat.shows('typed')
+  cat.type('\x04')
+  await leaves(cat, 0)
 })
 
 test('a client that is told to end gives the terminal back first', async () => {

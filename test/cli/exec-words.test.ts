@@ -36,6 +36,7 @@ test.each([
   [['--', 'kill', execId]],
   [['-s', 'sbx_a', '--', 'ls', '--json']],
   [['--cwd', '/tmp', 'ls']],
+  [['ls', '-s', 'build']],
   [['-n', 'logs', execId]],
 ])('%j runs a program', async (args) => {
   const isWord = (word: string) => ['ls', 'logs', 'kill'].includes(word)

@@ -1,16 +1,26 @@
 /** `files` of the built client, beyond view and create, in a real sandbox. */
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { quote } from '../../shared/contract/shell-words.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { openTerminal } from './terminal.ts'
 import { makeUsers, shareSession } from './users.ts'
 
 const world = shareWorld()
-const user = shareSession(makeUsers(world))
+const users = makeUsers(world)
+const user = shareSession(users)
 
 const files = (args: string[], input?: string | Uint8Array) =>
   user.run(['files', ...args], input === undefined ? {} : { input })
@@ -53,11 +63,25 @@ test('ls, glob and grep print what their namesakes do', async () => {
     /^-rw-r--r-- +7 \S+Z a b\ndrwx\S+ +\d+ \S+Z e\nlrwxrwxrwx +1 \S+Z l -> e\n$/,
   )
   expect(await files(['glob', '**/*.txt', '--path', 'd'])).toMatchObject({ stdout: 'e/c.txt\n' })
-  expect(await files(['grep', '-i', 'needle', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b:1:Needle\n' })
+  expect(await files(['grep', '-rni', 'needle', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b:1:Needle\n' })
   expect(await files(['grep', 'needle', 'd'])).toMatchObject({ code: 1, stdout: '' })
   expect((await files(['grep', '-F', 'hay', '--include', '*.txt', '--json'])).json().matches).toEqual([
     { path: 'd/e/c.txt', line: 1, text: 'hay' },
   ])
+})
+
+test('at a terminal ls shows sizes and ages, and names with a dot in front only with -a', async () => {
+  await user.run(['exec', '-c', 'mkdir dots && cd dots && head -c 1536 /dev/zero > big && touch .hidden'])
+  const shown = async (...more: string[]) => {
+    const command = [process.execPath, clientPath, 'files', 'ls', 'dots', ...more]
+    const terminal = openTerminal(command, { ...user.home.environment(), NO_COLOR: '1' })
+    expect(await terminal.ended).toBe(0)
+    return terminal.screen().replaceAll('\r', '')
+  }
+  expect(await shown()).toBe('big\n1 more with a dot in front: -a shows it.\n')
+  expect(await shown('-la')).toMatch(/^-rw\S+ +0 B +\d+ s ago \.hidden\n-rw\S+ 1\.54 kB +\d+ s ago big\n$/)
+  expect((await files(['ls', 'dots'])).stdout).toBe('.hidden\nbig\n')
+  expect((await files(['ls', '-la', 'dots'])).stdout).toMatch(/^\S+ +0 \S+Z \.hidden\n\S+ 1536 \S+Z big\n$/)
 })
 
 test('put and get move any bytes, from and to files, folders and pipes', async () => {
@@ -81,4 +105,141 @@ test('put and get move any bytes, from and to files, folders and pipes', async (
   expect(readdirSync(world.folder).filter((name) => name.includes('none') || name.endsWith('.part'))).toEqual(
     [],
   )
+})
+
+test('names and contents steer no terminal, and pipes get their bytes', async () => {
+  using owner = await users.newUser()
+  const nasty = 'a\u001b[2J\u202eb\u009b31m\tc'
+  const created = await owner.run(['session', 'create', '--name', nasty])
+  expect(created).toMatchObject({ code: 0 })
+  await owner.run(['files', 'put', '-', `d/${nasty}`], { input: `x\r\n${nasty}` })
+  const lines = [
+    ['session', 'ls'],
+    ['session', 'get'],
+    ['session', 'get', '--json'],
+    ['files', 'ls', 'd'],
+    ['files', 'glob', '**', '--path', 'd'],
+    ['files', 'grep', 'a', 'd'],
+    ['files', 'view', `d/${nasty}`],
+    ['files', 'get', `d/${nasty}`, '-'],
+    ['session', 'ls', `--no ${nasty}`],
+  ]
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  const steers = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e]/
+  for (const line of lines) {
+    const words = [process.execPath, clientPath, ...line].map(quote).join(' ')
+    const terminal = openTerminal(['sh', '-c', words], owner.home.environment({ NO_COLOR: '1', CI: '1' }))
+    await terminal.ended
+    expect(terminal.screen(), line.join(' ')).not.toMatch(steers)
+    expect(terminal.screen(), line.join(' ')).toMatch(/a(\ufffd|\\u001b)\[2J/)
+  }
+  expect((await owner.run(['session', 'get'])).stdout).toContain(nasty.replace('\t', ' '))
+  expect((await owner.run(['session', 'ls'])).stdout).toContain(nasty.replace('\t', ' '))
+  expect((await owner.run(['files', 'ls', 'd'])).stdout).toBe(`${nasty}\n`)
+  expect((await owner.run(['files', 'view', `d/${nasty}`])).stdout).toBe(`x\r\n${nasty}`)
+  const completed = await owner.run(['__complete', '--', 'session', 'get', ''])
+  expect(completed.stdout).toContain(`${created.stdout.trim()}\ta\ufffd[2J\ufffdb\ufffd31m c\n`)
+  await owner.run(['session', 'rm', '--yes'])
+})
+
+describe('cp', () => {
+  const cp = (...args: string[]) => user.run(['cp', ...args])
+  const bytes = randomBytes(9_000_000)
+
+  function makeFolder(name: string): string {
+    mkdirSync(join(local(name), 'sub'), { recursive: true })
+    writeFileSync(join(local(name), 'big'), bytes)
+    writeFileSync(join(local(name), 'sub', 'run'), '#!/bin/sh\n')
+    chmodSync(join(local(name), 'sub', 'run'), 0o755)
+    symlinkSync('sub/run', join(local(name), 'link'))
+    return local(name)
+  }
+
+  test('moves files, in place of the target or into it', async () => {
+    writeFileSync(local('one'), 'one')
+    const there = `${user.id}:cp/deep/one`
+    expect(await cp(local('one'), there)).toMatchObject({
+      code: 0,
+      stdout: `${user.id}:/workspace/cp/deep/one\n`,
+      stderr: '',
+    })
+    expect((await cp(local('one'), ':cp/deep', '--json')).json()).toMatchObject({ bytes: 3 })
+    expect(await cp(there, local('two'))).toMatchObject({ code: 0, stdout: `${local('two')}\n` })
+    expect(readFileSync(local('two'), 'utf8')).toBe('one')
+    mkdirSync(local('into'))
+    expect(await cp(there, local('into'))).toMatchObject({ code: 0, stdout: `${local('into/one')}\n` })
+    expect(await cp(there, '-')).toMatchObject({ code: 0, stdout: 'one' })
+    expect(await user.run(['cp', '-', ':cp/piped'], { input: 'piped' })).toMatchObject({ code: 0 })
+    expect((await files(['ls', 'cp'])).stdout).toBe('deep\npiped\n')
+    await user.run(['session', 'create', '--name', 'box'])
+    expect(await cp(local('one'), 'box:')).toMatchObject({ code: 0, stdout: 'box:/workspace/one\n' })
+    expect(await cp('box:one', '-')).toMatchObject({ code: 0, stdout: 'one' })
+    await user.run(['session', 'rm', '--yes', 'box'])
+  })
+
+  test('moves folders with modes and links, as cp -r does', async () => {
+    const source = makeFolder('tree')
+    // In place of what is not there, then into what is.
+    for (const path of ['trees/new', 'trees/new/tree'])
+      expect(await cp(source, ':trees/new')).toMatchObject({
+        code: 0,
+        stdout: `:/workspace/${path}\n`,
+        stderr: '',
+      })
+    await user.run(['exec', '-c', 'echo old > trees/new/sub/old; mkdir empty'])
+    expect(await cp(`${source}/.`, ':trees/new')).toMatchObject({ code: 0 })
+    const listed = await user.run(['exec', '-c', 'cd trees/new; find . | sort; stat -c %a sub/run; cat link'])
+    expect(listed.stdout.split('\n').slice(0, -3)).toEqual(
+      '. ./big ./link ./sub ./sub/old ./sub/run ./tree ./tree/big ./tree/link ./tree/sub ./tree/sub/run'.split(
+        ' ',
+      ),
+    )
+    expect(listed.stdout).toMatch(/\n755\n#!\/bin\/sh\n$/)
+
+    mkdirSync(local('out'))
+    for (const path of ['out/new', 'fresh'])
+      expect(await cp(':trees/new', local(path.replace('/new', '')))).toMatchObject({
+        code: 0,
+        stdout: `${local(path)}\n`,
+      })
+    expect(readFileSync(local('fresh/tree/big')).equals(bytes)).toBe(true)
+    expect(readFileSync(local('out/new/link'), 'utf8')).toBe('#!/bin/sh\n')
+    expect(statSync(local('out/new/sub/run')).mode & 0o777).toBe(0o755)
+    expect(await cp(':empty/.', local('out'))).toMatchObject({ code: 0 })
+    expect(readdirSync(local('out'))).toEqual(['new'])
+    const listing = await cp(':trees/new/sub', '-')
+    expect(listing.bytes.subarray(0, 2).toString()).toBe('./')
+  })
+
+  test('keeps what looks like a secret, and says what it left out', async () => {
+    await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
+    await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
+    expect(await cp(':odd', local('odd'))).toMatchObject({
+      code: 1,
+      stdout: `${local('odd')}\n`,
+      stderr: 'sandlot: not copied: ./out: a link to /etc/passwd leads out of the folder\n',
+    })
+    expect(readFileSync(local('odd/it'), 'utf8')).toBe('hunter2-hunter2\n')
+    await user.run(['secrets', 'rm', 'TOKEN'])
+  })
+
+  test('says what it cannot do', async () => {
+    const folder = makeFolder('refused')
+    await files(['create', 'a-file', '--content', 'x'])
+    const says = async (args: string[], code: number, words: string) =>
+      expect(await cp(...args)).toMatchObject({ code, stderr: expect.stringContaining(words) })
+    await says([folder, ':a-file'], 1, 'a-file is a file')
+    await says([':nothing', local('x')], 3, 'no file at this path')
+    await says([local('nothing'), ':x'], 1, 'cannot be read')
+    await says([folder, local('x')], 2, 'Write SESSION:PATH')
+    await says([':a', ':b'], 2, 'on this machine')
+    await says([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
+    await user.run(['exec', '-c', 'mkdir a-folder'])
+    await says([':a-folder', join(folder, 'big')], 1, 'is a file')
+    await says([folder, ':/proc/none'], 1, 'tar failed in the sandbox: tar:')
+    await user.run(['allowlist', 'set', 'ls'])
+    await says([folder, ':x'], 1, 'Files can be copied one by one')
+    await says([join(folder, 'sub', 'run'), ':x'], 0, '')
+    await user.run(['allowlist', 'clear'])
+  })
 })

@@ -1,5 +1,6 @@
 /** The options that every command takes, and the help beside that of commands. */
 import { expect, test } from 'vitest'
+import { pick } from '../../cli/core/json-fields.ts'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
 import { openTerminal } from './terminal.ts'
@@ -30,6 +31,55 @@ test('--json=FIELD,FIELD prints those fields, in that order, wherever it stands'
     const { stdout } = await home.run(args, { env: env(peer.url) })
     expect(stdout).toBe('{"email":"ada@example.com","concurrent":{"active":1,"limit":2}}\n')
   }
+})
+
+test('--json=PATH prints a part of a field, and of each in a list', async () => {
+  using home = new Home()
+  await using peer = await answerAccount()
+  const shown = async (parts: string) =>
+    (await home.run(['whoami', `--json=${parts}`], { env: env(peer.url) })).stdout
+  expect(await shown('usage.limit,email,usage.month')).toBe(
+    '{"usage":{"limit":20,"month":"2026-11"},"email":"ada@example.com"}\n',
+  )
+  expect(await shown('concurrent.limit,concurrent')).toBe('{"concurrent":{"active":1,"limit":2}}\n')
+  expect(await shown('usage.limit.nothing')).toBe('{"usage":{"limit":{"nothing":null}}}\n')
+  const list = { data: [{ a: { b: [{ c: 1, d: 2 }, { c: 3 }] }, e: 4 }], next_cursor: null }
+  expect(pick(list, ['a.b.c'], { fields: ['a', 'e'] })).toEqual({
+    data: [{ a: { b: [{ c: 1 }, { c: 3 }] } }],
+    next_cursor: null,
+  })
+  for (const wrong of ['usage.', '.usage', 'use.limit'])
+    expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
+})
+
+test('--template prints the result through it, plainly, and errors on stderr alone', async () => {
+  using home = new Home()
+  const session = { state: 'active', name: null, image: 'debian', created_at: '', expires_at: '' }
+  const data = [
+    { ...session, id: 'sbx_<1>', metadata: { a: 1 } },
+    { ...session, id: 'sbx_2' },
+  ]
+  await using peer = await startPeer((_, response) =>
+    response.end(JSON.stringify({ data, next_cursor: null })),
+  )
+  const list = (template: string, url = peer.url) =>
+    home.run(['session', 'ls', '--template', template], { env: env(url) })
+  expect(await list('{{#data}}{{id}}\\t{{metadata}}\\n{{/data}}')).toMatchObject({
+    code: 0,
+    stdout: 'sbx_<1>\t{"a":1}\nsbx_2\t\n',
+    stderr: '',
+  })
+  expect((await list('{{data.length}} \\\\n {{nothing}}')).stdout).toBe('2 \\n \n')
+  const away = await list('{{id}}', 'http://127.0.0.1:1')
+  expect(away).toMatchObject({ code: 8, stdout: '', stderr: expect.stringContaining('Nothing listens') })
+  peer.asked.length = 0
+  const broken = await list('{{#data}}')
+  expect(broken).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('Unclosed section "data"'),
+  })
+  expect(peer.asked).toEqual([])
 })
 
 test('a field that is not there is a wrong usage that names those that are, before anything is asked', async () => {
@@ -96,7 +146,7 @@ test.each([
 test('colour is for terminals; --color wins over FORCE_COLOR, that over NO_COLOR', async () => {
   using home = new Home()
   // Before any request: no time is lost.
-  const refused = ['session', 'get', '..']
+  const refused = ['session', 'ls', '--limit', '0']
   const isColoured = async (args: string[], more = {}) =>
     (await home.run([...refused, ...args], { env: { ...nowhere, ...more } })).stderr.includes('\u001b[31m')
   expect(await isColoured([])).toBe(false)
@@ -138,5 +188,7 @@ test('help exit-codes and help settings tell what no command does', async () => 
   const settings = await home.run(['help', 'settings'])
   expect(settings).toMatchObject({ code: 0, stderr: '' })
   expect(settings.stdout).toContain('SANDLOT_PROFILE')
+  const alias = await home.run(['help', 'ps'])
+  expect(alias).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: sandlot ls|ps') })
   expect(await home.run(['help', 'nonsense'])).toMatchObject({ code: 2, stdout: '' })
 })

@@ -141,11 +141,17 @@ describe('a JSON file', () => {
           if (at < 0) throw new Error(`${JSON.stringify(character)} is gone from ${after}`)
         }
         expect(put(after)).toBe(after)
-        const undone = read(take(after))
-        expect(undone).toEqual({ ...old, mcpServers: old.mcpServers ?? {} })
+        // A section with nothing in it goes too.
+        expect({ mcpServers: {}, ...read(take(after)) }).toEqual({ ...old, mcpServers: old.mcpServers ?? {} })
       }),
       { numRuns: 500 },
     )
+  })
+
+  test('keeps the comments beside an entry that is taken out, each on its line', () => {
+    const before = '{"mcpServers": { // ours\n  "sandlot": {}, // old\n  "x": {}}}'
+    expect(take(before)).toBe('{"mcpServers": { // ours\n   // old\n  "x": {}}}')
+    expect(take('{"mcpServers": { // ours\n"sandlot": {}}}')).toBe('{"mcpServers": { // ours\n}}')
   })
 
   test('with other servers is as before, to the byte, when ours is taken out again', () => {
@@ -153,11 +159,21 @@ describe('a JSON file', () => {
       '{\n  "mcpServers": {\n    "x": {} // x\n  }\n}\n',
       '{\n\t"mcpServers": {\n\t\t"x": {}, // x\n\t\t/* y */\n\t},\n}',
       '{\r\n  "a": 1,\r\n  "mcpServers": {\r\n    "x": {},\r\n    "y": {}\r\n  }\r\n}',
+      '{\n  "a": 1, // one\n  "b": 2\n}\n',
+      '{\n  "mcpServers": {\n    // none yet\n  }\n}\n',
     ]) {
       expect(take(put(before))).toBe(before)
     }
   })
 })
+
+function isToml(text: string): boolean {
+  try {
+    return parseToml(text.replace(/^\ufeff/, '')) !== undefined
+  } catch {
+    return false
+  }
+}
 
 describe('a TOML file', () => {
   const codex = { section: 'mcp_servers', name: 'sandlot' }
@@ -221,6 +237,80 @@ command   =   "x"
     expect(readTomlEntry(gone, codex)).toBeUndefined()
     expect(gone).toContain('# mine\nmodel = "o5"  # fast\nwhen')
     expect(gone).toContain('# the other one\n[mcp_servers.other]\ncommand   =   "x"\n')
+  })
+
+  test.each([
+    ['a header with spaces', '[ mcp_servers . "sandlot" ] # ours\nargs = []\n', ''],
+    ['a section of its own', 'a = 1\n\n[mcp_servers]\n\n[mcp_servers.sandlot]\n', 'a = 1\n'],
+    [
+      'a section with a comment',
+      '[mcp_servers] # all\n\n[mcp_servers.sandlot]\n\n[b]\n',
+      '[mcp_servers] # all\n\n[b]\n',
+    ],
+    ['keys with dots', 'mcp_servers.sandlot.command = "x"\n# b\nb = 1\n', '# b\nb = 1\n'],
+    ['braces', 'mcp_servers = { sandlot = {}, x = {} }   # s\n', 'mcp_servers = { x = {} }   # s\n'],
+    ['braces behind others', 'mcp_servers = { x = {}, sandlot = {} }\n', 'mcp_servers = { x = {} }\n'],
+    ['braces alone', 'a = 1\nmcp_servers = { sandlot = {} }\nb = 2\n', 'a = 1\nb = 2\n'],
+    ['its name in a text', 't = """\n[mcp_servers.sandlot]\n"""\n[mcp_servers.sandlot]\n', null],
+    ['Windows line ends', 'a = 1\r\n\r\n[mcp_servers.sandlot]\r\n\r\n[b]\r\n', 'a = 1\r\n\r\n[b]\r\n'],
+    ['no line end', '[mcp_servers.x]\n[mcp_servers.sandlot]\ncommand = "y"', '[mcp_servers.x]\n'],
+  ])('a server with %s is changed and taken out, and nothing else is', async (_, before, after) => {
+    expect(await takeToml(before)).toBe(after ?? 't = """\n[mcp_servers.sandlot]\n"""\n')
+    const changed = await putToml(before)
+    expect(parseToml(changed)).toMatchObject({ mcp_servers: { sandlot: server } })
+    const heads = (text: string) => text.match(/^\[.*|#.*/gm)
+    expect(heads(changed)).toEqual(heads(before))
+  })
+
+  test('whatever stands around a server keeps its lines, whether that is changed or taken out', async () => {
+    const line = (...texts: string[]) => fc.constantFrom(...texts)
+    const gap = line('', '\n', '# a comment\n', '\n# one\n\n', '  \n')
+    const others = fc.array(
+      line(
+        '[b] # [mcp_servers.sandlot]\nc = "#"\n',
+        '[[d]]\n  e = [\n    1, # in\n  ]\n',
+        '[mcp_servers.x]\ncommand  =  "y"\n',
+        "[mcp_servers.x.env]\n\"sandlot\" = '''\n[a]'''\n",
+      ),
+      { maxLength: 3 },
+    )
+    const ours = fc.tuple(
+      line('[mcp_servers.sandlot]', '[ mcp_servers.\t"sandlot" ]  # ours'),
+      line('', 'command = "/node"', 'args = [\n  "x", # in\n]', '  url = "https://a.example" # old'),
+      line('', 'timeout = 3 # slow', '\n# of the servers\n[mcp_servers.sandlot.env]\nA = "b"'),
+    )
+    const once = (texts: string[]) => new Set(texts.map((text) => text.slice(0, 18))).size === texts.length
+    const gaps = fc.tuple(gap, gap, gap, gap)
+    const document = fc
+      .tuple(others.filter(once), ours, gaps, fc.nat(3), line('\n', '\r\n'), line('', '\ufeff'))
+      .map(([around, own, spaces, at, eol, bom]) => {
+        const texts = around.map((text, index) => spaces[index]! + text)
+        const server =
+          spaces[3] +
+          own
+            .filter((text) => text !== '')
+            .map((text) => `${text}\n`)
+            .join('')
+        const make = (...parts: string[]) => bom + ['a = 1\n', ...parts].join('').replaceAll('\n', eol)
+        // Comments above the server stay when it goes.
+        const without = make(...texts.toSpliced(at, 0, spaces[3]!))
+        return { before: make(...texts.toSpliced(at, 0, server)), without }
+      })
+      // x.env before x is fine, x twice is not.
+      .filter(({ before }) => isToml(before))
+    const linesOf = (text: string) => text.split('\n').filter((each) => each.trim() !== '')
+    await fc.assert(
+      fc.asyncProperty(document, async ({ before, without }) => {
+        expect(linesOf(await takeToml(before))).toEqual(linesOf(without))
+        const after = await putToml(before)
+        expect(readTomlEntry(after, codex)).toMatchObject(server)
+        expect(readTomlEntry(after, codex)).not.toHaveProperty('url')
+        for (const kept of linesOf(without)) expect(linesOf(after)).toContain(kept)
+        expect(linesOf(await takeToml(after))).toEqual(linesOf(without))
+        expect(await putToml(after)).toBe(after)
+      }),
+      { numRuns: 300 },
+    )
   })
 
   test('whose servers stand in one line gets ours all the same', async () => {

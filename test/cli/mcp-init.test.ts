@@ -1,5 +1,4 @@
 /** `sandlot mcp init`, by the built client, on files as they lie about in homes and projects. */
-import { spawn } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -25,23 +24,7 @@ class Place extends Home {
   }
 
   init(...args: string[]): Promise<Ran> {
-    return new Promise((resolve) => {
-      const child = spawn(process.execPath, [clientPath, 'mcp', 'init', ...args], {
-        cwd: this.project,
-        env: this.environment(),
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      let [stdout, stderr] = ['', '']
-      child.stdout.on('data', (chunk) => {
-        stdout += chunk
-      })
-      child.stderr.on('data', (chunk) => {
-        stderr += chunk
-      })
-      child.on('close', (code, signal) => {
-        resolve({ code, signal, stdout, stderr, bytes: Buffer.from(stdout), json: () => JSON.parse(stdout) })
-      })
-    })
+    return this.run(['mcp', 'init', ...args], { cwd: this.project })
   }
 
   write(path: string, text: string): string {
@@ -282,6 +265,19 @@ describe('files', () => {
   })
 })
 
+test('--portable warns where no sandlot is on the PATH that others would start', async () => {
+  using home = new Place()
+  const program = home.write('node_modules/.bin/sandlot', '')
+  const folder = dirname(program)
+  const init = async (PATH: string) => {
+    await home.init('cursor')
+    return (await home.run(['mcp', 'init', 'cursor', '--portable'], { env: { PATH } })).stderr
+  }
+  expect(await init(folder)).toContain('`sandlot`, which is not on the PATH')
+  home.write('bin/sandlot', '')
+  expect(await init(`${folder}:${join(home.folder, 'bin')}`)).not.toContain('PATH')
+})
+
 describe('without writing', () => {
   test('--dry-run shows what would change', async () => {
     using home = new Place()
@@ -329,6 +325,17 @@ describe('without writing', () => {
     expect(
       data.map(({ target, scope, state }: Record<string, string>) => `${target} ${scope} ${state}`),
     ).toEqual(['claude-code project missing', 'cursor user current', 'gemini user unreadable'])
+  })
+
+  test("a file that is both, of the folder and of the user, is listed once, as the user's", async () => {
+    using home = new Place()
+    await home.init('cursor')
+    await home.init('codex')
+    const { stdout } = await home.run(['mcp', 'init', '--json=target,scope'], { cwd: home.folder })
+    expect(JSON.parse(stdout).data).toEqual([
+      { target: 'cursor', scope: 'user' },
+      { target: 'codex', scope: 'user' },
+    ])
   })
 
   test('a client or a scope that is not known is wrong usage', async () => {

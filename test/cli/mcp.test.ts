@@ -1,12 +1,14 @@
 /** `sandlot mcp serve` and `mcp doctor`: the built client between an agent and a real service. */
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { describe, expect, test } from 'vitest'
 import { tools } from '../../shared/contract/mcp.ts'
+import { quote } from '../../shared/contract/shell-words.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, Home } from './client.ts'
+import { openTerminal } from './terminal.ts'
 import { makeUsers } from './users.ts'
 
 const world = shareWorld({ apis: 2 })
@@ -140,10 +142,75 @@ test('doctor runs true through what init wrote, and says what fails', async () =
   expect(await user.run(['mcp', 'doctor', 'gemini'])).toMatchObject({ code: 0 })
 
   expect(readFileSync(file, 'utf8')).not.toContain('sandlot_live_')
-  const { writeFileSync } = await import('node:fs')
   writeFileSync(file, JSON.stringify({ mcpServers: { sandlot: { command: '/no/such/node', args: [] } } }))
   expect(await user.run(['mcp', 'doctor', 'cursor'])).toMatchObject({
     code: 1,
     stdout: expect.stringContaining('/no/such/node does not start'),
+  })
+})
+
+describe('doctor in a folder of somebody else', () => {
+  /** The file of a project that is not ours, and what it would leave behind if it were started. */
+  function makeProject(home: Home, more: object = {}) {
+    const folder = join(home.folder, 'cloned')
+    const trace = join(home.folder, 'started')
+    mkdirSync(folder, { recursive: true })
+    const args = ['-e', `require('node:fs').writeFileSync(${JSON.stringify(trace)}, '')`]
+    const entry = { type: 'stdio', command: process.execPath, args, ...more }
+    writeFileSync(join(folder, '.mcp.json'), JSON.stringify({ mcpServers: { sandlot: entry } }))
+    const doctor = (...words: string[]) => home.run(['mcp', 'doctor', ...words], { cwd: folder })
+    return { folder, doctor, isStarted: () => existsSync(trace) }
+  }
+
+  test('starts nothing that the folder names, and says how to', async () => {
+    using home = new Home()
+    const { doctor, isStarted } = makeProject(home)
+    for (const words of [[], ['claude-code'], ['--yes'], ['claude-code', '--scope', 'user']]) {
+      const ran = await doctor(...words)
+      expect(ran).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('--scope project') })
+      expect(isStarted()).toBe(false)
+    }
+  })
+
+  test.each([
+    ['another program', {}],
+    [
+      'a variable of its own',
+      { command: process.execPath, args: [clientPath, 'mcp', 'serve'], env: { A: 'b' } },
+    ],
+    ['no list of words', { command: 'sandlot', args: 'mcp serve' }],
+  ])(
+    '--scope project refuses an entry with %s, shows it, and starts it with --yes alone',
+    async (_, more) => {
+      using home = new Home()
+      const { doctor, isStarted } = makeProject(home, more)
+      const refused = await doctor('--scope', 'project')
+      expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('It was not started') })
+      expect(refused.stdout).toContain('--yes')
+      expect(isStarted()).toBe(false)
+      await doctor('--scope', 'project', '--yes')
+      expect(isStarted()).toBe(!('args' in more))
+    },
+  )
+
+  test('--scope project asks before it starts what init wrote', async () => {
+    using user = await newUser()
+    const { folder, doctor } = makeProject(user.home)
+    await user.run(['mcp', 'init', 'claude-code', '--scope', 'project'], { cwd: folder })
+    expect(await doctor('--scope', 'project')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('There is no terminal to ask at: pass --yes'),
+    })
+    expect(await doctor('--scope', 'project', '--yes')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('.mcp.json: works'),
+    })
+    const line = `cd ${quote(folder)} && exec "$@"`
+    const words = [process.execPath, clientPath, 'mcp', 'doctor', '--scope', 'project']
+    const terminal = openTerminal(['sh', '-c', line, 'sh', ...words], user.home.environment())
+    await terminal.shows('mcp serve?')
+    terminal.type('n\r')
+    await terminal.shows('It was not started')
+    expect(await terminal.ended).toBe(1)
   })
 })

@@ -1,5 +1,5 @@
 /** The built client against peers that a real service is not: that redirect, hang up, or are no Sandlot. */
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -193,8 +193,8 @@ test('the key is sent to the address alone, and printed nowhere', async () => {
 test('a path of the base address stands before every route', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
-  await home.run(['session', 'get', 'a/b?c'], { env: env(`${peer.url}/behind/here/`) })
-  expect(peer.asked[0]?.line).toBe('GET /behind/here/v1/sandboxes/a%2Fb%3Fc')
+  await home.run(['session', 'get', 'sbx_a/b?c'], { env: env(`${peer.url}/behind/here/`) })
+  expect(peer.asked[0]?.line).toBe('GET /behind/here/v1/sandboxes/sbx_a%2Fb%3Fc')
 })
 
 test('escape sequences in what a peer says do not reach the terminal', async () => {
@@ -271,4 +271,23 @@ test('a full disk behind stdout is one', async () => {
   )
   expect(stderr).toContain('ENOSPC')
   expect(code).toBe(1)
+})
+
+test('files get writes to no file that somebody else put where it will write, and starts a broken transfer again', async () => {
+  using home = new Home()
+  const [local, other] = [join(home.folder, 'got'), join(home.folder, 'other')]
+  writeFileSync(other, 'untouched')
+  await using peer = await startPeer((_, response) => {
+    response.writeHead(200, { 'content-length': '5' })
+    if (peer.asked.length === 1) response.write('he', () => response.destroy())
+    else response.end('hello')
+  })
+  const { code } = await home.run(['files', 'get', 'x', local, '-s', 'sbx_a'], {
+    env: env(peer.url),
+    onStart: ({ pid }) => symlinkSync(other, `${local}.${pid}.part`),
+  })
+  expect([code, readFileSync(local, 'utf8'), readFileSync(other, 'utf8')]).toEqual([0, 'hello', 'untouched'])
+  expect(readdirSync(home.folder).filter((name) => name.startsWith('got.'))).toEqual([
+    expect.stringMatching(/^got\.\d+\.part$/),
+  ])
 })

@@ -1,18 +1,22 @@
 /** The client as a package: packed, installed where nothing is, and run there. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { build, stop } from 'esbuild'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
+import { shareWorld } from '../support/shared.ts'
 import { clientPath, Home, runProcess } from './client.ts'
+import { openTerminal } from './terminal.ts'
+import { makeUsers } from './users.ts'
 
 const read = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 const folder = mkdtempSync(join(tmpdir(), 'sandlot-package-'))
 const empty = join(folder, 'empty')
 const installed = join(empty, 'node_modules', 'sandlot')
+let tarball = ''
 let packed: string[] = []
 
 /** Offline: whatever it would have to fetch, it could not. */
@@ -25,18 +29,19 @@ beforeAll(() => {
   mkdirSync(empty)
   const [made] = JSON.parse(npm('pack', '--json', '--ignore-scripts', join(root, 'cli')))
   packed = made.files.map(({ path }: { path: string }) => path)
-  npm('install', '--no-audit', '--no-fund', join(empty, made.filename))
+  tarball = join(empty, made.filename)
+  npm('install', '--no-audit', '--no-fund', tarball)
 })
 afterAll(async () => {
   await stop()
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("has the project's version and licence, needs Node 22 alone, and is not published by accident", () => {
+test("has the project's version and licence, needs Node 20 alone, and is not published by accident", () => {
   const manifest = read('cli/package.json')
   const { version, license } = read('package.json')
   expect(manifest).toMatchObject({ version, license })
-  expect(manifest).toMatchObject({ name: 'sandlot', engines: { node: '>=22' }, private: true })
+  expect(manifest).toMatchObject({ name: 'sandlot', engines: { node: '>=20.12' }, private: true })
   expect(manifest).not.toHaveProperty('dependencies')
   expect(manifest).not.toHaveProperty('scripts')
 })
@@ -54,6 +59,14 @@ test('holds what was built, and nothing else', () => {
   expect(readdirSync(join(empty, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'sandlot',
   ])
+})
+
+test('npm links its manual where man looks', () => {
+  const prefix = join(folder, 'everywhere')
+  npm('install', '--global', '--prefix', prefix, '--no-audit', '--no-fund', tarball)
+  expect(readFileSync(join(prefix, 'share', 'man', 'man1', 'sandlot.1'), 'utf8')).toMatch(
+    /^\.TH "SANDLOT" 1 /,
+  )
 })
 
 test('asks for no module but those of Node and its own', async () => {
@@ -106,16 +119,76 @@ test('runs from the folder it was installed in', async () => {
   expect(entry.args[0]).toBe(join(installed, 'dist', 'main.js'))
 })
 
-const oldNode = process.env.SANDLOT_NODE_22
-test.skipIf(!oldNode)('runs on the Node 22 that SANDLOT_NODE_22 names', async () => {
+test('an older Node is told at once which one it takes', async () => {
   using home = new Home()
-  const run = (...args: string[]) => runProcess(oldNode!, [join(installed, 'dist', 'main.js'), ...args], env)
-  const env = home.environment({ SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' })
-  expect((await runProcess(oldNode!, ['--version'], {})).stdout).toMatch(/^v22\./)
-  expect(await run('man')).toMatchObject({ code: 0, stderr: '' })
-  expect(await run('config', 'show')).toMatchObject({ code: 0, stderr: '' })
-  expect(await run('session', 'ls')).toMatchObject({ code: 8 })
-  expect(await run('__complete', '--', 'session', '')).toMatchObject({ code: 0, stderr: '' })
+  const older = 'data:text/javascript,Object.defineProperty(process.versions, "node", { value: "20.11.1" })'
+  const main = join(installed, 'dist', 'main.js')
+  for (const args of [['--version'], ['doctor'], ['session', 'ls']]) {
+    const ran = await runProcess(process.execPath, ['--import', older, main, ...args], home.environment())
+    const stderr = 'sandlot: This is Node 20.11.1, and sandlot needs Node 20.12 or later.\n'
+    expect(ran).toMatchObject({ code: 1, stdout: '', stderr })
+  }
+})
+
+/** A Node 20: the one that SANDLOT_NODE_20 names, else the first on the PATH. */
+const oldNode = [
+  process.env.SANDLOT_NODE_20,
+  ...(process.env.PATH ?? '').split(delimiter).map((path) => join(path, 'node')),
+].find((node) => node && spawnSync(node, ['--version']).stdout?.toString().startsWith('v20.'))
+
+describe.skipIf(!oldNode)('on Node 20', () => {
+  const world = shareWorld()
+  const { newUser } = makeUsers(world)
+  const main = join(installed, 'dist', 'main.js')
+
+  async function newUserOfNode20() {
+    const { home } = await newUser()
+    const env = home.environment({ NODE_USE_ENV_PROXY: '1', HTTPS_PROXY: 'http://127.0.0.1:1' })
+    const run = (...args: string[]) => runProcess(oldNode!, [main, ...args], env)
+    const open = (...args: string[]) => openTerminal([oldNode!, main, ...args], home.environment())
+    return { home, run, open, [Symbol.dispose]: () => home[Symbol.dispose]() }
+  }
+
+  test('everything is checked and works: a session, a command as it runs, files, an MCP server', async () => {
+    using user = await newUserOfNode20()
+    expect(await user.run('doctor')).toMatchObject({ code: 0, stderr: '' })
+    expect(await user.run('doctor', '--url', 'https://127.0.0.1:1')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('it does not know NODE_USE_ENV_PROXY'),
+    })
+    await user.run('mcp', 'init', 'cursor')
+    expect(await user.run('mcp', 'doctor')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/works\n$/),
+    })
+    expect(await user.run('session', 'create', '--rm', '--', 'sh', '-c', 'echo hello; exit 3')).toMatchObject(
+      {
+        code: 3,
+        stdout: 'hello\n',
+      },
+    )
+    await user.run('session', 'create')
+    expect(await user.run('files', 'put', main, 'main.js')).toMatchObject({ code: 0 })
+    const got = await user.run('files', 'get', 'main.js', '-')
+    expect(got.stdout).toBe(readFileSync(main, 'utf8'))
+    expect(await user.run('__complete', '--', 'session', '')).toMatchObject({ code: 0, stderr: '' })
+    expect(await user.run('man')).toMatchObject({ code: 0, stderr: '' })
+    expect(await user.run('session', 'rm', '--yes')).toMatchObject({ code: 0 })
+  })
+
+  test('a terminal and the picker work', async () => {
+    using user = await newUserOfNode20()
+    const { stdout: id } = await user.run('session', 'create', '--name', 'by-node-20')
+    const shell = user.open('exec', '-it', '--', 'sh')
+    shell.type('echo $((20 + 22)); exit 5\n')
+    await shell.shows('42')
+    expect(await shell.ended).toBe(5)
+    const picker = user.open()
+    await picker.shows('by-node-20')
+    picker.type('q')
+    expect(await picker.ended).toBe(0)
+    expect(await user.run('session', 'rm', '--yes', id.trim())).toMatchObject({ code: 0 })
+  })
 })
 
 test('the compiled code that a run leaves behind is not packed', async () => {

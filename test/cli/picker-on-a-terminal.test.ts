@@ -77,6 +77,10 @@ describe('without settings', () => {
     screen.type('y')
     await screen.shows(`Copied: ${id}`)
     expect(clipboardOf(screen)).toBe(id)
+    screen.type('u')
+    await screen.shows('web is the current session.')
+    await screen.shows(/^›web \* +debian/m)
+    expect(parse(readFileSync(home.configFile, 'utf8'))).toMatchObject({ session: id })
     screen.type('c')
     await screen.shows('sandlot session create')
     screen.type('d')
@@ -88,8 +92,17 @@ describe('without settings', () => {
     screen.type('echo $((6*7)) > answer; echo it is $(cat answer)\r')
     await screen.shows('it is 42')
     expect(screen.isAlternate()).toBe(false)
+    screen.type('\u0010\u0011')
+    await screen.shows('Detached, and it goes on.')
+    await screen.shows(/^›web .*▸ (ba)?sh$/m)
+    screen.type('\r')
+    await screen.shows(/▸ running .*\(terminal\) (ba)?sh$/m)
+    screen.type('\r')
+    await screen.hides('[Commands]')
     screen.type('exit 3\r')
-    await screen.shows('The shell has ended: exit 3')
+    await screen.shows('It has ended: exit 3')
+    screen.type('q')
+    await screen.shows('SESSIONS')
 
     // Streams while it runs; what steers terminals is not passed on.
     screen.type('x')
@@ -108,10 +121,13 @@ describe('without settings', () => {
 
     screen.type('x')
     await screen.shows('a line for /bin/sh')
-    screen.type('echo waiting; sleep 99\r')
+    screen.type('\u001b[200~echo waiting\nsleep 99\u001b[201~')
+    await screen.shows('› $ echo waiting↵sleep 99')
+    screen.type('\r')
     await screen.shows(/^waiting$/m)
-    screen.type('i')
+    screen.type('\u0003')
     await screen.shows(/✗ (SIGINT|exit 130) after/)
+    await screen.shows('Interrupted it.')
     screen.type('q')
     await screen.shows('SESSIONS')
 
@@ -198,6 +214,8 @@ describe.concurrent('with settings', () => {
     await screen.shows(/! It has ended at \d\d:\d\d:\d\d: its time was up/)
     screen.type('x')
     await screen.shows('! short has ended: its time was up.')
+    screen.type('\u001b')
+    await screen.hides('a line for /bin/sh')
     screen.type('q')
     await screen.shows(/^›sbx_/m)
     screen.type('a')
@@ -257,7 +275,7 @@ describe.concurrent('with settings', () => {
       screen.resize(rows, columns)
       await screen.shows(new RegExp(`^─{${columns}}$`, 'm'))
       await world.eventually(
-        () => screen.rows()[0]?.includes('@') && screen.rows().at(-1)?.includes('Esc back'),
+        () => screen.rows()[0]?.includes('@') && screen.rows().at(-1)?.includes('q quit'),
         5_000,
       )
       expect(screen.emulator.buffer.active.length).toBe(rows)

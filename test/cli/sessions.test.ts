@@ -158,12 +158,35 @@ describe('sessions', () => {
       'first',
     ])
 
+    const { stdout: listed } = await user.run(['session', 'ls'])
+    for (const alias of [['ls'], ['ps'], ['session', 'list']]) {
+      expect(await user.run(alias)).toMatchObject({ code: 0, stdout: listed })
+    }
+
     expect(await user.run(['session', 'rm', id])).toMatchObject({ code: 2, stdout: '' })
-    expect(await user.run(['session', 'rm', id, '--yes'])).toMatchObject({ code: 0, stdout: `${id}\n` })
-    expect(await user.run(['session', 'rm', id, '--yes'])).toMatchObject({ code: 0 })
+    expect(await user.run(['rm', id, '--yes'])).toMatchObject({ code: 0, stdout: `${id}\n` })
+    expect(await user.run(['session', 'delete', id, '--yes'])).toMatchObject({ code: 0 })
     expect(await user.run(['session', 'ls'])).toMatchObject({ code: 0, stdout: '' })
     expect((await user.run(['session', 'ls', '--all'])).stdout).toContain(`${id}\tdestroyed`)
     expect((await user.run(['session', 'ls', '--state', 'destroyed', '--json'])).json().data).toHaveLength(1)
+  })
+
+  test('are refused in the words of the command line', async () => {
+    using user = await users.newUser()
+    const refusals: [string[], string][] = [
+      [['session', 'create', '--ttl', '5h'], 'sandlot: --ttl 5h must be at most 30 min.\n'],
+      [['session', 'create', '--name', ' '], "sandlot: --name ' ' must not be empty.\n"],
+      [
+        ['session', 'create', '--metadata', `a=${'b'.repeat(513)}`],
+        '--metadata a must have at most 512 characters',
+      ],
+      [['session', 'ls', '--limit', '101'], 'sandlot: --limit 101 must be at most 100.\n'],
+    ]
+    for (const [line, words] of refusals) {
+      const { code, stderr } = await user.run(line)
+      expect(stderr).toContain(words)
+      expect(code).toBe(2)
+    }
   })
 
   test('--async answers before the session is ready, and exec waits for it', async () => {
@@ -224,6 +247,84 @@ describe('sessions', () => {
     expect(refused.json().error).toMatchObject({ code: 'concurrent_sandbox_limit_reached', status: 429 })
     for (const id of ids) expect(refused.stderr).toContain(id)
     expect(await user.run(['session', 'rm', '--yes', ...ids])).toMatchObject({ code: 0 })
+  })
+
+  test('have a current one, which commands use until it ends or another is said', async () => {
+    using user = await users.newUser()
+    const create = async (name: string) =>
+      (await user.run(['session', 'create', '--name', name])).stdout.trim()
+    const [one, two] = [await create('one'), await create('two')]
+    const used = async (...args: string[]) => (await user.run(['session', 'get', '--json', ...args])).json()
+    expect((await used()).error.hint).toContain('sandlot session use')
+
+    expect(await user.run(['session', 'use', 'two'])).toMatchObject({ code: 0, stdout: `${two}\n` })
+    expect(await used()).toMatchObject({ id: two })
+    expect(await used('--session', 'one')).toMatchObject({ id: one })
+    const env = { SANDLOT_SESSION: 'one' }
+    expect((await user.run(['session', 'get', '--json'], { env })).json()).toMatchObject({ id: one })
+    const { session } = (await user.run(['config', 'show', '--json'])).json()
+    expect(session).toEqual({ value: two, source: user.home.configFile })
+    const again = await user.run(['session', 'use', 'two'], { env })
+    expect(again.stderr).toBe('SANDLOT_SESSION is set, and wins over what is saved.\n')
+
+    // People see it marked; programs get bare ids.
+    const shown = async (more = {}) => {
+      const terminal = openTerminal([process.execPath, clientPath, 'session', 'ls'], {
+        ...user.home.environment(more),
+        NO_COLOR: '1',
+      })
+      await terminal.ended
+      return terminal.screen().match(/^\S* +sbx_\w+/gm)
+    }
+    expect(await shown()).toEqual([`* ${two}`, `  ${one}`])
+    expect(await shown(env)).toEqual([`  ${two}`, `* ${one}`])
+    expect((await user.run(['session', 'ls', '--quiet'])).stdout).toBe(`${two}\n${one}\n`)
+
+    // One that has ended does not count: the other one is the only one now.
+    expect(await user.run(['session', 'rm', '--yes'])).toMatchObject({ stdout: `${two}\n` })
+    expect(await used()).toMatchObject({ id: one })
+    expect(await user.run(['session', 'use', two])).toMatchObject({ code: 3 })
+    expect(await user.run(['session', 'use', 'one', '--none'])).toMatchObject({ code: 2 })
+    expect(await user.run(['session', 'use', '--none'])).toMatchObject({ code: 0, stdout: '' })
+    expect((await user.run(['config', 'show', '--json'])).json().session).toBeNull()
+    await user.run(['session', 'rm', '--yes'])
+  })
+
+  test('go by their names, where only one that is active has it', async () => {
+    using user = await users.newUser()
+    const create = async (name: string) =>
+      (await user.run(['session', 'create', '--name', name])).stdout.trim()
+    const [build, twin] = [await create('build'), await create('twin one')]
+
+    expect((await user.run(['session', 'get', 'build', '--json'])).json().id).toBe(build)
+    expect(await user.run(['exec', '-s', 'twin one', 'touch', 'mark'])).toMatchObject({ code: 0 })
+    const env = { SANDLOT_SESSION: 'twin one' }
+    expect((await user.run(['files', 'ls'], { env })).stdout).toBe('mark\n')
+    expect((await user.run(['exec', 'ls', '--session', 'twin one', '--json'])).json().data).toHaveLength(1)
+    const secret = ['secrets', 'create', 'TOKEN', '--session', 'twin one', '--json']
+    expect((await user.run(secret, { input: 'hush' })).json()).toMatchObject({ sandbox_id: twin })
+    expect((await user.run(['secrets', 'ls', '-s', 'build', '--json'])).json().data).toEqual([])
+    expect((await user.run(['__complete', '--', 'session', 'get', ''])).stdout).toBe(
+      `twin one\t${twin}\nbuild\t${build}\n:4\n`,
+    )
+    expect((await user.run(['__complete', '--', 'exec', '-s', build.slice(0, -1)])).stdout).toContain(build)
+
+    // A name that is not there, or no more: nothing is destroyed.
+    expect(await user.run(['session', 'rm', '--yes', 'twin one', 'biuld'])).toMatchObject({
+      code: 3,
+      stdout: '',
+      stderr: expect.stringContaining(`Did you mean ${build} (build)?`),
+    })
+    expect(await user.run(['session', 'rm', '--yes', 'build'])).toMatchObject({ stdout: `${build}\n` })
+    expect(await user.run(['session', 'rm', '--yes', 'build'])).toMatchObject({ code: 3 })
+
+    const other = await create('twin one')
+    const both = await user.run(['session', 'rm', '--yes', 'twin one', '--json'])
+    expect(both.code).toBe(5)
+    expect(both.json().error).toMatchObject({ code: 'several_sessions', hint: expect.stringContaining('id') })
+    expect(both.json().error.sessions).toEqual([other, twin].map((id) => ({ id, name: 'twin one' })))
+    for (const id of [twin, other]) expect(both.stderr).toContain(id)
+    expect((await user.run(['session', 'rm', '--yes', twin, other])).stdout).toBe(`${twin}\n${other}\n`)
   })
 
   test("somebody else's is no such thing, exit code 3", async () => {

@@ -12,7 +12,8 @@ import {
 import { join } from 'node:path'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
-import { Home } from './client.ts'
+import { clientPath, Home } from './client.ts'
+import { openTerminal } from './terminal.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 
@@ -70,13 +71,30 @@ test('config show says from where each setting comes, and never shows the key', 
   expect(stdout + stderr).not.toContain('xxxx')
 })
 
-test('config show warns when others may read the file', async () => {
+test('every command that reads a key which others may read says so, once', async () => {
   using home = new Home()
-  home.writeConfig('base_url = "https://file.example"\n')
-  chmodSync(home.configFile, 0o644)
-  expect((await home.run(['config', 'show'])).stderr).toContain('chmod 600')
+  home.writeConfig(`base_url = "http://127.0.0.1:1"\n[profiles.work]\napi_key = "${key('work')}"\n`)
+  chmodSync(home.configFile, 0o640)
+  const warning = `Warning: other users of this machine may read the key in ${home.configFile}: chmod 600 it.\n`
+  expect((await home.run(['config', 'show'])).stderr).toBe(warning)
+  expect((await home.run(['whoami', '--api-key', key('flag')])).stderr.split(warning)).toHaveLength(2)
+  expect((await home.run(['config', 'show', '--quiet'])).stderr).toBe('')
   chmodSync(home.configFile, 0o600)
   expect((await home.run(['config', 'show'])).stderr).toBe('')
+  chmodSync(home.configFile, 0o644)
+  home.writeConfig('base_url = "http://127.0.0.1:1"\n')
+  expect((await home.run(['config', 'show'])).stderr).toBe('')
+})
+
+test('the picker says so too, once it is left', async () => {
+  using home = new Home()
+  home.writeConfig(`base_url = "http://127.0.0.1:1"\napi_key = "${key('abcd')}"\n`)
+  chmodSync(home.configFile, 0o644)
+  const picker = openTerminal([process.execPath, clientPath], home.environment())
+  await picker.shows('Nothing listens')
+  picker.type('q')
+  await picker.shows('Warning: other users of this machine may read the key')
+  expect(await picker.ended).toBe(0)
 })
 
 test('set-url and set-key save both, 0600 in a 0700 folder', async () => {

@@ -18,7 +18,7 @@ test('sandlot alone prints help to stderr, exit code 2', async () => {
 test('--version prints the version of the package', async () => {
   using home = new Home()
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'))
-  for (const flag of ['--version', '-V']) {
+  for (const flag of ['--version', '-V', 'version']) {
     expect(await home.run([flag])).toMatchObject({ code: 0, stdout: `${version}\n`, stderr: '' })
   }
 })
@@ -45,7 +45,7 @@ const wrong: string[][] = [
   ['session', 'ls', '--state', 'nonsense'],
   ['session', 'ls', '--limit', '0'],
   ['session', 'get', 'a', 'b'],
-  ['session', 'get', '..'],
+  ['secrets', 'rm', '..'],
   ['session', 'create', '--ttl', 'soon'],
   ['session', 'create', '--metadata', 'nonsense'],
   ['session', 'rm', 'sbx_a'],

@@ -1,4 +1,4 @@
-/** `sandlot account end-sessions`: makes every session token of the account invalid. Logs in for this run alone. */
+/** `sandlot account end-sessions`: makes every session token of the account invalid. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 
@@ -12,9 +12,10 @@ export const define = defineCommand<CredentialOptions>({
   ],
   fields: ['ended'],
   handle: async (invocation) => {
-    const { api, output } = invocation
+    const { settings, api, output } = invocation
     const token = await logIn(invocation)
     await api.call('endSessions', { token })
+    await settings.forgetLogin()
     output.result({ ended: true }, '')
     output.aside('Every session has ended. API keys are as they were.')
   },

@@ -1,6 +1,13 @@
-/** `sandlot account password`: sets a new password, which ends all sessions. Logs in for this run alone. */
+/** `sandlot account password`: sets a new password, which ends all other sessions. */
 import { defineCommand } from '../../core/command.ts'
-import { addCredentialOptions, type CredentialOptions, readNewPassword } from '../../core/credentials.ts'
+import {
+  addCredentialOptions,
+  type CredentialOptions,
+  keptToken,
+  readEmail,
+  readNewPassword,
+} from '../../core/credentials.ts'
+import { savedLogin } from '../../core/settings.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
@@ -15,11 +22,16 @@ export const define = defineCommand<CredentialOptions>({
   handle: async (invocation) => {
     const { settings, api, output } = invocation
     await settings.baseUrl()
-    const { email, password, newPassword } = await readNewPassword(invocation)
-    const { token } = await api.call('logIn', { body: { email, password } })
+    const kept = await keptToken(invocation)
+    const email = kept === undefined ? await readEmail(invocation) : ''
+    const { password, newPassword } = await readNewPassword(invocation)
+    const token = kept ?? (await api.call('logIn', { body: { email, password } })).token
     const body = { current_password: password, new_password: newPassword }
-    const { account } = await api.call('changePassword', { body, token })
+    const changed = await api.call('changePassword', { body, token })
+    if (kept !== undefined) await settings.save(savedLogin(changed))
+    const { account } = changed
     output.result({ email: account.email, changed: true }, `${account.email}\n`)
-    output.aside('The password is changed, and every session has ended. API keys are as they were.')
+    const others = kept === undefined ? 'every session' : 'every other session'
+    output.aside(`The password is changed, and ${others} has ended. API keys are as they were.`)
   },
 })

@@ -1,7 +1,6 @@
 /** `sandlot allowlist check -- CMD…`: whether a command would be allowed. Exit 0 when it would, else 1. */
 import { defineCommand } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
-import { printable } from '../../core/output.ts'
 import { decisionFields } from '../../core/shapes.ts'
 
 export const define = defineCommand<{ shell?: string }>({
@@ -18,7 +17,7 @@ export const define = defineCommand<{ shell?: string }>({
       throw new CliError('usage', 'Give either a command, or a script with -c.')
     }
     const decision = await api.call('checkAllowlist', { body: { command: options.shell ?? args } })
-    output.result(decision, decision.entry === null ? '' : `${printable(decision.entry)}\n`)
+    output.result(decision, decision.entry === null ? '' : `${decision.entry}\n`)
     if (decision.reason !== null) output.note(decision.reason)
     else if (decision.entry === null) output.aside('There is no allowlist: every command may run.')
     if (!decision.allowed) exitWith(exitCodes.failed)

@@ -1,10 +1,10 @@
 import type { Allowlist } from '../../../shared/contract/allowlist.ts'
-import { type Output, printable } from '../../core/output.ts'
+import type { Output } from '../../core/output.ts'
 
 /** Entries go to stdout, so that they can be saved and set again; warnings and counts go to stderr. */
 export function showAllowlist(allowlist: Allowlist, output: Output): void {
   const { commands, warnings, refusals } = allowlist
-  output.result(allowlist, (commands ?? []).map((entry) => `${printable(entry)}\n`).join(''))
+  output.result(allowlist, (commands ?? []).map((entry) => `${entry}\n`).join(''))
   if (commands === null && !output.json) output.note('There is no allowlist: every command may run.')
   else if (commands?.length === 0) output.note('The allowlist is empty: no command may run.')
   for (const { entry, message } of warnings) output.note(`Warning: ${entry}: ${message}`)

@@ -3,7 +3,7 @@ import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput } from '../../core/input.ts'
-import { readKey } from '../../core/settings.ts'
+import { noAccount, readKey } from '../../core/settings.ts'
 
 const prefix: typeof apiKeyPrefix = 'sandlot_live_'
 
@@ -21,7 +21,7 @@ export const define = defineCommand({
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
     mustLookLikeKey(api_key)
-    await settings.save({ api_key })
+    await settings.save({ ...noAccount, api_key })
     const { file, profile = null } = settings
     output.result({ last_four: api_key.slice(-4), file, profile }, '')
     output.aside(`Saved the key …${api_key.slice(-4)} to ${settings.location}`)

@@ -1,6 +1,7 @@
 /** `sandlot config set-url URL`: saves the base address. */
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
+import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => command.argument('<base_url>', 'https://…, or http:// with localhost or 127.0.0.1'),
@@ -12,7 +13,7 @@ export const define = defineCommand({
   makesProfile: true,
   handle: async ({ args, settings, output }) => {
     const base_url = readAddress(args[0]!, 'argument')
-    await settings.save({ base_url })
+    await settings.save({ ...noAccount, base_url })
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
     output.aside(`Saved ${base_url} to ${settings.location}`)

@@ -2,6 +2,7 @@
 import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fields } from '../../core/output.ts'
+import { chosenSession } from '../../core/session.ts'
 import type { FoundSetting } from '../../core/settings.ts'
 
 export const define = defineCommand({
@@ -11,7 +12,7 @@ export const define = defineCommand({
   handle: async ({ settings, output }) => {
     const base_url = await settings.find('url')
     const api_key = blank(await settings.find('apiKey'))
-    const session = await settings.find('session')
+    const session = await chosenSession(settings)
     // An address that no command would use must not look like one that works.
     if (base_url !== undefined) readAddress(base_url.value, base_url.source)
     const { file, profile = null } = settings
@@ -34,9 +35,6 @@ export const define = defineCommand({
         profiles: profiles.length === 0 ? undefined : profiles.join(', '),
       }),
     )
-    const { describeExposure } = await import('../../core/config-file.ts')
-    const exposure = await describeExposure(settings.file)
-    if (exposure !== undefined) output.note(`Warning: ${exposure}`)
   },
 })
 

@@ -8,7 +8,7 @@ import { execFields } from '../../core/shapes.ts'
 import { isGone, sayEnd } from '../../exec/ending.ts'
 import { readExecId } from '../../exec/exec-id.ts'
 import { readAll } from '../../exec/follow.ts'
-import { print, sayMissing } from '../../exec/print.ts'
+import { print, sayAway, sayMissing } from '../../exec/print.ts'
 import { createRemote, type Remote } from '../../exec/remote.ts'
 
 interface Options {
@@ -51,7 +51,8 @@ async function printOutput(
   let offset: OutputOffset = { stdout: 0, stderr: 0 }
   try {
     const end = status === 'running' && !options.follow ? await remote.printedSoFar(id) : undefined
-    for await (const event of readAll(await remote.follow(id), (lastId) => remote.follow(id, lastId))) {
+    const open = (lastId?: string) => remote.follow(id, lastId)
+    for await (const event of readAll(await open(), open, sayAway(output.note))) {
       if (event.event === 'exit') return event.data
       if (!output.json && event.event === 'gap') sayMissing(event.data, output.note)
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))

@@ -2,7 +2,6 @@
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
-import { printable } from '../../core/output.ts'
 import { createdFileFields } from '../../core/shapes.ts'
 
 interface Options {
@@ -43,7 +42,7 @@ export const define = defineCommand<Options>({
         overwrite: options.overwrite,
       },
     })
-    output.result(created, `${printable(created.path)}\n`)
+    output.result(created, `${created.path}\n`)
     output.aside(`${created.size} bytes written.`)
   },
 })

@@ -2,7 +2,6 @@
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readLocalFile } from '../../core/input.ts'
-import { printable } from '../../core/output.ts'
 import { editedFileFields } from '../../core/shapes.ts'
 
 interface Options {
@@ -56,7 +55,7 @@ export const define = defineCommand<Options>({
         if_match: options.ifMatch,
       },
     })
-    output.result(edited, `${printable(edited.path)}\n`)
+    output.result(edited, `${edited.path}\n`)
     output.aside(`${edited.replacements} replaced.`)
   },
 })

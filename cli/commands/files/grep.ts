@@ -1,7 +1,6 @@
 /** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
-import { printable } from '../../core/output.ts'
 import { matchFields } from '../../core/shapes.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
@@ -14,11 +13,14 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
         '--include <glob>',
         'only files whose name matches, such as "*.ts"; with a /, whose path matches',
       )
+      .option('-n, --line-number', 'number the lines, as always')
+      .option('-r, --recursive', 'look in at any depth, as always')
       .option('-i, --ignore-case', 'do not tell capital letters from small ones')
       .option('-F, --fixed', 'take the pattern as plain text'),
   notes: '\nExits with 1 when nothing matches. Names binary files on stderr.',
   examples: [
     "sandlot files grep 'TODO|FIXME' src",
+    'sandlot files grep -rni todo',
     "sandlot files grep -F 'a.b' --include '*.ts' --json=path,line",
   ],
   fields: matchFields,
@@ -30,7 +32,7 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
     const query = { pattern, path, include, ignore_case: trueIf(ignoreCase), fixed: trueIf(fixed) }
     const found = await api.call('grepFiles', { params: { id }, query })
     const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
-      line(nameBytes(path, path_base64), `:${number}:`, process.stdout.isTTY ? printable(text) : text),
+      line(nameBytes(path, path_base64), `:${number}:`, text),
     )
     output.result(found, Buffer.concat(lines))
     for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)

@@ -2,21 +2,31 @@
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
+import { showTime } from '../../core/times.ts'
 import { line, nameBytes, saysCut } from './names.ts'
 
-export const define = defineCommand<{ long?: boolean }>({
+export const define = defineCommand<{ long?: boolean; all?: boolean }>({
   declare: (command) =>
     addSessionOption(command)
       .argument('[path]', 'relative to /workspace, or absolute; /workspace by default')
-      .option('-l, --long', 'show type, mode, size, time of change, and where links lead'),
-  examples: ['sandlot files ls', 'sandlot files ls -l /etc', 'sandlot files ls --json=name,size'],
+      .option('-l, --long', 'show type, mode, size, time of change, and where links lead')
+      .option('-a, --all', 'at a terminal too, show names that begin with a dot'),
+  notes: `
+At a terminal it leaves out names that begin with a dot, and -l shows ages, and sizes in kB. Programs get every name,
+bytes and times.`,
+  examples: ['sandlot files ls', 'sandlot files ls -la /etc', 'sandlot files ls --json=name,size'],
   fields: fileEntryFields,
   list: 'entries',
   handle: async ({ args, options, session, api, output }) => {
     const id = await session()
     const listed = await api.call('listFiles', { params: { id }, query: { path: args[0] } })
-    const show = options.long ? longLine(listed.entries) : shortLine
-    output.result(listed, Buffer.concat(listed.entries.map(show)))
+    const { entries } = listed
+    const shown =
+      options.all || !process.stdout.isTTY ? entries : entries.filter(({ name }) => name[0] !== '.')
+    const show = options.long ? await longLine(shown) : shortLine
+    output.result(listed, Buffer.concat(shown.map(show)))
+    const left = entries.length - shown.length
+    if (left > 0) output.aside(`${left} more with a dot in front: -a shows ${left === 1 ? 'it' : 'them'}.`)
     if (listed.truncated) output.note(saysCut(`${listed.entries.length} entries`))
   },
 })
@@ -33,14 +43,21 @@ const letters: Record<FileEntry['type'], string> = {
   character: 'c',
 }
 
-function longLine(entries: FileEntry[]) {
-  const width = Math.max(...entries.map(({ size }) => String(size).length))
-  return ({ name, name_base64, type, size, mode, modified_at, target }: FileEntry) =>
-    line(
-      `${letters[type]}${permissions(mode)} ${String(size).padStart(width)} ${modified_at} `,
-      nameBytes(name, name_base64),
-      ...(target === undefined ? [] : [' -> ', nameBytes(target, undefined)]),
-    )
+async function longLine(entries: FileEntry[]) {
+  const showSize = process.stdout.isTTY ? (await import('pretty-bytes')).default : String
+  const columns = [
+    ({ size }: FileEntry) => showSize(size),
+    ({ modified_at }: FileEntry) => showTime(modified_at),
+  ].map((show) => {
+    const width = Math.max(...entries.map((entry) => show(entry).length))
+    return (entry: FileEntry) => show(entry).padStart(width)
+  })
+  return (entry: FileEntry) => {
+    const { name, name_base64, type, mode, target } = entry
+    const cells = [`${letters[type]}${permissions(mode)}`, ...columns.map((cell) => cell(entry)), '']
+    const end = target === undefined ? [] : [' -> ', nameBytes(target, undefined)]
+    return line(cells.join(' '), nameBytes(name, name_base64), ...end)
+  }
 }
 
 /** `644` as `rw-r--r--`, with the letters of the special bits. */

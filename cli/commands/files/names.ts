@@ -1,9 +1,8 @@
-/** Names of files on stdout: the exact bytes for programs; on a terminal, without control characters. */
-import { printable } from '../../core/output.ts'
+/** Names of files on stdout: the exact bytes for programs; on a terminal, each on its line. */
 
 /** @param base64 given when the name is not UTF-8 */
 export function nameBytes(text: string, base64: string | undefined): Buffer {
-  if (process.stdout.isTTY) return Buffer.from(printable(text).replace(/[\n\t]/g, '\ufffd'))
+  if (process.stdout.isTTY) return Buffer.from(text.replace(/[\n\t]/g, '\ufffd'))
   return base64 === undefined ? Buffer.from(text) : Buffer.from(base64, 'base64')
 }
 

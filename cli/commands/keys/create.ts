@@ -1,4 +1,4 @@
-/** `sandlot keys create`: creates another API key. Logs in for this run alone, since no key can create a key. */
+/** `sandlot keys create`: creates another API key. Needs a login, since no key can create a key. */
 import { Option } from 'commander'
 import type { Scope } from '../../../shared/contract/endpoint.ts'
 import { defineCommand } from '../../core/command.ts'

@@ -1,4 +1,4 @@
-/** `sandlot keys ls`: lists the account's API keys. Logs in for this run alone. */
+/** `sandlot keys ls`: lists the account's API keys. Needs a login. */
 import { addPageOptions, defineCommand, type PageOptions, pageOf } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { apiKeyFields } from '../../core/shapes.ts'

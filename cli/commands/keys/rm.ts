@@ -1,4 +1,4 @@
-/** `sandlot keys rm KEY_ID`: revokes an API key. Logs in for this run alone. */
+/** `sandlot keys rm KEY_ID`: revokes an API key. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 
@@ -13,6 +13,6 @@ export const define = defineCommand<CredentialOptions>({
     const token = await logIn(invocation)
     await api.call('revokeApiKey', { params: { key_id }, token })
     output.result({ id: key_id, revoked: true }, `${key_id}\n`)
-    output.aside('Revoked. If it is the key that is saved here, `sandlot signup` saves another one.')
+    output.aside('Revoked. If it is the key that is saved here, `sandlot login` saves another one.')
   },
 })

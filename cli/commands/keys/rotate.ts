@@ -1,4 +1,4 @@
-/** `sandlot keys rotate KEY_ID`: replaces an API key; the old one goes on for a while. Logs in for this run alone. */
+/** `sandlot keys rotate KEY_ID`: replaces an API key; the old one goes on for a while. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readWait } from '../../core/parse.ts'

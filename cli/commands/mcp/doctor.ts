@@ -3,14 +3,17 @@ import { Argument, Option } from 'commander'
 import { startChecks } from '../../core/checks.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
+import type { Output } from '../../core/output.ts'
 import { connect } from '../../mcp/connection.ts'
 import { examine, type Peer, reachPeer, startPeer } from '../../mcp/doctor.ts'
 import { fileOf, findSpots, findTarget, read, type Spot } from '../../mcp/entries.ts'
+import { commandLine, isAsInitWrites, launchOf } from '../../mcp/launch.ts'
 import { scopes, type TargetScope, targets } from '../../mcp/targets.ts'
 
 interface Options {
-  scope?: TargetScope
+  scope: TargetScope
   name: string
+  yes?: boolean
 }
 
 export const define = defineCommand<Options>({
@@ -22,40 +25,60 @@ export const define = defineCommand<Options>({
           'the client; by default every one that has the server in its settings',
         ).choices(Object.keys(targets)),
       )
-      .addOption(new Option('--scope <scope>', 'by default both').choices(scopes))
+      .addOption(
+        new Option('--scope <scope>', 'try the settings in this folder, or those of the user')
+          .choices(scopes)
+          .default('user'),
+      )
       .option('--name <name>', 'the name of the server in its settings', 'sandlot'),
+  notes: `
+It starts what the settings name, and that can read your API key. So the settings of a folder are tried only with
+--scope project: it shows what they start and asks first. What \`mcp init\` does not write it starts only with --yes.`,
   examples: ['sandlot mcp doctor', 'sandlot mcp doctor claude-code --scope project'],
   handle: async (invocation) => {
     const { output, exitWith } = invocation
-    const spots = await chooseSpots(invocation)
-    if (spots.length === 0) {
-      throw new CliError('failed', 'No MCP client here has the server in its settings.', {
-        hint: '`sandlot mcp init TARGET` writes it; `sandlot mcp init` lists the clients.',
-      })
-    }
     const results = []
-    for (const { entry, ...spot } of spots) results.push(await examineOne(invocation, spot, entry))
+    for (const { entry, ...spot } of await chooseSpots(invocation))
+      results.push(await examineOne(invocation, spot, entry))
     const text = results.map(({ file, problem }) => `${file}: ${problem ?? 'works'}\n`).join('')
     output.result({ data: results }, text)
     exitWith(results.every(({ problem }) => problem === null) ? exitCodes.done : exitCodes.failed)
   },
 })
 
-async function chooseSpots({ args, options, settings }: Invocation<Options>) {
-  const { scope } = options
+/** The entries to try. @throws {CliError} when there is none */
+async function chooseSpots({ args, options, settings, output }: Invocation<Options>) {
+  const { scope, name } = options
   const [target] = args
   const folders = settings.folders()
-  if (target !== undefined) findTarget(target, scope ?? 'user')
-  const named = (spot: Spot) =>
-    (target ?? spot.target) === spot.target && (scope ?? spot.scope) === spot.scope
-  const spots = findSpots(folders, options.name).filter(named)
-  const found = await Promise.all(spots.map(async (spot) => ({ ...spot, entry: await read(spot) })))
+  const known = target === undefined ? undefined : findTarget(target, scope)
+  const isMeant = (spot: Spot) => spot.target === (target ?? spot.target)
+  const found = await Promise.all(
+    findSpots(folders, name, [scope])
+      .filter(isMeant)
+      .map(async (spot) => ({ ...spot, entry: await read(spot) })),
+  )
+  if (scope === 'user') await nameProjects(findSpots(folders, name).filter(isMeant), output)
   const there = found.filter(({ entry }) => entry !== undefined)
-  if (there.length > 0 || target === undefined) return there
-  const file = fileOf(findTarget(target, scope ?? 'user'), scope ?? 'user', folders)
-  throw new CliError('failed', `${file} does not name ${options.name}.`, {
-    hint: `\`sandlot mcp init ${target}\` writes it.`,
+  if (there.length > 0) return there
+  const option = scope === 'user' ? '' : ' --scope project'
+  if (known === undefined) {
+    const whose = scope === 'user' ? 'No MCP client here' : 'No MCP client in this folder'
+    throw new CliError('failed', `${whose} has the server in its settings.`, {
+      hint: `\`sandlot mcp init TARGET${option}\` writes it; \`sandlot mcp init\` lists the clients.`,
+    })
+  }
+  throw new CliError('failed', `${fileOf(known, scope, folders)} does not name ${name}.`, {
+    hint: `\`sandlot mcp init ${target}${option}\` writes it.`,
   })
+}
+
+/** Says which settings of this folder are left out, and how to try them. */
+async function nameProjects(spots: Spot[], { note }: Output): Promise<void> {
+  for (const spot of spots.filter(({ scope }) => scope === 'project')) {
+    const entry = await read(spot).catch(() => undefined)
+    if (entry !== undefined) note(`${spot.file} names ${spot.name} too; --scope project tries it.`)
+  }
 }
 
 async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: unknown) {
@@ -64,7 +87,7 @@ async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: un
   const checks = startChecks(note)
   let peer: Peer | undefined
   await checks.check('start', async () => {
-    peer = await open(invocation, entry)
+    peer = await open(invocation, spot, entry)
     return 'started'
   })
   if (peer !== undefined) {
@@ -76,20 +99,31 @@ async function examineOne(invocation: Invocation<Options>, spot: Spot, entry: un
   return { ...spot, problem: problem ?? null, checks: checks.done }
 }
 
-/** Clients name command and address in different ways. */
-async function open({ settings, trace }: Invocation<Options>, entry: unknown): Promise<Peer> {
-  const { command, args = [], url, httpUrl, serverUrl, env, environment } = entry as Record<string, unknown>
-  const address = url ?? httpUrl ?? serverUrl
-  if (typeof address === 'string') {
+async function open(invocation: Invocation<Options>, spot: Spot, entry: unknown): Promise<Peer> {
+  const { settings, trace } = invocation
+  const launch = launchOf(entry)
+  if ('url' in launch) {
     const own = await settings.baseUrl()
-    if (address.startsWith(`${own}/`)) return reachPeer(connect(settings, trace))
-    throw new CliError('failed', `It points to ${address}, and the saved address is ${own}.`)
+    if (launch.url.startsWith(`${own}/`)) return reachPeer(connect(settings, trace))
+    throw new CliError('failed', `It points to ${launch.url}, and the saved address is ${own}.`)
   }
-  const [program, ...given] = [command, args].flat() as string[]
-  if (typeof program !== 'string') throw new CliError('failed', 'The entry names no command.')
-  return startPeer(
-    program,
-    given,
-    settings.environmentWith((env ?? environment ?? {}) as Record<string, string>),
-  )
+  if (spot.scope === 'project') await mustBeAllowed(invocation, spot, entry, commandLine(launch))
+  return startPeer(launch.program, launch.args, settings.environmentWith(launch.env))
+}
+
+/** A project may be anybody's, and what is started finds the API key. @throws {CliError} when it is not to be started */
+async function mustBeAllowed(
+  { options, output, ask }: Invocation<Options>,
+  { target }: Spot,
+  entry: unknown,
+  line: string,
+): Promise<void> {
+  if (options.yes) return output.note(`It starts: ${line}`)
+  if (!isAsInitWrites(targets[target]!, entry)) {
+    throw new CliError('failed', `It was not started: \`sandlot mcp init\` does not write this: ${line}`, {
+      hint: 'Whatever it starts can read your API key. --yes starts it all the same.',
+    })
+  }
+  if (await ask.whether(`Start ${line}?`)) return
+  throw new CliError('failed', 'It was not started.')
 }

@@ -1,9 +1,11 @@
 /** `sandlot mcp init [TARGET]`: writes our server into the settings of an MCP client, and touches nothing else there. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
-import { type Output, table } from '../../core/output.ts'
+import type { Output } from '../../core/output.ts'
 import type { Settings } from '../../core/settings.ts'
 import { diff } from '../../mcp/diff.ts'
 import {
@@ -132,6 +134,11 @@ async function sayWhatIsMissing(
   title: string,
 ): Promise<void> {
   if (options.http) return output.note(`${title} must find the API key in SANDLOT_API_KEY when it starts.`)
+  if (options.portable && !settings.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))) {
+    output.note(
+      `The entry starts \`sandlot\`, which is not on the PATH here: \`npm install -g\` of its package puts it there, and without --portable the entry names this one.`,
+    )
+  }
   const [url, key] = [await settings.find('url'), await settings.find('apiKey')]
   if (url?.source === settings.location && key?.source === settings.location) return
   output.note(
@@ -151,7 +158,8 @@ async function list({ options, settings, output }: Invocation<Options>): Promise
   if (spots.length === 0)
     output.note(`No MCP client was found here. Known are ${Object.keys(targets).join(', ')}.`)
   const rows = spots.map(({ target, scope, state, file }) => [target, scope, state, file])
-  output.result({ data: spots }, rows.length === 0 ? '' : table(['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows))
+  if (rows.length === 0) output.result({ data: spots }, '')
+  else output.table({ data: spots }, ['TARGET', 'SCOPE', 'SERVER', 'FILE'], rows)
 }
 
 async function stateOf(spot: Spot, entry: ServerEntry | undefined): Promise<string> {

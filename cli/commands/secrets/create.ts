@@ -2,6 +2,7 @@
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
+import { idOfGiven } from '../../core/session.ts'
 import { secretFields } from '../../core/shapes.ts'
 
 interface Options {
@@ -31,8 +32,8 @@ The value replaces the one from before.`,
     mustBeNameAlone(args)
     await settings.baseUrl()
     await settings.apiKey()
-    const value = await readValue(invocation)
-    const body = { name: args[0]!, value, sandbox_id: options.session }
+    const sandbox_id = await idOfGiven(options.session, api)
+    const body = { name: args[0]!, value: await readValue(invocation), sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
     output.aside('Commands that start from now on have it.')

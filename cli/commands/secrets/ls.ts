@@ -6,6 +6,7 @@ import {
   type PageOptions,
   pageOf,
 } from '../../core/command.ts'
+import { idOfGiven } from '../../core/session.ts'
 import { secretFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
@@ -14,7 +15,7 @@ export const define = defineCommand<PageOptions & { session?: string }>({
   examples: ['sandlot secrets ls', 'sandlot secrets ls --json=name,created_at'],
   fields: secretFields,
   handle: async ({ options, api, output }) => {
-    const query = { ...pageOf(options), sandbox_id: options.session }
+    const query = { ...pageOf(options), sandbox_id: await idOfGiven(options.session, api) }
     const page = await api.call('listSecrets', { query })
     const rows = page.data.map(({ name, sandbox_id, created_at }) => [
       name,

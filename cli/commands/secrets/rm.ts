@@ -1,5 +1,6 @@
 /** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
+import { idOfGiven } from '../../core/session.ts'
 
 export const define = defineCommand<{ session?: string }>({
   declare: (command) =>
@@ -11,7 +12,7 @@ export const define = defineCommand<{ session?: string }>({
   fields: ['name', 'sandbox_id', 'deleted'],
   handle: async ({ args, options, api, output }) => {
     const name = args[0]!
-    const { session: sandbox_id } = options
+    const sandbox_id = await idOfGiven(options.session, api)
     await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
     output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)
     output.aside('Commands that run already keep it.')

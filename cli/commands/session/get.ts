@@ -5,11 +5,11 @@ import { sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
 export const define = defineCommand({
-  declare: (command) => addSessionOption(command).argument('[id]', 'the session, as with --session'),
-  examples: ['sandlot session get', 'sandlot session get --json=id,expires_at'],
+  declare: (command) => addSessionOption(command).argument('[id]', 'the session: its id or its name'),
+  examples: ['sandlot session get', 'sandlot session get build', 'sandlot session get --json=id,expires_at'],
   fields: sandboxFields,
   handle: async ({ args, session, api, output }) => {
-    const id = args[0] ?? (await session())
+    const id = await session(args[0])
     const sandbox = await api.call('getSandbox', { params: { id } })
     const time = (value: string | null) => (value === null ? undefined : showTime(value))
     const text = (value: string | null) => value ?? undefined

@@ -1,6 +1,7 @@
 /** `sandlot session ls`: sessions, newest first. */
 import { Option } from 'commander'
 import { addPageOptions, defineCommand, type PageOptions, pageOf } from '../../core/command.ts'
+import { chosenSession, isChosen } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
@@ -11,24 +12,30 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: 'activ
         .option('-a, --all', 'list destroyed sessions too')
         .addOption(new Option('--state <state>').choices(['active', 'destroyed', 'all']).default('active')),
     ),
+  notes: '\nAt a terminal a * marks the session that commands use without --session.',
   examples: [
     'sandlot session ls',
     'sandlot session ls --all --json=id,state,destroy_reason',
     'sandlot session ls --quiet',
   ],
   fields: sandboxFields,
-  handle: async ({ options, api, output }) => {
+  handle: async ({ options, settings, api, output }) => {
     const query = { state: options.all ? ('all' as const) : options.state, ...pageOf(options) }
     const page = await api.call('listSandboxes', { query })
-    const rows = page.data.map(({ id, state, name, image, created_at, expires_at, destroyed_at }) => [
-      id,
-      state,
-      name ?? '',
-      image,
-      showTime(created_at),
-      showTime(destroyed_at ?? expires_at),
+    const chosen = await chosenSession(settings)
+    // For people: the ids that programs read stay bare.
+    const marks =
+      process.stdout.isTTY && !output.quiet && page.data.some((one) => isChosen(one, chosen?.value))
+    const mark = (text: string, isMarked = false) => (marks ? `${isMarked ? '*' : ' '} ${text}` : text)
+    const rows = page.data.map((session) => [
+      mark(session.id, isChosen(session, chosen?.value)),
+      session.state,
+      session.name ?? '',
+      session.image,
+      showTime(session.created_at),
+      showTime(session.destroyed_at ?? session.expires_at),
     ])
-    output.list(page, ['ID', 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows)
+    output.list(page, [mark('ID'), 'STATE', 'NAME', 'IMAGE', 'CREATED', 'ENDS'], rows)
     if (rows.length === 0) output.aside('No sessions. `sandlot session create` makes one.')
   },
 })

@@ -2,6 +2,7 @@
 import type { Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
+import { idsOf, listActive, wordsOf } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { waitOut } from '../../core/waiting.ts'
 
@@ -18,12 +19,13 @@ interface Outcome {
 export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
-      .argument('[id...]', 'the sessions; by default the only active one')
+      .argument('[id...]', 'the sessions, by id or name; by default the only active one')
       .option('-a, --all', 'every active session'),
   notes:
-    '\nAsks first; without a terminal it needs --yes. When one cannot be destroyed, it goes on with the others.',
+    '\nAsks first; without a terminal it needs --yes. Does nothing when a name is not that of exactly one active session.\nWhen one cannot be destroyed, it goes on with the others.',
   examples: [
     'sandlot session rm',
+    'sandlot session rm build test',
     'sandlot session rm --yes sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
     'sandlot session rm --all --yes',
   ],
@@ -32,12 +34,13 @@ export const define = defineCommand<Options>({
 })
 
 async function remove(invocation: Invocation<Options>): Promise<void> {
-  const { options, output, ask } = invocation
+  const { args, options, output, ask } = invocation
   const ids = await chooseIds(invocation)
   const isOne = ids.length === 1
+  const words = ids.map((id, index) => wordsOf({ id, name: args[index] ?? null })).join(', ')
   if (
     ids.length > 0 &&
-    !(await ask.whether(`Destroy ${isOne ? ids[0] : `${ids.length} sessions: ${ids.join(', ')}`}?`))
+    !(await ask.whether(`Destroy ${isOne ? words : `${ids.length} sessions: ${words}`}?`))
   ) {
     throw new CliError('failed', 'Nothing was destroyed.')
   }
@@ -55,17 +58,11 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
 }
 
 async function chooseIds({ args, options, session, api }: Invocation<Options>): Promise<string[]> {
-  if (!options.all) return args.length > 0 ? args : [await session()]
+  if (!options.all) return args.length > 0 ? await idsOf(args, api) : [await session()]
   if (args.length > 0 || options.session !== undefined) {
-    throw new CliError('usage', 'Give ids or --all, not both.')
+    throw new CliError('usage', 'Give sessions or --all, not both.')
   }
-  const ids: string[] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await api.call('listSandboxes', { query: { state: 'active', limit: 100, cursor } })
-    ids.push(...page.data.map(({ id }) => id))
-    if (page.next_cursor === null) return ids
-    cursor = page.next_cursor
-  }
+  return (await listActive(api)).map(({ id }) => id)
 }
 
 /** Destroys one after the other, and goes on after a failure; waits out a rate limit. */

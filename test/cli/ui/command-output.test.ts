@@ -1,12 +1,15 @@
-/** Commands of a session's page and the output that is read of them. */
+/** Commands that are typed or pasted, the output that is read of them, and Ctrl-C on one that runs. */
 import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
+import { formOf } from '../../../cli/ui/dialogs.ts'
+import { valuesOf } from '../../../cli/ui/form.ts'
 import { openCommand, runCommand } from '../../../cli/ui/outputs.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
+import { paste, press, take } from '../../../cli/ui/press.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
-import { command, sessionPage } from './sample.ts'
+import { command, ended, outputPage, session, sessionPage } from './sample.ts'
 
 test('output that is no longer kept is counted where it would have stood', async () => {
   const events = [
@@ -60,3 +63,52 @@ test('a command that was just started is in the list of its session at once, and
     ui.quit()
   }
 })
+
+test('where nothing can be run the line is open all the same: what is typed on is no key', async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    const gone = ended()
+    ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })
+    for (const key of ['x', 'd', 'q', 'return']) press(ui, { key, text: key.length === 1 ? key : '' })
+    expect(formOf(ui.store.get())).toMatchObject({ error: 'web has ended: its time was up.' })
+    expect(valuesOf(formOf(ui.store.get())!)).toEqual({ command: 'dq' })
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
+test('pasted lines stay lines, also from a terminal that does not say that they are pasted', async () => {
+  const ui = await idleUi()
+  try {
+    ui.store.set({ sessions: new Map([[session().id, session()]]) })
+    press(ui, { key: 'x', text: 'x' })
+    take(ui, "cat <<'E'\r\n\tone\rE\r", {} as Parameters<typeof take>[2])
+    paste(ui, 'echo \u001btwo')
+    expect(valuesOf(formOf(ui.store.get())!)).toEqual({ command: "cat <<'E'\n\tone\nE\necho two" })
+  } finally {
+    ui.quit()
+  }
+})
+
+test('Ctrl-C interrupts the command that is shown; the second one quits, and says that it goes on', async () => {
+  const quits: unknown[] = []
+  await using peer = await startPeer((_, response) => response.writeHead(202).end('{}'))
+  const ui = await idleUi((...args) => quits.push(args), peer.url)
+  openPage(ui, outputPage())
+  const interrupts = () =>
+    peer.asked.filter(({ line }) => line.includes('exec_1') && line.includes('signal=INT'))
+  press(ui, { key: 'ctrl+c', text: '' })
+  await eventually(async () => interrupts().length === 1, 10_000)
+  expect(quits).toEqual([])
+  press(ui, { key: 'ctrl+c', text: '' })
+  expect(quits).toEqual([[130, 'sandlot: the command goes on; `sandlot exec kill -s sbx_1 exec_1` ends it.']])
+  expect(interrupts()).toHaveLength(1)
+})
+
+/** A picker without a terminal, whose service is away unless one is named. */
+const idleUi = (quit: (...args: unknown[]) => void = () => {}, url = 'http://127.0.0.1:9') =>
+  createUi(new Settings({ url, apiKey: 'sandlot_live_a' }, {}), { leaveTo: (use) => use(), write() {}, quit })

@@ -45,6 +45,7 @@ const pages: Record<string, Page[]> = {
       output: Scrollback.of(`${nasty}\n`.repeat(100)),
       status: '✓ exit 0',
       isRunning: false,
+      isInterrupted: false,
       top: 'end',
     },
   ],

@@ -1,8 +1,9 @@
 /** The table of keys, and what is made from it. */
 import { expect, test } from 'vitest'
 import { helpLines } from '../../../cli/ui/help.ts'
-import { commandLines, keys, keysOf, type Where } from '../../../cli/ui/keys.ts'
-import { command, session, sessionPage, stateWith } from './sample.ts'
+import { commandLines, keys, keysOf, keysThatDo, type Where } from '../../../cli/ui/keys.ts'
+import type { Page, State } from '../../../cli/ui/state.ts'
+import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
 
 const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output', 'file']
 
@@ -29,6 +30,7 @@ test('the list has the keys that it should', () => {
     'x',
     'f',
     '/',
+    'u',
     'y',
     'c',
     'r',
@@ -58,6 +60,7 @@ test('the list knows the command line of what its keys do', () => {
     x: `sandlot exec -s ${id} -c COMMAND`,
     f: `sandlot files ls -s ${id}`,
     d: `sandlot session rm --yes ${id}`,
+    u: `sandlot session use ${id}`,
     c: 'sandlot session ls',
   })
 })
@@ -69,4 +72,33 @@ test('a command that was run has its command line, quoted', () => {
   expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(
     `sandlot exec -s ${id} -c 'echo "it'\\''s"'`,
   )
+})
+
+test('a terminal that is still open is attached to', () => {
+  const { id } = session()
+  const open = command({ id: 'exec_9', tty: true, status: 'running', exit_code: null })
+  const lines = commandLines(stateWith([session()], { pages: [sessionPage(id, { commands: [open] })] }))
+  expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(
+    `sandlot exec -s ${id} --attach exec_9`,
+  )
+})
+
+const offered = (state: State) =>
+  keysThatDo(state)
+    .filter(({ short }) => short !== undefined)
+    .map(({ shown }) => shown)
+    .join(' ')
+const onPage = (page: Page, of = session()) => stateWith([of], { pages: [{ at: 'list' }, page] })
+
+test('keys are offered where they can do something, and there alone', () => {
+  const { id } = session()
+  expect(offered(stateWith([]))).toBe('n c a ? q')
+  expect(offered(stateWith([session()]))).toBe('Enter n s x f d / c a ? q')
+  expect(offered(stateWith([session()], { filter: 'web' }))).toBe('Enter n s x f d / c a Esc ? q')
+  expect(offered(stateWith([ended()], { showsDestroyed: true }))).toBe('Enter n / c a ? q')
+  expect(offered(onPage(sessionPage(id)))).toBe('s x f d Tab c ? Esc q')
+  expect(offered(onPage(sessionPage(id, { commands: [command()] })))).toBe('Enter s x f d Tab c ? Esc q')
+  expect(offered(onPage(sessionPage(id, { commands: [command()] }), ended()))).toBe('Enter c ? Esc q')
+  expect(offered(onPage(outputPage({ id })))).toBe('i s x c ? Esc q')
+  expect(offered(onPage(outputPage({ id, isRunning: false })))).toBe('s x c ? Esc q')
 })

@@ -29,6 +29,15 @@ test('a row has name or id, image, age, what is left as a bar and in figures, an
   expect(rows.find((row) => row.includes('sbx_'))).toMatch(/^ sbx_01\S*…\S*02 +node:24 +5m .* –$/)
 })
 
+test('a * marks the session that commands use, by id or name, while it is active', () => {
+  const marked = (chosen: string, sessions = [web, second]) =>
+    drawRows(stateWith(sessions, { chosen, showsDestroyed: true })).filter((row) => row.includes(' * '))
+  expect(marked(web.id)).toEqual([expect.stringMatching(/^.web \* +debian/)])
+  expect(marked('web')).toHaveLength(1)
+  expect(marked(second.id)).toEqual([expect.stringMatching(/^.sbx_\S+ \* +node/)])
+  expect(marked('web', [ended(), second])).toEqual([])
+})
+
 test('the header has the account and both limits, as bars and in figures', () => {
   expect(drawRows(stateWith([web]))[0]).toMatch(
     /^ada@example\.com +2\/5 sessions █{4}░{7} {2}3\.2\/20 h of the month █{2}░{9}$/,

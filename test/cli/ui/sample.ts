@@ -1,6 +1,7 @@
 /** States of the picker to draw. */
 
-import { firstState, type SessionPage, type State } from '../../../cli/ui/state.ts'
+import { Scrollback } from '../../../cli/ui/scrollback.ts'
+import { firstState, type OutputPage, type SessionPage, type State } from '../../../cli/ui/state.ts'
 import { newTree } from '../../../cli/ui/tree.ts'
 import type { Account } from '../../../shared/contract/account.ts'
 import type { ExecSummary } from '../../../shared/contract/exec.ts'
@@ -78,6 +79,20 @@ export const sessionPage = (id: string, change: Partial<SessionPage> = {}): Sess
   commands: undefined,
   selectedCommand: undefined,
   tree: newTree(),
+  ...change,
+})
+
+/** Of a command that runs. */
+export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
+  at: 'output',
+  id: 'sbx_1',
+  execId: 'exec_1',
+  command: 'sleep 99',
+  output: new Scrollback(),
+  status: '▸ running',
+  isRunning: true,
+  isInterrupted: false,
+  top: 'end',
   ...change,
 })
 

@@ -2,6 +2,8 @@
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
+import { oneLine as plainLine, printable, printableJson } from '../../../cli/core/printable.ts'
+import { ScreenModes } from '../../../cli/exec/screen-modes.ts'
 import { Scrollback } from '../../../cli/ui/scrollback.ts'
 import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
@@ -24,6 +26,8 @@ const hostile = fc
       '\n',
       '\t',
       '\u009b',
+      '\u202e',
+      '\u2067',
       'P',
       '\\',
       'a',
@@ -32,13 +36,28 @@ const hostile = fc
   )
   .map((parts) => parts.join(''))
 
-test('one line holds nothing that steers a terminal, whatever came', () => {
+test('nothing steers a terminal, whatever came', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile), (text) => {
       expect(oneLine(text)).not.toMatch(steering)
-      expect(printedLine(text)).not.toMatch(steering)
+      expect(printedLine(text.replaceAll('\n', ''))).not.toMatch(steering)
+      expect(plainLine(text)).not.toMatch(steering)
+      expect(printable(text).replace(/[\t\n]/g, '')).not.toMatch(steering)
+      const json = printableJson(JSON.stringify({ text }))
+      expect(json).not.toMatch(steering)
+      expect(JSON.parse(json)).toEqual({ text })
     }),
   )
+})
+
+test('what steers nothing comes as it is', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (text) => {
+      fc.pre(!steering.test(text.replace(/[\t\n]/g, '')))
+      expect(printable(text)).toBe(text)
+    }),
+  )
+  expect(printable('a\tb\r\nc\r\n👩‍👩‍👧')).toBe('a\tb\nc\n👩‍👩‍👧')
 })
 
 describe('what a program printed', () => {
@@ -79,6 +98,21 @@ test('words that a shell would split or read are quoted', () => {
     `'a b'`,
     `'$(x)'`,
   ])
+})
+
+test('the modes that a program has switched are known, however its output came in pieces', () => {
+  const output =
+    'a\u001b[?1049h\u001b[?1;25l\u001b=\u001b[31mred\u001b[?2004h\u001b[?2004l\u001b[?7777h\u001b[?1006h'
+  fc.assert(
+    fc.property(fc.array(fc.nat(output.length), { maxLength: 8 }), (cuts) => {
+      const modes = new ScreenModes()
+      const places = [0, ...cuts.toSorted((a, b) => a - b), output.length]
+      for (const [index, place] of places.entries())
+        modes.see(Buffer.from(output.slice(places[index - 1], place)))
+      expect(modes.givenAgain).toBe('\u001b[?1049h\u001b[?25l\u001b=\u001b[?1006h')
+      expect(modes.takenBack).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
+    }),
+  )
 })
 
 describe('a scrollback', () => {

@@ -4,7 +4,7 @@ import { Scrollback } from '../../../cli/ui/scrollback.ts'
 import type { OutputPage } from '../../../cli/ui/state.ts'
 import { newTree, putFolder } from '../../../cli/ui/tree.ts'
 import { draw, drawRows, sized } from './draw.tsx'
-import { command, ended, many, now, session, sessionPage, start, stateWith } from './sample.ts'
+import { command, ended, many, now, outputPage, session, sessionPage, start, stateWith } from './sample.ts'
 
 const web = session({ metadata: { team: 'blue' } })
 const on = (page: Parameters<typeof sessionPage>[1]) =>
@@ -42,16 +42,8 @@ test.each([
 })
 
 describe('output', () => {
-  const page = (top: OutputPage['top']): OutputPage => ({
-    at: 'output',
-    id: web.id,
-    execId: 'exec_1',
-    command: 'seq 100',
-    output: Scrollback.of(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join('')),
-    status: '▸ running',
-    isRunning: true,
-    top,
-  })
+  const output = Scrollback.of(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
+  const page = (top: OutputPage['top']) => outputPage({ id: web.id, command: 'seq 100', output, top })
 
   test('stays at its end while more comes', () => {
     const rows = drawRows(stateWith([web], { pages: [page('end')] }))

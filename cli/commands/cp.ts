@@ -1,0 +1,114 @@
+/** `sandlot cp SOURCE TARGET`: a file or a folder into a session, or out of one, as `cp -r` does. */
+import { basename, join, posix } from 'node:path'
+import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
+import { CliError, exitCodes } from '../core/errors.ts'
+import { isFolder, printFile, type RemotePath, saveFile } from '../files/download.ts'
+import { kindOf } from '../files/there.ts'
+import { sendFile } from '../files/upload.ts'
+
+/** What was copied where. */
+interface Copied {
+  target: string
+  bytes: number
+  /** What could not be copied, each with why. */
+  leftOut?: string[]
+}
+
+/** How many of those that could not be copied are named. */
+const named = 20
+
+export const define = defineCommand({
+  declare: (command) =>
+    addSessionOption(command, 'the session of :PATH, by id or name; by default the only active one')
+      .argument('<source>', 'a path of this machine, or SESSION:PATH')
+      .argument('<target>', 'the same; one of the two is in a session'),
+  notes: `
+SESSION is an id or a name; without one, :PATH is in the session that is meant when none is named. PATH is
+relative to /workspace, or absolute. A local path with a colon in its first name needs a ./ before it.
+
+Copies as \`cp -r\` does: into the target if that is a folder, else in its place. DIR/. stands for all that is in
+DIR. The local path - is stdin, or stdout, where a folder goes as a tar archive.
+
+Folders are copied with the sandbox's own tar: modes, times and links stay. On this machine nothing is written
+outside the target, and no link is made that leads out of it.`,
+  examples: [
+    'sandlot cp src builder:',
+    'sandlot cp sbx_01kx…:build/report.pdf .',
+    'sandlot cp :src/. backup',
+    'sandlot cp :src - | tar t',
+  ],
+  fields: ['source', 'target', 'bytes'],
+  handle: async (invocation) => {
+    const [source = '', target = ''] = invocation.args
+    const copied = await copy(invocation, source, target)
+    if (copied === undefined) return
+    const { output, exitWith } = invocation
+    output.result({ source, target: copied.target, bytes: copied.bytes }, `${copied.target}\n`)
+    output.aside(`${copied.bytes} bytes copied.`)
+    for (const each of copied.leftOut?.slice(0, named) ?? []) output.note(`sandlot: not copied: ${each}`)
+    const missing = copied.leftOut?.length ?? 0
+    if (missing === 0) return
+    if (missing > named) output.note(`sandlot: not copied: ${missing - named} more`)
+    exitWith(exitCodes.failed)
+  },
+})
+
+/** @returns undefined for what went to stdout */
+async function copy(
+  invocation: Invocation<object>,
+  source: string,
+  target: string,
+): Promise<Copied | undefined> {
+  const [from, to] = [readPlace(source), readPlace(target)]
+  if (from !== undefined && to === undefined) return await fetch(await open(invocation, from), target)
+  if (from === undefined && to !== undefined) {
+    const { target: path, ...rest } = await send(source, await open(invocation, to))
+    return { target: `${to.session}:${path}`, ...rest }
+  }
+  throw new CliError('usage', 'One of the two must be on this machine, and the other in a session.', {
+    hint: 'Write SESSION:PATH for the one in the session, or :PATH for one in the only active session.',
+  })
+}
+
+/** A path in a session; an empty name is the session that is meant when none is named. */
+interface Place {
+  session: string
+  path: string
+}
+
+/** @returns undefined for a path of this machine */
+function readPlace(text: string): Place | undefined {
+  const [, session, path] = /^([^/:]*):(.*)$/s.exec(text) ?? []
+  return session === undefined ? undefined : { session, path: path || '.' }
+}
+
+async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
+  return { api, id: await session(place.session || undefined), path: place.path, output }
+}
+
+async function send(local: string, to: RemotePath): Promise<Copied> {
+  if (local !== '-' && isFolder(local)) {
+    const { sendFolder } = await import('../files/folder.ts')
+    return await sendFolder(local, to)
+  }
+  const { path, size } = await sendFile({ ...to, path: await fileTarget(local, to) }, local)
+  return { target: path, bytes: size }
+}
+
+async function fileTarget(local: string, to: RemotePath): Promise<string> {
+  if (local === '-') return to.path
+  const isIn = to.path.endsWith('/') || (await kindOf(to)) === 'folder'
+  return isIn ? posix.join(to.path, basename(local)) : to.path
+}
+
+async function fetch(from: RemotePath, local: string): Promise<Copied | undefined> {
+  try {
+    if (local === '-') return void (await printFile(from))
+    const target = isFolder(local) ? join(local, basename(from.path)) : local
+    return { target, bytes: (await saveFile(from, target)).size }
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
+    const { fetchFolder, printFolder } = await import('../files/folder.ts')
+    return local === '-' ? void (await printFolder(from)) : await fetchFolder(from, local)
+  }
+}

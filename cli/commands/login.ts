@@ -1,0 +1,72 @@
+/** `sandlot login`: keeps a session token, so that `keys` and `account` ask for no password while it is valid. */
+import type { Api, Reply } from '../core/api.ts'
+import { defineCommand } from '../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
+import { describeError, exitCodes } from '../core/errors.ts'
+import { fields } from '../core/output.ts'
+import { noAccount, readKey, savedLogin } from '../core/settings.ts'
+import { createKey, saveWithKey } from '../core/sign-up.ts'
+import { showTime } from '../core/times.ts'
+
+export const define = defineCommand<CredentialOptions>({
+  declare: (command) => addCredentialOptions(command),
+  notes: `
+For 15 minutes \`sandlot keys\` and \`sandlot account\` ask for no password. The login is kept in the settings file and
+is sent to no other address than the one that is saved with it. Saves an API key too, unless one of this account is saved
+already. \`sandlot signup\` makes an account.`,
+  examples: [
+    'sandlot login',
+    'sandlot login --profile work --url https://sandlot.work.example',
+    'pass show sandlot | sandlot login --email ada@example.com --password-stdin',
+  ],
+  fields: ['account', 'expires_at', 'api_key', 'base_url', 'file'],
+  makesProfile: true,
+  handle: async (invocation) => {
+    const { settings, api, output } = invocation
+    const base_url = await settings.baseUrl()
+    // A settings file that cannot be written must be reported before a key exists.
+    const before = await settings.saved()
+    const body = await readCredentials(invocation)
+    const session = await api.call('logIn', { body })
+    const { account, token } = session
+
+    const login = savedLogin(session)
+    const isSame = (before.base_url ?? base_url) === base_url && (await opens(api, before.api_key, account))
+    const key = isSame ? undefined : await createKey(api, token)
+    if (key === undefined) await settings.save({ ...login, base_url })
+    else {
+      const changes = { ...noAccount, ...login, base_url, api_key: key.key }
+      await saveWithKey(api, settings, changes, { key, token, story: 'You are logged in' })
+      if (before.api_key !== undefined) output.note('The API key that was saved before is replaced.')
+    }
+    for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
+    output.result(
+      {
+        account,
+        expires_at: login.token_expires_at,
+        api_key: key ? { ...key, key: undefined } : null,
+        base_url,
+        file: settings.file,
+      },
+      fields({
+        account: `${account.email} (${account.id})`,
+        'logged in': `until ${showTime(login.token_expires_at)}`,
+        'api key': key && `…${key.last_four} (${key.id})`,
+        saved: settings.file,
+      }),
+    )
+  },
+})
+
+/** Whether a saved key is one of this account and still valid. */
+async function opens(api: Api, key: unknown, { id }: Reply<'logIn'>['account']): Promise<boolean> {
+  if (typeof key !== 'string') return false
+  try {
+    const headers = { authorization: `Bearer ${readKey(key, 'the settings file')}` }
+    return (await api.call('getAccount', { headers })).id === id
+  } catch (error) {
+    const { exitCode } = describeError(error)
+    if (exitCode === exitCodes.credentials || exitCode === exitCodes.usage) return false
+    throw error
+  }
+}

@@ -1,0 +1,53 @@
+/** `sandlot logout`: forgets the login and the API key that this client has saved. */
+import type { Api } from '../core/api.ts'
+import { defineCommand } from '../core/command.ts'
+import { describeError, exitCodes } from '../core/errors.ts'
+import { noAccount, readKey } from '../core/settings.ts'
+
+/** What became of the key that was saved. */
+interface FormerKey {
+  /** null when the service did not tell. */
+  id: string | null
+  last_four: string
+  /** Whether it still opens the account; null when the service did not tell. */
+  works: boolean | null
+}
+
+export const define = defineCommand({
+  notes: `
+Removes login, API key and current session from the settings file, or from the profile. The address stays. The
+key itself goes on until it is revoked; logout says how.`,
+  examples: ['sandlot logout', 'sandlot logout --profile work'],
+  fields: ['logged_out', 'api_key', 'file', 'profile'],
+  handle: async ({ settings, api, output }) => {
+    const { token, api_key: saved } = await settings.saved()
+    const key = typeof saved === 'string' ? await lookUp(api, saved) : null
+    const logged_out = token !== undefined || saved !== undefined
+    if (logged_out) await settings.save({ ...noAccount, api_key: undefined })
+    const { file, profile = null } = settings
+    output.result({ logged_out, api_key: key, file, profile }, '')
+    output.aside(
+      logged_out ? `Removed from ${settings.location}` : 'Neither a login nor an API key is saved.',
+    )
+    if (key) output.note(describe(key, settings.words().flag))
+    if (settings.shadowing().includes('SANDLOT_API_KEY')) output.note('SANDLOT_API_KEY is set, and goes on.')
+  },
+})
+
+async function lookUp(api: Api, text: string): Promise<FormerKey> {
+  const key: FormerKey = { id: null, last_four: text.slice(-4), works: null }
+  try {
+    const headers = { authorization: `Bearer ${readKey(text, 'the settings file')}` }
+    return { ...key, id: (await api.call('getAccount', { headers })).api_key.id, works: true }
+  } catch (error) {
+    return describeError(error).exitCode === exitCodes.credentials ? { ...key, works: false } : key
+  }
+}
+
+function describe({ id, last_four, works }: FormerKey, flag: string): string {
+  const key = `The API key …${last_four}`
+  if (works === false) return `${key} no longer works.`
+  if (works === null)
+    return `Whether ${key} still works is not known. \`sandlot keys ls${flag}\` tells, and \`sandlot keys rm${flag}\` revokes it.`
+  return `${key} still works where it is known. \`sandlot keys rm ${id}${flag}\` revokes it.`
+}

@@ -1,0 +1,41 @@
+/** `sandlot session use ID`: makes a session the one that commands use without --session. */
+import { defineCommand } from '../../core/command.ts'
+import { CliError } from '../../core/errors.ts'
+import { wordsOf } from '../../core/session.ts'
+import { sandboxFields } from '../../core/shapes.ts'
+
+export const define = defineCommand<{ none?: boolean }>({
+  declare: (command) =>
+    command
+      .usage('[options] ID\n       sandlot session use --none')
+      .argument('[id]', 'the session, by id or name')
+      .option('--none', 'have no current session any more'),
+  notes: `
+Commands use the current session until it ends. --session and SANDLOT_SESSION win over it. It is saved in the
+settings file, or in the profile, so it is the same in every terminal. \`sandlot session ls\` shows it with a *.`,
+  examples: ['sandlot session use build', 'sandlot session use --none'],
+  fields: sandboxFields,
+  handle: async ({ args, options, settings, session, api, output }) => {
+    const [typed] = args
+    if ((typed === undefined) !== (options.none === true)) {
+      throw new CliError('usage', 'Give either a session or --none.', {
+        hint: '`sandlot session get` shows the session that commands use.',
+      })
+    }
+    if (typed === undefined) {
+      await settings.save({ session: undefined })
+      return output.result({}, '')
+    }
+    const sandbox = await api.call('getSandbox', { params: { id: await session(typed) } })
+    if (sandbox.state !== 'active') {
+      throw new CliError('sandbox_destroyed', `${wordsOf(sandbox)} has ended.`, {
+        hint: '`sandlot session ls` lists the active sessions.',
+      })
+    }
+    await settings.save({ session: sandbox.id })
+    output.result(sandbox, `${sandbox.id}\n`)
+    output.aside(`Commands use ${wordsOf(sandbox)} from now on.`)
+    const set = await settings.find('session')
+    if (set !== undefined) output.note(`${set.source} is set, and wins over what is saved.`)
+  },
+})

@@ -1,0 +1,47 @@
+/** What the service says of the fields of a request, in the words of the command line. */
+import type { Command } from 'commander'
+import { shellWord } from '../../shared/contract/shell-words.ts'
+import { CliError } from './errors.ts'
+import { showSeconds } from './times.ts'
+
+/** Fields that go by another name here, beside those with a unit, which the option's value has. */
+const otherNames: Record<string, string> = { expires_at: 'ttl', start_line: 'lines', end_line: 'lines' }
+const unit = /_(ms|seconds)$/
+/** A longer value does not help to find it. */
+const shownCharacters = 60
+
+/** @returns a copy that names the command's options and arguments, where the error is about fields that come from them */
+export function inOwnWords(error: CliError, command: Command): CliError {
+  const { code, hint, details, exitCode } = error
+  const fields = Array.isArray(details.errors) ? (details.errors as { path: string; message: string }[]) : []
+  const message = fields.reduce(
+    (text, { path, message }) => text.replace(`${path}: ${message}`, () => describe(path, message, command)),
+    error.message,
+  )
+  return new CliError(code, message, { hint, details, exitCode })
+}
+
+function describe(path: string, message: string, command: Command): string {
+  const [field = '', ...below] = path.split('.')
+  const name = otherNames[field] ?? field.replace(unit, '').replaceAll('_', '-')
+  const place = findPlace(name, command)
+  if (place === undefined) return `${path}: ${message}`
+  const { flag, value } = place
+  const isShown = typeof value === 'string' && value.length <= shownCharacters && field !== 'password'
+  const words = [flag, ...below, ...(isShown ? [shellWord(value)] : [])].join(' ')
+  const says = unit.test(field)
+    ? message.replace(/\d+$/, (number) => showSpan(field, Number(number)))
+    : message
+  return /^must /.test(says) ? `${words} ${says}` : `${words}: ${says}`
+}
+
+function findPlace(name: string, command: Command): { flag: string; value: unknown } | undefined {
+  const option = command.options.find(({ long }) => long === `--${name}`)
+  if (option !== undefined)
+    return { flag: `--${name}`, value: command.getOptionValue(option.attributeName()) }
+  const index = command.registeredArguments.findIndex((argument) => argument.name() === name)
+  return index < 0 ? undefined : { flag: `<${name}>`, value: command.args[index] }
+}
+
+const showSpan = (field: string, amount: number) =>
+  field.endsWith('_ms') ? showSeconds(amount / 1000) : showSeconds(amount)

@@ -1,0 +1,68 @@
+/** The keys that leave a terminal and let its command go on. */
+import { CliError } from '../core/errors.ts'
+
+export const defaultDetachKeys = 'ctrl-p,ctrl-q'
+/** So long they may be apart. A key that begins them is passed on after it. */
+const apartMs = 1_000
+
+/**
+ * @param text as Docker takes them: letters, and `ctrl-` with one of a-z, @, [, \, ], ^ or _; `none` for no keys
+ * @throws {CliError} `usage`
+ */
+export function readDetachKeys(text: string): Buffer {
+  if (text === 'none') return Buffer.alloc(0)
+  const bytes = text.split(',').map((key) => {
+    const [, held] = /^ctrl-([a-z@[\\\]^_])$/i.exec(key) ?? []
+    if (held !== undefined) return held.toUpperCase().charCodeAt(0) - 64
+    return /^[!-~]$/.test(key) ? key.charCodeAt(0) : undefined
+  })
+  if (bytes.every((byte) => byte !== undefined)) return Buffer.from(bytes)
+  throw new CliError('usage', `--detach-keys ${JSON.stringify(text)} names no keys.`, {
+    hint: 'Give letters and ctrl-LETTER with commas between them, such as ctrl-p,ctrl-q or ctrl-a,d; or none.',
+  })
+}
+
+/** Looks for the detach keys in what is typed. */
+export class DetachKeys {
+  private readonly keys: Buffer
+  private readonly send: (bytes: Buffer) => void
+  /** Typed keys that may become the detach keys. */
+  private held = 0
+  private timer: NodeJS.Timeout | undefined
+
+  /** @param send gets all other keys */
+  constructor(keys: Buffer, send: (bytes: Buffer) => void) {
+    this.keys = keys
+    this.send = send
+  }
+
+  /** @returns whether they were typed; what comes behind them is dropped */
+  type(typed: Buffer): boolean {
+    clearTimeout(this.timer)
+    const bytes = Buffer.concat([this.keys.subarray(0, this.held), typed])
+    const at = this.keys.length === 0 ? -1 : bytes.indexOf(this.keys)
+    this.held = at < 0 ? this.beginningAtEndOf(bytes) : 0
+    const passed = bytes.subarray(0, at < 0 ? bytes.length - this.held : at)
+    if (passed.length > 0) this.send(passed)
+    if (this.held > 0) this.timer = setTimeout(() => this.release(), apartMs)
+    return at >= 0
+  }
+
+  /** Stops to wait for the rest of them. */
+  end(): void {
+    clearTimeout(this.timer)
+  }
+
+  private release(): void {
+    this.send(this.keys.subarray(0, this.held))
+    this.held = 0
+  }
+
+  /** How many of the keys stand at the end, in order from the first. */
+  private beginningAtEndOf(bytes: Buffer): number {
+    for (let count = this.keys.length - 1; count > 0; count--) {
+      if (bytes.subarray(-count).equals(this.keys.subarray(0, count))) return count
+    }
+    return 0
+  }
+}

@@ -1,0 +1,50 @@
+/** Starts a command with a terminal like the one that we are on. */
+import { basename } from 'node:path/posix'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { CliError } from '../core/errors.ts'
+import { terminalSize } from './attachment.ts'
+import type { Remote } from './remote.ts'
+
+/**
+ * A shell that has no prompt of its own shows the session's name.
+ * @param findName asked only where a shell is to be started
+ * @returns the command's id
+ */
+export async function launchTerminal(
+  remote: Remote,
+  request: ExecRequest,
+  findName: () => Promise<string | null>,
+): Promise<string> {
+  const env: Record<string, string> = { ...terminalType(), ...request.env }
+  const asked = { ...request, tty: true, ...terminalSize(), env }
+  const start = async (asked: ExecRequest) => (await remote.launch(asked)).id
+  const prompt = isShell(request) ? promptFor(await findName()) : undefined
+  if (prompt === undefined || env.PS1 !== undefined) return await start(asked)
+  try {
+    return await start({ ...asked, env: { ...env, PS1: prompt } })
+  } catch (error) {
+    if (!(error instanceof CliError) || error.details.variable !== 'PS1') throw error
+    // An account with an allowlist may set no PS1.
+    return await start(asked)
+  }
+}
+
+/** Those that show PS1 and expand variables in it. */
+const shells = new Set(['sh', 'bash', 'dash', 'ash'])
+const isShell = ({ command }: ExecRequest): boolean =>
+  Array.isArray(command) && shells.has(basename(command[0] ?? ''))
+
+/** None for a name of which a shell would evaluate something, and none for a long one. */
+export const promptFor = (name: string | null): string | undefined =>
+  name !== null && /^[\w.,:@+=-][\w .,:@+=-]{0,39}$/.test(name) ? `${name}:$PWD\\$ ` : undefined
+
+/** What images know; a sandbox's own is `xterm`, with eight colours. */
+const knownTypes = new Set([
+  ...['xterm', 'xterm-256color', 'screen', 'screen-256color', 'tmux', 'tmux-256color', 'linux', 'dumb'],
+])
+
+/** The type of our terminal, or one that is like it. */
+export function terminalType({ TERM = '', COLORTERM = '' } = process.env): { TERM?: string } {
+  if (knownTypes.has(TERM)) return { TERM }
+  return TERM.includes('256') || COLORTERM !== '' ? { TERM: 'xterm-256color' } : {}
+}

@@ -1,0 +1,58 @@
+/**
+ * The modes that a program has given our terminal: its own screen, no cursor, keys and mouse in a form of its own.
+ * While the terminal is the user's again they are taken back, and later they are given again.
+ */
+export class ScreenModes {
+  /** As they were switched, in that order. */
+  private readonly switched = new Map<string, boolean>()
+  private cut = ''
+
+  /** Looks for sequences that switch modes. */
+  see(output: Uint8Array): void {
+    const text = this.cut + Buffer.from(output).toString('latin1')
+    for (const { groups } of text.matchAll(switches)) {
+      const { modes, way, keypad } = groups!
+      for (const mode of modes?.split(';') ?? []) this.set(mode, way === 'h')
+      if (keypad !== undefined) this.set(keypadMode, keypad === '=')
+    }
+    this.cut = unfinished.exec(text)?.[0] ?? ''
+  }
+
+  /** What makes the terminal as shells expect it. */
+  get takenBack(): string {
+    const text = this.changed.toReversed().map(([mode, isOn]) => sequenceFor(mode, !isOn))
+    return text.length === 0 ? '' : `${text.join('')}\u001b[m`
+  }
+
+  /** What makes it as the program expects it. */
+  get givenAgain(): string {
+    return this.changed.map(([mode, isOn]) => sequenceFor(mode, isOn)).join('')
+  }
+
+  private get changed(): [string, boolean][] {
+    return [...this.switched].filter(([mode, isOn]) => isOn !== onFromTheStart.has(mode))
+  }
+
+  private set(mode: string, isOn: boolean): void {
+    this.switched.delete(mode)
+    if (known.has(mode)) this.switched.set(mode, isOn)
+  }
+}
+
+/** The numbers are those of xterm. */
+const onFromTheStart = new Set(['7', '25'])
+const keypadMode = 'keypad'
+const known = new Set([
+  ...onFromTheStart,
+  ...['1', '9', '47', '1000', '1002', '1003', '1004', '1005', '1006', '1015', '1047', '1049', '2004'],
+  keypadMode,
+])
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const switches = /\u001b(?:\[\?(?<modes>[\d;]+)(?<way>[hl])|(?<keypad>[=>]))/g
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const unfinished = /\u001b(?:\[(?:\?[\d;]{0,40})?)?$/
+
+function sequenceFor(mode: string, isOn: boolean): string {
+  if (mode === keypadMode) return `\u001b${isOn ? '=' : '>'}`
+  return `\u001b[?${mode}${isOn ? 'h' : 'l'}`
+}

@@ -1,0 +1,97 @@
+/** A file of a session, of any size, to this machine. */
+import { createHash, randomUUID } from 'node:crypto'
+import { createWriteStream, renameSync, rmSync, statSync } from 'node:fs'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Api } from '../core/api.ts'
+import { CliError } from '../core/errors.ts'
+import { ConnectionError } from '../core/http.ts'
+import type { Output } from '../core/output.ts'
+import { printable } from '../core/printable.ts'
+import { noProgress, Transfer } from '../core/progress.ts'
+
+/** How often a broken transfer starts again. */
+const tries = 3
+
+/** A path in a session. */
+export interface RemotePath {
+  api: Api
+  id: string
+  path: string
+  output: Output
+}
+
+const toStdout = () => process.stdout
+
+/** Prints the bytes, or what a terminal may get of them. A reader that closes early (`| head`) is not a failure. */
+export async function printFile(source: RemotePath): Promise<void> {
+  try {
+    await receive(source, toStdout)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  }
+}
+
+/** Saves it whole, or not at all. */
+export async function saveFile(source: RemotePath, local: string) {
+  // Nobody can guess the name, and a file or link of that name is not written to.
+  const part = `${local}.${randomUUID()}.part`
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        rmSync(part, { force: true })
+        const facts = await receive(source, () => createWriteStream(part, { flags: 'wx' }))
+        renameSync(part, local)
+        return facts
+      } catch (error) {
+        if (!(error instanceof ConnectionError) || attempt === tries) throw error
+      }
+    }
+  } catch (error) {
+    rmSync(part, { force: true })
+    if (error instanceof CliError) throw error
+    throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
+  }
+}
+
+/** @throws {ConnectionError} when the transfer is incomplete */
+async function receive({ api, id, path, output }: RemotePath, open: () => Writable) {
+  const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
+  const hash = createHash('sha256')
+  const whole = Number(response.headers['content-length'] ?? 0)
+  const isShown = open === toStdout && process.stdout.isTTY
+  // Two writers on one terminal would write over each other.
+  using progress = isShown ? noProgress : output.progress(path)
+  const transfer = new Transfer(progress, path, whole)
+  let broken: unknown
+  async function* counted(source: Readable) {
+    try {
+      for await (const chunk of source as AsyncIterable<Buffer>) {
+        hash.update(chunk)
+        transfer.add(chunk)
+        yield chunk
+      }
+    } catch (error) {
+      broken = error
+      throw error
+    }
+  }
+  const out = open()
+  try {
+    const shown = isShown ? clean : (source: AsyncIterable<Buffer>) => source
+    await pipeline(response, counted, shown, out, { end: out !== process.stdout })
+  } catch (error) {
+    throw broken === undefined ? error : fail(broken)
+  }
+  return { size: transfer.bytes, sha256: hash.digest('hex') }
+}
+
+async function* clean(source: AsyncIterable<Buffer>) {
+  const decoder = new TextDecoder()
+  for await (const chunk of source) yield printable(decoder.decode(chunk, { stream: true }))
+}
+
+/** Whether there is such a folder on this machine. */
+export function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}

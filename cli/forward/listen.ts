@@ -1,0 +1,77 @@
+/** A port of this machine that leads to one of a sandbox: each connection to it is a WebSocket to the service. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { carryPort, portCloseCodes, sendEof } from '../../shared/contract/port-stream.ts'
+import type { Api } from '../core/api.ts'
+import { CliError, describeError } from '../core/errors.ts'
+import { openWebSocket } from '../core/websocket.ts'
+import type { ForwardedPort } from './ports.ts'
+
+/** For this machine alone. */
+const host = '127.0.0.1'
+
+interface Forwarding {
+  api: Api
+  /** Of the session. */
+  id: string
+  note(text: string): void
+  /** A connection failed, perhaps because the session has ended. */
+  onFailure(error?: CliError): void
+}
+
+interface Listening extends ForwardedPort {
+  /** Ends its connections too. */
+  close(): void
+}
+
+/** @throws {CliError} when the port cannot be had */
+export async function listen({ local, remote }: ForwardedPort, forwarding: Forwarding): Promise<Listening> {
+  const open = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
+    open.add(connection)
+    connection.on('error', () => connection.destroy()).on('close', () => open.delete(connection))
+    void forward(connection, remote, forwarding)
+  })
+  server.listen(local, host)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    throw unlistenable({ local, remote }, error as NodeJS.ErrnoException)
+  }
+  return {
+    local: (server.address() as AddressInfo).port,
+    remote,
+    close() {
+      server.close()
+      for (const connection of open) connection.destroy()
+    },
+  }
+}
+
+async function forward(connection: Socket, port: number, forwarding: Forwarding): Promise<void> {
+  const { api, id, note, onFailure } = forwarding
+  try {
+    const socket = await openWebSocket(await api.addressOf('connectPort', { params: { id, port } }))
+    carryPort(socket, connection, {
+      onEnd: (failure) => (failure ? socket.terminate() : sendEof(socket)),
+      onClose(code, reason) {
+        if (code === portCloseCodes.ended) return void connection.end()
+        connection.resetAndDestroy()
+        if (code === portCloseCodes.refused) note(`sandlot: ${reason}`)
+        else onFailure()
+      },
+    })
+    if (connection.destroyed) socket.terminate()
+    connection.on('close', () => socket.terminate()).resume()
+  } catch (error) {
+    connection.resetAndDestroy()
+    onFailure(describeError(error))
+  }
+}
+
+function unlistenable({ local, remote }: ForwardedPort, { code, message }: NodeJS.ErrnoException): CliError {
+  const why = code === 'EADDRINUSE' ? 'it is in use' : code === 'EACCES' ? 'only root may' : message
+  return new CliError('failed', `Port ${local} of this machine cannot be listened on: ${why}.`, {
+    hint: `\`sandlot forward :${remote}\` takes a free one, and LOCAL:${remote} one of your choice.`,
+  })
+}

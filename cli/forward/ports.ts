@@ -1,0 +1,25 @@
+/** Which ports are forwarded, as they are typed. */
+import { CliError } from '../core/errors.ts'
+
+export interface ForwardedPort {
+  /** Of this machine; 0 for any that is free. */
+  local: number
+  /** Of the sandbox. */
+  remote: number
+}
+
+/** `3000`, `8080:3000`, or `:3000`. @throws {CliError} `usage` */
+export function readPort(text: string): ForwardedPort {
+  const [, local, remote] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? []
+  const ports = { local: Number(local ?? remote), remote: Number(remote) }
+  if (remote !== undefined && ports.remote >= 1 && ports.remote <= most && ports.local <= most) return ports
+  throw new CliError(
+    'usage',
+    `${JSON.stringify(text)} is not PORT or LOCAL:PORT, with ports from 1 to ${most}.`,
+    {
+      hint: '`sandlot forward 8080:3000` makes port 3000 of the session port 8080 of this machine.',
+    },
+  )
+}
+
+const most = 65_535

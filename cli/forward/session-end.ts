@@ -1,0 +1,38 @@
+/** Notices the end of a session. */
+import type { Api } from '../core/api.ts'
+import { CliError } from '../core/errors.ts'
+
+/** Its end is seen so long after at the latest; sooner when a connection fails. */
+const lookMs = 5_000
+
+/** @param kick gets what makes it look at once. @throws {CliError} when the session has ended, or is not ours any more */
+export async function untilSessionEnds(
+  api: Api,
+  id: string,
+  kick: (look: () => void) => void,
+): Promise<never> {
+  for (;;) {
+    await mustLive(api, id)
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, lookMs)
+      kick(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+async function mustLive(api: Api, id: string): Promise<void> {
+  const session = await api.call('getSandbox', { params: { id } }).catch((error) => {
+    // A service that is away comes back.
+    if (error instanceof CliError && passing.has(error.code)) return undefined
+    throw error
+  })
+  if (!session?.destroyed_at) return
+  throw new CliError('sandbox_destroyed', `The session has ended (${session.destroy_reason}).`, {
+    hint: '`sandlot session create` makes another.',
+  })
+}
+
+const passing = new Set(['network', 'unavailable', 'rate_limited', 'unexpected_answer', 'internal_error'])
