@@ -1,16 +1,22 @@
 /** Progress messages to a client while its call runs: clients give up after some silence. */
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import type { ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
+import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
 /** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds. */
-export function reportProgress(extra: RequestHandlerExtra<ServerRequest, ServerNotification>): Disposable {
+export function reportProgress(
+  extra: RequestHandlerExtra<ServerRequest, ServerNotification>,
+  outbox: Outbox,
+): Disposable {
   const progressToken = extra._meta?.progressToken
   if (progressToken === undefined) return { [Symbol.dispose]() {} }
   let seconds = 0
   const timer = setInterval(() => {
     seconds += everyMs / 1000
+    // A client that does not read gets none, and the next one tells the same.
+    if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
     // A client that is gone needs none.
     void extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {})

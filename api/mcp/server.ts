@@ -13,6 +13,7 @@ import type { Caller } from '../auth/authenticate.ts'
 import type { ServedRoute } from '../http/route.ts'
 import { hasLeft } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
+import type { Outbox } from './outbox.ts'
 import { reportProgress } from './progress.ts'
 import { toolsFor } from './schemas.ts'
 import { runTool } from './tools.ts'
@@ -24,6 +25,8 @@ export interface McpMessage {
   headers: Record<string, string | undefined>
   requestId: string
   log: Logger
+  /** Sends the answer. */
+  outbox: Outbox
   /** Aborts when the client hangs up, or when the process stops and cannot wait any longer. */
   signal: AbortSignal
 }
@@ -73,7 +76,7 @@ function makeServer(app: App, routes: ServedRoute[], incoming: McpMessage): Serv
     void whenCancelled(app.context, client, requestId, ended.signal).then((cancelled) => {
       if (cancelled) void server.close()
     })
-    using _progress = reportProgress(extra)
+    using _progress = reportProgress(extra, incoming.outbox)
     try {
       const either = AbortSignal.any([incoming.signal, signal])
       return (await runTool(app, routes, params, { ...incoming, signal: either })) as never

@@ -149,7 +149,7 @@ describe('over HTTP', () => {
   test('a cancellation takes as little of Redis whatever its id, and not for long', async () => {
     const bob = await world.account()
     const before = new Set(await world.redis.keys('sandlot:mcp-cancelled:*'))
-    const ids = ['x'.repeat(1_000_000), 'short', 7]
+    const ids = ['x'.repeat(60_000), 'short', 7]
     for (const requestId of ids) {
       const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } }
       expect((await post({}, cancel, bob.key)).status).toBe(202)
