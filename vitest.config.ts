@@ -21,7 +21,7 @@ const pure = [
   'test/cli/{contract,mcp-edit}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',
   'test/drivers/{kubernetes-death,kubernetes-nodes,local-machine}.test.ts',
-  'test/hostile/texts.test.ts',
+  'test/hostile/{ledger,texts}.test.ts',
   'test/start/second-try.test.ts',
   'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,redactor,replace,slices,sweep}.test.ts',
 ]

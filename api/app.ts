@@ -3,7 +3,6 @@ import type { Context } from '../shared/platform/context.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { Passwords } from './auth/passwords.ts'
 import { Tokens } from './auth/tokens.ts'
-import { BodyBudget } from './limits/body-budget.ts'
 import { makeClientAddress } from './limits/client-address.ts'
 import { RunningRequests } from './limits/concurrent-requests.ts'
 import { Buckets } from './limits/rate-limit.ts'
@@ -20,7 +19,6 @@ export function openApp(context: Context) {
     tokens: new Tokens(settings.jwtSecrets),
     passwords: new Passwords(settings.password),
     buckets: new Buckets(context),
-    bodies: new BodyBudget(),
     running: new RunningRequests(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: new Workers(context),

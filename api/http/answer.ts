@@ -1,6 +1,6 @@
 /** Answers in JSON. An answer takes memory until its client has read it, so the time for that is bounded. */
 import type { Context as KoaContext } from 'koa'
-import type { HeldBytes } from '../limits/body-budget.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import { toJson } from './own-turn.ts'
 
 /** How long the client may take nothing of an answer, and how long all of it may last. Milliseconds. */
@@ -14,7 +14,7 @@ const wholeMs = 300_000
 export async function replyWithJson(
   koa: KoaContext,
   reply: object,
-  held: HeldBytes | undefined,
+  held: Holding | undefined,
 ): Promise<void> {
   const bytes = Buffer.from(await toJson(reply))
   held?.add(bytes.length)

@@ -8,8 +8,8 @@ import { createBrotliDecompress, createUnzip } from 'node:zlib'
 import type { Context as KoaContext } from 'koa'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { HeldBytes } from '../limits/body-budget.ts'
 
 /** At least this many bytes must come in each such time, or the rest of the body. Any line that carries megabytes is faster. */
 const pace = { ms: 10_000, bytes: 64 * 1024 }
@@ -24,7 +24,7 @@ const mostValues = 100_000
  * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
  *   `unavailable` when there is no room for it
  */
-export async function readBody(koa: KoaContext, endpoint: Endpoint, held: HeldBytes): Promise<unknown> {
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<unknown> {
   if (koa.request.length === 0) return undefined
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
@@ -56,7 +56,7 @@ async function gather(
   request: IncomingMessage,
   unpack: Unpacker | undefined,
   most: number,
-  held: HeldBytes,
+  held: Holding,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []

@@ -7,11 +7,11 @@ import { Readable } from 'node:stream'
 import type { Context as KoaContext } from 'koa'
 import type * as z from 'zod'
 import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
 import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
 import { endOnRevocation } from '../auth/revocation.ts'
-import type { HeldBytes } from '../limits/body-budget.ts'
 import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
@@ -104,9 +104,13 @@ export function route<E extends Endpoint>(
       await takeToken(app, endpoint, koa, caller)
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
-      const held = app.bodies.open(caller?.id)
-      koa.res.once('close', () => held.free())
-      const body = endpoint.body && (await readBody(koa, endpoint, held))
+      const { ledger } = app.context
+      const [sent, unread] = [ledger.open(caller?.id, 'requests'), ledger.open(caller?.id, 'answers')]
+      koa.res.once('close', () => {
+        sent.free()
+        unread.free()
+      })
+      const body = endpoint.body && (await readBody(koa, endpoint, sent))
       // A body takes time to arrive. The key may have been revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) endOnRevocation(app, account, koa.res)
@@ -122,7 +126,7 @@ export function route<E extends Endpoint>(
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)
-      await reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), held)
+      await reply(koa, endpoint, answer instanceof JsonReply ? answer : new JsonReply(answer, {}), unread)
     },
     async invoke(app, { account, requestId, log, signal, ...parts }) {
       mustHaveScope(account, endpoint)
@@ -169,7 +173,7 @@ async function reply(
   koa: KoaContext,
   endpoint: Endpoint,
   { reply, status, headers }: JsonReply<unknown>,
-  held: HeldBytes,
+  held: Holding,
 ): Promise<void> {
   koa.status = status ?? endpoint.status
   koa.set(headers)

@@ -12,6 +12,7 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
+  accountHeader,
   argsHeader,
   attachPath,
   type CallName,
@@ -19,6 +20,7 @@ import {
   type Calls,
   callPath,
   execElsewhere,
+  type InSandbox,
   type OneExec,
   type OnePort,
   portPath,
@@ -124,8 +126,8 @@ export class Workers {
     args: Calls[N]['args'],
     { workerId, ...options }: CallOptions,
   ): Promise<Calls[N]['result']> {
-    const headers = { 'content-type': 'application/json' }
     const body = Buffer.from(JSON.stringify(args))
+    const headers = jsonFor(args)
     const target = { ...options, headers, body }
     const response = await this.ask(callPath(name), args.sandboxId, target, workerId)
     const reply = await readReply(response, options.signal)
@@ -141,8 +143,8 @@ export class Workers {
   ): Promise<StreamAnswer> {
     const json = Buffer.from(JSON.stringify(args))
     const headers = upload
-      ? { [argsHeader]: json.toString('base64url') }
-      : { 'content-type': 'application/json' }
+      ? { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }
+      : jsonFor(args)
     const target = { ...options, headers, body: upload ?? json }
     const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
     if (problemHeader in response.headers) {
@@ -229,6 +231,11 @@ export class Workers {
     return undefined
   }
 }
+
+const jsonFor = ({ accountId }: InSandbox) => ({
+  'content-type': 'application/json',
+  [accountHeader]: accountId,
+})
 
 const nobodyTakes = () => unavailable('No worker takes calls right now. Nothing was done.')
 

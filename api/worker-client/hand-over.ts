@@ -33,6 +33,8 @@ export class CallLost extends Error {
   override name = 'CallLost'
 }
 
+/** A worker that is there refuses the account: it holds too much memory. */
+const refusedStatus = 429
 /** Milliseconds that a worker has to say that it is there. */
 const handOverMs = 3_000
 
@@ -71,12 +73,12 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
     // The worker answered without asking for the body: it is stopping, or does not know us.
-    if (!handedOver) {
+    if (!handedOver && response.statusCode !== refusedStatus) {
       return request.destroy(new Error(`answered ${response.statusCode} instead of taking it`))
     }
     answer = response
     // An answer that comes before the end of a client's body leaves the rest of the body unread.
-    response.on('end', () => letGo(body, request))
+    response.on('end', () => (handedOver ? letGo(body, request) : request.destroy()))
     resolve({ response })
   })
   request.on('error', reject)

@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis'
 import { openDatabase } from '../data/database.ts'
 import { openQueue } from './jobs.ts'
+import { Ledger } from './ledger.ts'
 import { type Logger, openLog } from './log.ts'
 import { openMetrics } from './metrics.ts'
 import { Notifications } from './notify.ts'
@@ -16,13 +17,15 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   const log = openLog(role, settings.logLevel)
   const redis = connectRedis(settings.redisUrl, 'impatient', log)
   const subscriber = connectRedis(settings.redisUrl, 'patient', log)
+  const ledger = new Ledger(settings.memory, log)
   const db = openDatabase(settings.databaseUrl)
   const jobs = openQueue(redis)
   watchEvictionPolicy(redis, log)
   return {
     settings,
     log,
-    metrics: openMetrics(role),
+    metrics: openMetrics(role, ledger),
+    ledger,
     db,
     /** Fails at once when Redis is away. */
     redis,

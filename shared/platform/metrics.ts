@@ -1,5 +1,6 @@
 /** The metrics for Prometheus: names and buckets once, for the API and the workers. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { heldKinds, type Ledger } from './ledger.ts'
 
 export type Metrics = ReturnType<typeof openMetrics>
 
@@ -7,7 +8,8 @@ export type Metrics = ReturnType<typeof openMetrics>
 const fast = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const slow = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
-export function openMetrics(role: string) {
+/** @param held the bytes of a process' ledger, by kind */
+export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
   const registry = new Registry()
   registry.setDefaultLabels({ role })
   collectDefaultMetrics({ register: registry })
@@ -55,6 +57,15 @@ export function openMetrics(role: string) {
       slow,
     ),
     jobs: histogram('sandlot_job_seconds', 'Jobs by name and outcome', ['job', 'outcome'], slow),
+    held: new Gauge({
+      name: 'sandlot_held_bytes',
+      help: 'Memory held for clients, by kind',
+      labelNames: ['kind'],
+      registers,
+      collect() {
+        for (const kind of heldKinds) this.set({ kind }, held?.sums[kind] ?? 0)
+      },
+    }),
     sweeps: counter('sandlot_sweep_actions_total', 'What the sweep had to mend, by action', ['action']),
     queueDepth: gauge('sandlot_queue_jobs', 'Jobs in the queue by state, as of the last scrape', ['state']),
     sandboxes: gauge(

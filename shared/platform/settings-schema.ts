@@ -227,6 +227,16 @@ const processes = {
     .min(1)
     .default(2)
     .describe('How many password checks run at once in an API process.'),
+  MEMORY_PER_ACCOUNT_MIB: whole
+    .min(32)
+    .default(64)
+    .describe(
+      'The memory, in MiB, that one API or worker process holds for an account: requests, answers and output that are not read yet, stdin that a command has yet to read.',
+    ),
+  MEMORY_FOR_CLIENTS_MIB: whole
+    .min(64)
+    .default(256)
+    .describe('The same for all accounts together. The default fits a process that may take 1 GiB.'),
   SWEEP_SECONDS: z.coerce
     .number()
     .min(0.1)

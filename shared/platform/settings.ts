@@ -31,6 +31,8 @@ export function readClusterSettings(environment: Record<string, string | undefin
   }
 }
 
+const mib = 1024 * 1024
+
 export type Role = 'api' | 'worker'
 
 type EnvironmentValues = z.output<typeof Environment>
@@ -73,6 +75,8 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     allowedHosts: env.ALLOWED_HOSTS,
     /** The address of health and metrics, and in a worker of the API's calls. */
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
+    /** Bytes that a process holds for one client, and for all. */
+    memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
     /** Newest first: the first signs, all verify. */

@@ -102,6 +102,8 @@ export const portPath = '/port'
 
 /** The header with a stream's arguments, as JSON in base64url, when its body is the client's. */
 export const argsHeader = 'x-sandlot-args'
+/** The header with the account that a call is for: its body is counted before it is read. */
+export const accountHeader = 'x-sandlot-account'
 /** Present on a stream's answer whose body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 

@@ -1,4 +1,5 @@
 import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { limits } from '../../shared/contract/limits.ts'
 import { newExecId } from '../../shared/data/ids.ts'
 import { Command } from '../../workers/exec/command.ts'
 
@@ -9,7 +10,7 @@ export const makeCommand = (more: Pick<ExecRequest, 'grace_ms'> = {}) =>
       id: newExecId(),
       sandboxId: 'sbx_1',
       accountId: 'acc_1',
-      request: { command: ['true'], ...more },
+      graceMs: more.grace_ms ?? limits.graceMs.default,
       needsClient: more.grace_ms !== undefined,
       startedAt: new Date(),
     },

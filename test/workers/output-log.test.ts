@@ -186,8 +186,20 @@ test('from any byte on, a reader gets what a plain list of all bytes says: order
       }
       expect(seen === text.slice(from)).toBe(true)
       expect(offset).toEqual(log.total)
-      expect(log.keptOf('stdout').bytes.toString() === text.replace(/[A-Z]/g, '')).toBe(true)
-      expect(log.keptOf('stderr').bytes.toString() === text.replace(/[a-z]/g, '')).toBe(true)
+      for (const stream of ['stdout', 'stderr'] as const) {
+        const plain = text.replace(stream === 'stdout' ? /[A-Z]/g : /[a-z]/g, '')
+        expect(log.keptOf(stream)).toEqual({ start: 0, end: plain.length })
+        const [first, last] = [pick % (plain.length + 1), (pick + bite) % (plain.length + 1)].sort(
+          (a, b) => a - b,
+        )
+        for (const [begin, end] of [
+          [0, plain.length],
+          [first!, last!],
+        ] as const) {
+          const pieces = log.pin(stream, begin, end).map(({ copy }) => copy().toString())
+          expect(pieces.join('') === plain.slice(begin, end)).toBe(true)
+        }
+      }
     }),
     { numRuns: 25 },
   )
@@ -250,4 +262,22 @@ test('what comes by turns waits for its reader, and is dropped for nobody, by wh
   log.end()
   const items = await readAll(reader)
   expect(items.length).toBe(written + 1)
+})
+
+test('what a download has yet to take stays as it was when newer output takes its place', async () => {
+  const log = new OutputLog()
+  const before = 'a'.repeat(200_000)
+  await log.append('stdout', Buffer.from(before))
+  const pieces = log.pin('stdout', 0, before.length)
+  for (let round = 0; round < 200; round++) await log.append('stdout', Buffer.alloc(100_000, 'b'))
+  expect(log.keptOf('stdout').start).toBeGreaterThan(before.length)
+  expect(pieces.map(({ copy }) => copy().toString()).join('') === before).toBe(true)
+})
+
+test('one byte of much output holds the block that it lies in, and no other', async () => {
+  const log = new OutputLog()
+  await log.append('stdout', Buffer.alloc(4_000_000, 'a'))
+  const pieces = log.pin('stdout', 2_000_000, 2_000_001)
+  expect(pieces).toHaveLength(1)
+  expect(pieces[0]!.cost).toBeLessThanOrEqual(64 * 1024)
 })

@@ -6,8 +6,8 @@ import type { Command } from './command.ts'
 import { startCommand } from './start.ts'
 
 /** Runs a client's command. Answers when it has ended; at once when it is in the background. */
-export const exec: CallHandler<'exec'> = async (args, worker, { signal, isAwaited }) => {
-  const command = await startCommand(worker, args, isAwaited)
+export const exec: CallHandler<'exec'> = async (args, worker, { signal, ...wire }) => {
+  const command = await startCommand(worker, args, wire)
   if (args.mode === 'background') lookIn(command)
   else await waitFor(command, signal)
   return command.result()

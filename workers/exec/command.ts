@@ -3,7 +3,7 @@
  * that wait for it. How it runs in the pod is in workers/shell/.
  */
 import type { Writable } from 'node:stream'
-import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
 import { clientLeft, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
@@ -33,11 +33,13 @@ export interface Body {
   resize?(size: { rows: number; columns: number }): Promise<void>
 }
 
+/** As long as its sandbox lives these are kept, so nothing of its request that may be large is among them. */
 export interface CommandFacts {
   id: string
   sandboxId: string
   accountId: string
-  request: ExecRequest
+  /** Milliseconds that it outlives a client that left, where it needs one. */
+  graceMs: number
   /** Whether it is ended when no client waits for it or follows it any more, and none comes back within its grace. */
   needsClient: boolean
   startedAt: Date
@@ -216,7 +218,6 @@ export class Command {
 
   /** A client has left. A command that needs a client is ended when none comes back. */
   leave(forget: () => void = () => {}): void {
-    const graceMs = this.facts.request.grace_ms ?? limits.graceMs.default
     const goOn = () => {
       this.present--
       forget()
@@ -227,7 +228,7 @@ export class Command {
       forget()
       return
     }
-    const timer = setTimeout(goOn, graceMs)
+    const timer = setTimeout(goOn, this.facts.graceMs)
     timer.unref()
     void this.ended.then(() => {
       clearTimeout(timer)

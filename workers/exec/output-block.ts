@@ -17,6 +17,8 @@ export class Block {
   readonly overheadBefore: number
   buffer: Buffer
   length = 0
+  /** A download holds it. */
+  isPinned = false
   private first: StreamName = 'stdout'
   /** Where the bytes of the other stream begin, then those of the first again, and so on. */
   private turns = new Uint16Array(0)
@@ -76,16 +78,21 @@ export class Block {
     return offset
   }
 
-  /** Copies the bytes of one stream into `target`. */
-  copyOf(wanted: StreamName, target: Buffer, at: number): void {
-    let to = at
-    this.eachRun((stream, from, end) => {
+  /** A copy of the bytes of one stream, counted from where the block begins. @param end exclusive; may lie behind it */
+  bytesOf(wanted: StreamName, begin: number, end: number): Buffer {
+    const copy = Buffer.allocUnsafe(Math.min(this.length, end) - begin)
+    let seen = 0
+    this.eachRun((stream, from, to) => {
       if (stream !== wanted) return
+      const first = from + Math.max(0, begin - seen)
+      const last = Math.min(to, from + end - seen)
+      const at = seen - from - begin
       // For a few bytes the call costs more than the copy.
-      if (end - from > 32) this.buffer.copy(target, to, from, end)
-      else for (let index = from; index < end; index++) target[to + index - from] = this.buffer[index]!
-      to += end - from
+      if (last - first > 32) this.buffer.copy(copy, first + at, first, last)
+      else for (let index = first; index < last; index++) copy[index + at] = this.buffer[index]!
+      seen += to - from
     })
+    return copy.subarray(0, Math.min(seen, end) - begin)
   }
 
   private eachRun(take: (stream: StreamName, from: number, to: number) => void): void {

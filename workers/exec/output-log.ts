@@ -87,12 +87,24 @@ export class OutputLog {
     return reader
   }
 
-  /** The kept bytes of one stream, and the offset at which they begin. */
-  keptOf(stream: StreamName): { start: number; bytes: Buffer } {
-    const start = this.blocks[0]?.at[stream] ?? this.total[stream]
-    const bytes = Buffer.allocUnsafe(this.total[stream] - start)
-    for (const block of this.blocks) block.copyOf(stream, bytes, block.at[stream] - start)
-    return { start, bytes }
+  /** From where to where bytes of one stream are kept. */
+  keptOf(stream: StreamName): { start: number; end: number } {
+    return { start: this.blocks[0]?.at[stream] ?? this.total[stream], end: this.total[stream] }
+  }
+
+  /**
+   * Bytes of one stream that are kept now, in pieces of at most 64 KiB. What has yet to be taken stays in memory, also
+   * when newer output replaces it.
+   * @returns for each piece how many bytes of memory it holds, and what copies it
+   */
+  pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
+    const after = (index: number) => this.blocks[index + 1]?.at[stream] ?? this.total[stream]
+    const wanted = this.blocks.filter((block, index) => block.at[stream] < to && after(index) > from)
+    for (const block of wanted) block.isPinned = true
+    return wanted.map((block) => ({
+      cost: block.buffer.length,
+      copy: () => block.bytesOf(stream, Math.max(0, from - block.at[stream]), to - block.at[stream]),
+    }))
   }
 
   /** Drops the oldest output that no reader has yet to get: at least `bytes` of it, if there is so much. */
@@ -106,8 +118,9 @@ export class OutputLog {
       if (!oldest || dropped + oldest.cost > most) break
       this.blocks.shift()
       dropped += oldest.cost
-      // A reader may hold a part of the block, which must not change.
-      const isFree = this.readers.size === 0 && oldest.buffer.length === blockBytes && !this.ended
+      // A reader may hold a part of the block, and a download all of it. They must not change.
+      const isHeld = this.readers.size > 0 || oldest.isPinned
+      const isFree = !isHeld && oldest.buffer.length === blockBytes && !this.ended
       if (isFree && this.spare.length < mostSpare) this.spare.push(oldest.buffer)
     }
   }

@@ -8,6 +8,13 @@ import { endGroup, signalGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
+import type { HeldText } from './held-text.ts'
+
+/** What a request sends along with its command. */
+export interface Input {
+  stdin: HeldText | undefined
+  background?: boolean | undefined
+}
 
 export function runInSlot(
   worker: WorkerContext,
@@ -15,20 +22,27 @@ export function runInSlot(
   command: Command,
   slot: Slot,
   shellCommand: ShellCommand,
+  { stdin, background = false }: Input,
 ): { pid: number; ended: Promise<CommandEnd> } {
-  const { stdin, background } = command.facts.request
   const ended: Promise<CommandEnd> = slot.run(shellCommand, {
     stdin(writable) {
       command.begin(bodyOf(worker, sandbox, slot.pid, ended, slot), writable)
       // A background command without stdin in its request may get it from later requests.
       if (stdin === undefined && background) return
-      // A command may end before it has read all of its stdin.
-      command.stdin.takeBytes(Buffer.from(stdin ?? ''), 0, !background).catch(() => {})
+      feed(command, stdin, !background)
     },
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
   })
   return { pid: slot.pid, ended }
+}
+
+/** Writes the stdin of the request. It goes once the command has read it, or has ended. */
+export function feed(command: Command, stdin: HeldText | undefined, eof: boolean): void {
+  const free = () => stdin?.free()
+  // A command may end before it has read all of its stdin.
+  command.stdin.takeBytes(stdin?.take() ?? Buffer.alloc(0), 0, eof).then(free, free)
+  void command.ended.then(free)
 }
 
 export async function takeOutput(

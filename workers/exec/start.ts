@@ -3,21 +3,25 @@ import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { execElsewhere, type StartExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
-import type { IsAwaited } from '../sandbox/call.ts'
+import type { Wire } from '../sandbox/call.ts'
 import { type EnteredSandbox, enter, environmentOf, openSlotIn, podOf } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
-import { Command, unknownEnd } from './command.ts'
+import { Command, type CommandFacts, unknownEnd } from './command.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
+import { HeldText } from './held-text.ts'
 import { endLeftovers } from './orphans.ts'
 import { forgetStart, type KnownCommand, recordPid, recordStart } from './rows.ts'
-import { runInSlot } from './run.ts'
+import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
+
+type CallWire = Pick<Wire, 'isAwaited' | 'held'>
 
 /** The command of this Idempotency-Key is another worker's. The API asks that one; no client sees this error. */
 export class ExecElsewhere extends Error {
@@ -36,18 +40,14 @@ export class ExecElsewhere extends Error {
  * @throws {Problem} when it was not started
  * @throws {ExecElsewhere} when another worker has it
  */
-export async function startCommand(
-  worker: WorkerContext,
-  args: StartExec,
-  isAwaited: IsAwaited,
-): Promise<Command> {
+export async function startCommand(worker: WorkerContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
   const opening = secretsFor(worker, inside.sandbox)
   const letGo = () => {
     opening.then(({ release }) => release()).catch(() => {})
   }
   try {
-    const command = await startInside(worker, args, inside, opening, isAwaited)
+    const command = await startInside(worker, args, inside, opening, wire)
     void command.ended.then(letGo)
     return command
   } catch (error) {
@@ -62,7 +62,7 @@ async function startInside(
   args: StartExec,
   { sandbox, leftMs }: EnteredSandbox,
   opening: ReturnType<typeof secretsFor>,
-  isAwaited: IsAwaited,
+  wire: CallWire,
 ): Promise<Command> {
   opening.catch(() => {})
   if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), (await opening).value.values)
@@ -79,17 +79,31 @@ async function startInside(
     slot?.close()
     return findKnown(worker, args, known)
   }
-  const { request, execId: id, sandboxId, accountId, requestId, mode } = args
-  const needsClient = mode !== 'background' || isToBeFollowed(request)
-  const command = new Command(
-    { id, sandboxId, accountId, request, needsClient, startedAt: new Date() },
-    (ended, end) => tellEnd(worker, requestId, ended, end),
-  )
+  const input = takeInput(args.request, wire.held)
+  const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
-  worker.pace.see(accountId)
-  await run(worker, args, sandbox, command, slot, secrets, isAwaited)
-  endInTime(command, mode, leftMs)
+  worker.pace.see(args.accountId)
+  await run(worker, args, sandbox, command, slot, { ...secrets, input }, wire.isAwaited)
+  endInTime(command, args, leftMs)
   return command
+}
+
+/** It remembers what it is made of, so nothing of the request's is in reach here. */
+const makeCommand = (worker: WorkerContext, facts: CommandFacts, requestId: string) =>
+  new Command(facts, (ended, end) => tellEnd(worker, requestId, ended, end))
+
+const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
+  ...{ id, sandboxId, accountId, startedAt: new Date() },
+  graceMs: request.grace_ms ?? limits.graceMs.default,
+  needsClient: mode !== 'background' || isToBeFollowed(request),
+})
+
+/** Takes stdin out of the request: it goes once it is written, and the rest of the request once the call is answered. */
+function takeInput(request: ExecRequest, held: Holding): Input {
+  const { stdin, background } = request
+  if (!stdin) return { stdin: undefined, background }
+  delete request.stdin
+  return { stdin: new HeldText(held, stdin), background }
 }
 
 /** @throws {Problem} when it did not start: then neither the command nor its row is left */
@@ -99,13 +113,16 @@ async function run(
   sandbox: SandboxRow,
   command: Command,
   taken: Slot | undefined,
-  { values, blanked }: { values: Secrets; blanked: SecretPatterns | undefined },
-  isAwaited: IsAwaited,
+  { values, blanked, input }: { values: Secrets; blanked: SecretPatterns | undefined; input: Input },
+  isAwaited: Wire['isAwaited'],
 ): Promise<void> {
   let slot = taken
   try {
     if (!args.request.reveal) command.redactWith(blanked)
-    const shellCommand = shellCommandOf(worker, sandbox, args, values)
+    const shellCommand = shellCommandOf(worker, sandbox, args, {
+      secrets: values,
+      hasStdin: input.stdin !== undefined,
+    })
     // A slot that ended since it was taken has run nothing, so the command runs in another one.
     if (slot?.isClosed) slot = await replaceSlot(worker, sandbox, command.id)
     const mustBeAwaited = async () => {
@@ -113,8 +130,11 @@ async function run(
     }
     await mustBeAwaited()
     const { pid, ended } = slot
-      ? runInSlot(worker, sandbox, command, slot, shellCommand)
-      : await runInTerminal(worker, sandbox, command, shellCommand, mustBeAwaited)
+      ? runInSlot(worker, sandbox, command, slot, shellCommand, input)
+      : await runInTerminal(worker, sandbox, command, shellCommand, {
+          ...{ stdin: input.stdin, size: sizeOf(args.request) },
+          mustBeAwaited,
+        })
     void ended.then(async (end) => {
       command.finish(await describeEnd(worker, command, end))
       if (end.kind === 'lost') await endLeftovers(worker, podOf(sandbox), pid)
@@ -122,6 +142,7 @@ async function run(
   } catch (error) {
     // Nothing has run. A client that attached meanwhile is told so, and may try again.
     slot?.close()
+    input.stdin?.free()
     worker.commands.remove(command)
     await forgetStart(worker.db, command.id).finally(() =>
       command.finish(unknownEnd('lost', 'it could not be started')),
@@ -130,8 +151,10 @@ async function run(
   }
 }
 
-function endInTime(command: Command, mode: StartExec['mode'], leftMs: number): void {
-  const timeoutMs = command.facts.request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
+const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
+
+function endInTime(command: Command, { request, mode }: StartExec, leftMs: number): void {
+  const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
   // At the cap it is the sandbox that ends, whoever notices first.
   const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
@@ -171,10 +194,10 @@ const shellCommandOf = (
   worker: WorkerContext,
   sandbox: SandboxRow,
   { request }: StartExec,
-  secrets: Secrets,
+  { secrets, hasStdin }: { secrets: Secrets; hasStdin: boolean },
 ): ShellCommand => ({
   argv: typeof request.command === 'string' ? ['/bin/sh', '-c', request.command] : request.command,
   cwd: request.cwd,
   env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
-  noStdin: !request.stdin && !request.background,
+  noStdin: !hasStdin && !request.background,
 })

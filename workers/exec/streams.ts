@@ -1,6 +1,7 @@
 /** The calls about commands that stream bytes. Such a file exports nothing but handlers (rpc/handlers.ts). */
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
+import { within } from '../../shared/platform/patience.ts'
 import { bytesOfBody, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
 import { writeEvents } from './events.ts'
@@ -14,8 +15,8 @@ const eventHeaders = {
 }
 
 /** Starts a command and streams its events. */
-export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { response, isAwaited }) => {
-  const command = await startCommand(worker, args, isAwaited)
+export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { response, ...wire }) => {
+  const command = await startCommand(worker, args, wire)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }
@@ -35,14 +36,20 @@ export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { re
   return { offset: stdin.offset, eof: stdin.eof }
 }
 
+/** Milliseconds that the client of a download may take nothing. */
+const stillMs = 30_000
+
 /** Streams the kept bytes of stdout or stderr. */
 export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { response }) => {
-  const command = worker.commands.get(args)
-  const { start, bytes } = command.log.keptOf(args.stream)
-  const end = start + bytes.length
+  const { log, isRunning } = worker.commands.get(args)
+  const { start, end } = log.keptOf(args.stream)
   const range = args.range === undefined ? { from: start, to: end } : rangeOf(args.range, start, end)
-  const total = command.isRunning ? '*' : String(end)
+  const total = isRunning ? '*' : String(end)
   const isPart = args.range !== undefined || start > 0
+  const held = worker.ledger.open(args.accountId, 'downloads')
+  response.once('close', () => held.free())
+  const pieces = log.pin(args.stream, range.from, range.to)
+  held.add(pieces.reduce((sum, { cost }) => sum + cost, 0))
   response.writeHead(isPart ? 206 : 200, {
     'content-type': 'application/octet-stream',
     'accept-ranges': 'bytes',
@@ -51,6 +58,10 @@ export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { re
       ? { 'content-range': `bytes ${range.from}-${range.to - 1}/${total}` }
       : {}),
   })
-  await write(response, bytes.subarray(range.from - start, range.to - start))
+  for (let piece = pieces.shift(); piece && !response.destroyed; piece = pieces.shift()) {
+    const taken = write(response, piece.copy()).then(() => true)
+    if (!(await within(stillMs, taken))) response.destroy()
+    held.give(piece.cost)
+  }
   response.end()
 }

@@ -2,31 +2,34 @@
 
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
+import type { TerminalSize } from '../drivers/driver.ts'
 import { openSlotIn, podOf, reaching } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
+import type { HeldText } from './held-text.ts'
 import { recordPid } from './rows.ts'
-import { bodyOf, takeOutput } from './run.ts'
+import { bodyOf, feed, takeOutput } from './run.ts'
+
+export interface TerminalStart {
+  size: TerminalSize
+  stdin: HeldText | undefined
+  /** Throws when nobody waits any more. */
+  mustBeAwaited(): Promise<void>
+}
 
 /**
  * Resolves when the terminal is open. `ended` of the result settles when the command has ended.
- * @param mustBeAwaited throws when nobody waits any more
  */
 export async function runInTerminal(
   worker: WorkerContext,
   sandbox: SandboxRow,
   command: Command,
   shellCommand: ShellCommand,
-  mustBeAwaited: () => Promise<void>,
+  { size, stdin, mustBeAwaited }: TerminalStart,
 ): Promise<{ pid: number; ended: Promise<CommandEnd> }> {
-  const { rows = 24, columns = 80, stdin } = command.facts.request
-  const size = { rows, columns }
-  const ways = { takeSlot: () => openSlotIn(worker, sandbox), beforeStart: mustBeAwaited }
-  const terminal = await reaching(worker, sandbox, () =>
-    openTerminal(worker.driver, podOf(sandbox), shellCommand, size, ways),
-  )
+  const terminal = await open(worker, sandbox, shellCommand, { size, mustBeAwaited })
   await recordPid(worker.db, command.id, terminal.pid).catch((error) => {
     // The command runs already, and nobody could find it again. Its client is told that it did not start.
     void bodyOf(worker, sandbox, terminal.pid, terminal.ended, terminal).end()
@@ -37,10 +40,24 @@ export async function runInTerminal(
     { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
-  // Written as if it were typed. A command may end before it has read all of it.
-  if (stdin) command.stdin.takeBytes(Buffer.from(stdin), 0, false).catch(() => {})
+  // Written as if it were typed.
+  if (stdin) feed(command, stdin, false)
   return { pid: terminal.pid, ended }
 }
+
+/** The command, with its environment, is not kept while it runs. */
+const open = (
+  worker: WorkerContext,
+  sandbox: SandboxRow,
+  shellCommand: ShellCommand,
+  { size, mustBeAwaited }: Omit<TerminalStart, 'stdin'>,
+) =>
+  reaching(worker, sandbox, () =>
+    openTerminal(worker.driver, podOf(sandbox), shellCommand, size, {
+      takeSlot: () => openSlotIn(worker, sandbox),
+      beforeStart: mustBeAwaited,
+    }),
+  )
 
 async function followOutput(
   worker: WorkerContext,

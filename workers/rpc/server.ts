@@ -1,11 +1,18 @@
 /** Takes the API's calls, on the worker's internal server. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { boundRest } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
-import { argsHeader, nameAt, problemHeader, type StreamCallName } from '../../shared/rpc/calls.ts'
+import {
+  accountHeader,
+  argsHeader,
+  nameAt,
+  problemHeader,
+  type StreamCallName,
+} from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
 import type { WorkerContext } from '../context.ts'
 import { argsOf, type StreamHandler } from '../sandbox/call.ts'
@@ -53,10 +60,26 @@ export class CallServer {
       refuse(response, unavailable('This worker takes no calls.'))
       return
     }
+    const held = holdBody(this.worker, request, response)
+    if (!held) return
     response.writeContinue()
-    const work = answer(this.worker, name, request, response)
+    const work = answer(this.worker, name, request, response, held).finally(() => held.free())
     this.running.add(work)
     void work.finally(() => this.running.delete(work))
+  }
+}
+
+/** @returns undefined when the account's share of memory has no room for the body. Then the call is refused. */
+function holdBody({ ledger }: WorkerContext, { headers }: IncomingMessage, response: ServerResponse) {
+  const held = ledger.open(String(headers[accountHeader]), 'requests')
+  try {
+    // A client's own body passes in pieces.
+    if (!(argsHeader in headers)) held.add(Number(headers['content-length']))
+    return held
+  } catch (error) {
+    held.free()
+    refuse(response, error)
+    return undefined
   }
 }
 
@@ -78,6 +101,7 @@ async function answer(
   name: HandlerName,
   request: IncomingMessage,
   response: ServerResponse,
+  held: Holding,
 ): Promise<void> {
   let args: unknown
   const hungUp = new AbortController()
@@ -90,7 +114,13 @@ async function answer(
   try {
     args = argsHeader in request.headers ? argsOf(request) : await json(request)
     const handle = handlers[name] as StreamHandler<StreamCallName>
-    const reply = await handle(args as never, worker, { request, response, signal: hungUp.signal, isAwaited })
+    const reply = await handle(args as never, worker, {
+      request,
+      response,
+      signal: hungUp.signal,
+      isAwaited,
+      held,
+    })
     if (reply) {
       const { type, bytes } = encodeReply(reply)
       response.setHeader('content-type', type)

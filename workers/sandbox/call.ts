@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import {
   argsHeader,
   type CallName,
@@ -21,6 +22,8 @@ export interface Wire {
   /** Aborts when the API has hung up. */
   signal: AbortSignal
   isAwaited: IsAwaited
+  /** Counts the call's body until the call has its answer. */
+  held: Holding
 }
 
 /** Answers one call of the API. @throws {Problem} what the client is to see */

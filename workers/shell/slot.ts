@@ -96,15 +96,20 @@ export class Slot {
   }
 
   /** Runs one command. A slot serves no second one. */
-  async run(command: ShellCommand, io: CommandIo): Promise<CommandEnd> {
-    const { process, lines } = this
+  run(command: ShellCommand, io: CommandIo): Promise<CommandEnd> {
     const mark = randomBytes(16).toString('hex')
-    process.stdin.write(messageFor(scriptFor(command, mark)))
+    this.process.stdin.write(messageFor(scriptFor(command, mark)))
+    // The command itself may be large, and is not kept while it runs.
+    return this.follow(mark, command.noStdin, io)
+  }
+
+  private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandEnd> {
+    const { process, lines } = this
     try {
       if ((await within(answerMs, lines.next())) !== mark) {
         return { kind: 'lost', why: 'the sandbox did not confirm that the command started' }
       }
-      if (!command.noStdin) feed(process.stdin, io.stdin)
+      if (!noStdin) feed(process.stdin, io.stdin)
       else if (typeof io.stdin === 'function') io.stdin(nowhere())
       // No time-out: readers may be slow, and no byte is dropped for that.
       const [status, isWhole] = await Promise.all([
@@ -121,7 +126,7 @@ export class Slot {
       if (end.code > 128) return { ...end, withShell: true }
       return { kind: 'lost', why: 'its output ended before it did' }
     } finally {
-      if (command.noStdin) setTimeout(() => process.close(), closeAfterMs)
+      if (noStdin) setTimeout(() => process.close(), closeAfterMs)
       else process.close()
     }
   }

@@ -1,0 +1,174 @@
+/**
+ * The memory that a process holds for its clients, counted in one place: bytes by account and by kind. Bytes are taken
+ * from the ledger before they are allocated, and given back when they go. One account has a bound, and all together.
+ */
+import type { Logger } from './log.ts'
+import { Problem, unavailable } from './problem.ts'
+
+export const heldKinds = ['requests', 'answers', 'stdin', 'downloads'] as const
+export type HeldKind = (typeof heldKinds)[number]
+
+/** Bytes. */
+export interface LedgerBounds {
+  ofAccount: number
+  ofAll: number
+}
+
+/** How many holdings of a kind one account may have open at once, where that is bounded. */
+const mostOpen: Partial<Record<HeldKind, number>> = { downloads: 4 }
+/** The share of an account's bound that all who are not authenticated have together. A sign-up takes a few KiB. */
+const strangersShare = 1 / 4
+/** Beyond the bound of all, an account that does not hold most may take as much again as this share of the bound. */
+const reserveShare = 1 / 4
+/** Milliseconds between two lines of the log about the same account. */
+const tellEveryMs = 10_000
+
+interface Held {
+  bytes: number
+  open: Map<HeldKind, number>
+  toldAt: number
+}
+
+export class Ledger {
+  /** Bytes of all accounts, by kind. */
+  readonly sums: Record<HeldKind, number> = { requests: 0, answers: 0, stdin: 0, downloads: 0 }
+  private readonly bounds: LedgerBounds
+  private readonly log: Logger
+  private readonly ofOwner = new Map<string | undefined, Held>()
+  private ofAll = 0
+
+  constructor(bounds: LedgerBounds, log: Logger) {
+    this.bounds = bounds
+    this.log = log
+  }
+
+  /**
+   * Opens a holding without bytes.
+   * @param accountId undefined for a stranger
+   * @throws {Problem} `rate_limited` when the account has too many of this kind open
+   */
+  open(accountId: string | undefined, kind: HeldKind): Holding {
+    const owner = this.ofOwner.get(accountId) ?? {
+      bytes: 0,
+      open: new Map(),
+      toldAt: Number.NEGATIVE_INFINITY,
+    }
+    const count = owner.open.get(kind) ?? 0
+    const most = mostOpen[kind]
+    if (most !== undefined && count >= most) throw tooManyOpen(kind, most)
+    owner.open.set(kind, count + 1)
+    this.ofOwner.set(accountId, owner)
+    return new Holding(this, accountId, owner, kind)
+  }
+
+  /** Called by holdings only, as are the two below. */
+  take(accountId: string | undefined, owner: Held, kind: HeldKind, bytes: number): void {
+    const { ofAccount, ofAll } = this.bounds
+    const most = accountId === undefined ? ofAccount * strangersShare : ofAccount
+    const wanted = owner.bytes + bytes
+    if (wanted > most) throw this.refusal(accountId, owner, kind, most)
+    const over = this.ofAll + bytes - ofAll
+    if (over > 0 && (over > ofAll * reserveShare || this.holdsMost(owner, wanted))) {
+      throw this.refusal(accountId, owner, kind, undefined)
+    }
+    this.count(owner, kind, bytes)
+  }
+
+  close(accountId: string | undefined, owner: Held, kind: HeldKind): void {
+    const left = owner.open.get(kind)! - 1
+    if (left > 0) owner.open.set(kind, left)
+    else owner.open.delete(kind)
+    if (owner.open.size === 0) this.ofOwner.delete(accountId)
+  }
+
+  count(owner: Held, kind: HeldKind, bytes: number): void {
+    owner.bytes += bytes
+    this.ofAll += bytes
+    this.sums[kind] += bytes
+  }
+
+  /** Whether nobody else would hold more. Asked only when memory is short. */
+  private holdsMost(owner: Held, wanted: number): boolean {
+    for (const other of this.ofOwner.values()) if (other !== owner && other.bytes >= wanted) return false
+    return true
+  }
+
+  private refusal(accountId: string | undefined, owner: Held, kind: HeldKind, most: number | undefined) {
+    if (performance.now() - owner.toldAt > tellEveryMs) {
+      owner.toldAt = performance.now()
+      const held = { account_id: accountId, kind, held_bytes: owner.bytes, held_by_all: this.ofAll }
+      this.log.warn(held, 'an account was refused, because of the memory that it holds')
+    }
+    if (accountId === undefined) return shortOfMemory()
+    return most === undefined ? holdsMost() : tooMuch(most)
+  }
+}
+
+/** Bytes of one account and one kind. */
+export class Holding {
+  private bytes = 0
+  private isOver = false
+  private readonly ledger: Ledger
+  private readonly accountId: string | undefined
+  private readonly owner: Held
+  private readonly kind: HeldKind
+
+  constructor(ledger: Ledger, accountId: string | undefined, owner: Held, kind: HeldKind) {
+    this.ledger = ledger
+    this.accountId = accountId
+    this.owner = owner
+    this.kind = kind
+  }
+
+  /** @throws {Problem} `rate_limited` when the account's bound is reached, `unavailable` when that of all is */
+  add(bytes: number): void {
+    if (this.isOver) return
+    this.ledger.take(this.accountId, this.owner, this.kind, bytes)
+    this.bytes += bytes
+  }
+
+  /** Moves some of its bytes into a holding of another kind, which may last longer. */
+  move(kind: HeldKind, bytes: number): Holding {
+    const other = this.ledger.open(this.accountId, kind)
+    this.give(bytes)
+    other.bytes = bytes
+    this.ledger.count(this.owner, kind, bytes)
+    return other
+  }
+
+  give(bytes: number): void {
+    if (this.isOver) return
+    this.bytes -= bytes
+    this.ledger.count(this.owner, this.kind, -bytes)
+  }
+
+  /** Gives all of it back. Nothing is counted after that. */
+  free(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.ledger.count(this.owner, this.kind, -this.bytes)
+    this.ledger.close(this.accountId, this.owner, this.kind)
+  }
+}
+
+const tooMuch = (most: number) =>
+  new Problem(
+    'rate_limited',
+    `This account's requests that run, answers and output that it has yet to read, and stdin that its commands have ` +
+      `yet to read may have ${most} bytes together. Wait for one of them, or send and read less at once.`,
+    { retryAfterSeconds: 1 },
+  )
+
+const holdsMost = () =>
+  new Problem(
+    'rate_limited',
+    'The service is short of memory, and this account holds most of it. Wait until one of its requests is over.',
+    { retryAfterSeconds: 2 },
+  )
+
+const shortOfMemory = () => unavailable('The service is short of memory right now. Try again in a moment.')
+
+const tooManyOpen = (kind: HeldKind, most: number) =>
+  new Problem('rate_limited', `This account has ${most} ${kind} open. Wait until one of them is over.`, {
+    retryAfterSeconds: 1,
+  })

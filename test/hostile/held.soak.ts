@@ -1,0 +1,126 @@
+/** One account fills what workers and APIs hold for it: as much as it can, by every way that was found. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { type Account, pathOf } from '../support/account.ts'
+import { headOf, openRaw } from '../support/raw.ts'
+import { shareWorld } from '../support/shared.ts'
+import { withNeighbour } from './neighbour.ts'
+
+const world = shareWorld()
+const bounds = { growthMiB: 200 }
+
+/** Sends a small body that unpacks to a large one. @returns the status */
+async function sendPacked(account: Account, path: string, body: Buffer): Promise<number> {
+  const response = await fetch(`${world.url()}${path}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${account.key}`,
+      'content-type': 'application/json',
+      'content-encoding': 'gzip',
+    },
+    body,
+  })
+  await response.arrayBuffer()
+  return response.status
+}
+
+test('200 commands that never read their 9 MiB of stdin, or have megabytes of environment', async () => {
+  await withNeighbour(
+    world,
+    async ({ account, params, exec }) => {
+      const path = pathOf(endpoints.execCommand, { params })
+      const stdin = 'x'.repeat(9 * 1024 * 1024)
+      const large = { A: 'x'.repeat(limits.argumentBytes - 2), B: 'x'.repeat(limits.argumentBytes - 2) }
+      const bodies = [{ stdin }, { env: large }].map((more) =>
+        gzipSync(JSON.stringify({ command: 'sleep 600', background: true, ...more })),
+      )
+      const statuses: number[] = []
+      for (let round = 0; round < 100; round++) {
+        for (const body of bodies) statuses.push(await sendPacked(account, path, body))
+        // What there is room for ends, and comes again.
+        if (round % 10 === 9) await exec({ command: 'pkill sleep || kill -9 -1' }).catch(() => {})
+      }
+      expect(statuses.filter((status) => status === 202).length).toBeGreaterThan(5)
+      expect(statuses.filter((status) => status >= 500)).toEqual([])
+    },
+    // Texts that are parsed and dropped lie for a while until V8 collects them.
+    { growthMiB: 320 },
+  )
+})
+
+test('110 downloads of 8 MiB of output that stand still', async () => {
+  await withNeighbour(
+    world,
+    async ({ account, params, sh }) => {
+      const { id: exec_id } = await sh('head -c 8000000 /dev/zero')
+      const path = pathOf(endpoints.readExecOutput, {
+        params: { ...params, exec_id },
+        query: { stream: 'stdout' },
+      })
+      const head = headOf('GET', path, { authorization: `Bearer ${account.key}` })
+      const readers = Array.from({ length: 110 }, () => {
+        const reader = openRaw(world.url(), head)
+        reader.socket.pause()
+        return reader
+      })
+      await sleep(10_000)
+      for (const { socket } of readers) socket.destroy()
+    },
+    bounds,
+  )
+})
+
+test('a download that takes nothing ends', async () => {
+  const account = await world.account()
+  const { id } = (await account.call('createSandbox')).body
+  const run = { command: 'head -c 8000000 /dev/zero' }
+  const { id: exec_id } = (await account.call('execCommand', { params: { id }, body: run })).body
+  const path = pathOf(endpoints.readExecOutput, { params: { id, exec_id }, query: { stream: 'stdout' } })
+  const reader = openRaw(world.url(), headOf('GET', path, { authorization: `Bearer ${account.key}` }))
+  reader.socket.pause()
+  await sleep(45_000)
+  reader.socket.resume()
+  await reader.closed
+  const length = reader.text().length
+  // A client on this machine may have all of it in the kernel's buffers.
+  if (length < 8_000_000) console.info(`ended after ${length} bytes`)
+  reader.socket.destroy()
+})
+
+test('MCP calls whose progress nobody reads', async () => {
+  await withNeighbour(
+    world,
+    async ({ account, params }) => {
+      const message = (progressToken: string) =>
+        JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: {
+            name: 'exec',
+            arguments: { session_id: params.id, command: 'sleep 20' },
+            _meta: { progressToken },
+          },
+        })
+      expect(await sendPacked(account, '/v1/mcp', gzipSync(message('\u2028'.repeat(3_400_000))))).toBe(400)
+      const body = message('\u2028'.repeat(200))
+      const head = headOf('POST', '/v1/mcp', {
+        authorization: `Bearer ${account.key}`,
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      })
+      const readers = Array.from({ length: 6 }, () => {
+        const reader = openRaw(world.url(), head + body)
+        reader.socket.pause()
+        return reader
+      })
+      await sleep(15_000)
+      for (const { socket } of readers) socket.destroy()
+    },
+    bounds,
+  )
+})

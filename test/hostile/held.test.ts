@@ -1,0 +1,144 @@
+/** Memory that a worker or an API holds for a tenant: counted, bounded, and given back. */
+
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Outbox } from '../../api/mcp/outbox.ts'
+import type { HeldKind } from '../../shared/platform/ledger.ts'
+import type { Account } from '../support/account.ts'
+import { sumUp } from '../support/metrics.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const mebibyte = 1024 * 1024
+const { world, alice, params, sh } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
+
+/** Bytes that the worker and the API hold. */
+const heldIn = async (kind: HeldKind) =>
+  (
+    await sumUp(
+      [...world.workers, ...world.apis].map(({ internalUrl }) => internalUrl),
+      'sandlot_held_bytes',
+      'kind',
+    )
+  )[kind]
+
+test('stdin that no command reads counts until its command ends; beyond the bound a command is refused in words', async () => {
+  const start = (command: string) =>
+    alice.call('execCommand', {
+      params,
+      body: { command, background: true, stdin: 'x'.repeat(9 * mebibyte) },
+    })
+  const started = [await start('sleep 600'), await start('sleep 600'), await start('sleep 600')]
+  expect(await heldIn('stdin')).toBe(27 * mebibyte)
+  await expect(start('sleep 600')).rejects.toMatchObject({
+    status: 429,
+    code: 'rate_limited',
+    message: expect.stringContaining('stdin that its commands have yet to read'),
+  })
+  // The others have theirs, and this account has the rest of its own.
+  const bob = await world.account()
+  await bob.call('createSandbox')
+  expect(await sh('echo on')).toMatchObject({ stdout: 'on\n' })
+  await alice.call('stopExec', {
+    params: { ...params, exec_id: started[0]!.body.id },
+    query: { signal: 'KILL' },
+  })
+  await world.eventually(async () => (await heldIn('stdin')) === 18 * mebibyte, 10_000)
+  const { body } = await start('cat >/dev/null; sleep 600')
+  await world.eventually(async () => (await heldIn('stdin')) === 18 * mebibyte, 10_000)
+  for (const { id } of [...started.slice(1).map(({ body }) => body), body])
+    await alice.call('stopExec', { params: { ...params, exec_id: id }, query: { signal: 'KILL' } })
+  await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+})
+
+test('a download gives the bytes that are kept, whole and by ranges, and holds nothing behind its end', async () => {
+  const printed = { command: 'head -c 4000000 /dev/zero | tr "\\0" x; echo end', background: true }
+  const { id: exec_id } = (await alice.call('execCommand', { params, body: printed })).body
+  const of = { ...params, exec_id }
+  const hasEnded = async () => (await alice.call('getExec', { params: of })).body.status === 'exited'
+  await world.eventually(hasEnded, 10_000)
+  const download = async (range?: string) => {
+    const headers = { headers: range === undefined ? {} : { range } }
+    return await (
+      await alice.open('readExecOutput', { params: of, query: { stream: 'stdout' }, ...headers })
+    ).text()
+  }
+  expect(await download('bytes=3999998-4000001')).toBe('xxen')
+  expect((await download()) === `${'x'.repeat(4_000_000)}end\n`).toBe(true)
+  await world.eventually(async () => (await heldIn('downloads')) === 0, 10_000)
+})
+
+const call = (account: Account, message: object) =>
+  account.open('callMcp', {
+    headers: { accept: 'application/json, text/event-stream' },
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', ...message } as never,
+  })
+
+test.each([
+  ['id', { id: 'x'.repeat(201) }],
+  ['method', { method: 'x'.repeat(201) }],
+  ['params.name', { params: { name: 'x'.repeat(201) } }],
+  [
+    'params._meta.progressToken',
+    { params: { name: 'whoami', _meta: { progressToken: '\u2028'.repeat(201) } } },
+  ],
+])('an MCP message with a %s that is too long is refused: it would be said back', async (path, message) => {
+  await expect(call(alice, message)).rejects.toMatchObject({
+    status: 400,
+    problem: { errors: [{ path, message: 'must have at most 200 characters' }] },
+  })
+})
+
+test('a tool takes as much as the route behind it', async () => {
+  const large = (name: string, more: object) => call(alice, { params: { name, arguments: more } })
+  const session_id = params.id
+  await expect(large('file_list', { session_id, path: 'x'.repeat(70_000) })).rejects.toMatchObject({
+    status: 413,
+    message: expect.stringContaining('A call of file_list may have at most 65536 bytes'),
+  })
+  const many = Array.from({ length: 40_000 }, () => 0)
+  await expect(call(alice, { method: 'tools/list', params: { many } })).rejects.toMatchObject({ status: 413 })
+  const created = await large('file_create', { session_id, path: 'large', content: 'x'.repeat(200_000) })
+  expect(await created.text()).toContain('200000')
+})
+
+test('a client of MCP that reads gets all progress', async () => {
+  const message = {
+    params: {
+      name: 'exec',
+      arguments: { session_id: params.id, command: 'sleep 4' },
+      _meta: { progressToken: 'p' },
+    },
+  }
+  const text = await (await call(alice, message)).text()
+  const told = [...text.matchAll(/"progress":(\d+)/g)].map(([, seconds]) => Number(seconds))
+  expect(told.slice(0, 2)).toEqual([1, 2])
+  expect(text).toContain('"exit_code":0')
+})
+
+test('progress waits for a reader: an outbox knows whether all that was sent is taken', async () => {
+  let sdk!: ReadableStreamDefaultController<Uint8Array>
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      sdk = controller
+    },
+  })
+  const outbox = new Outbox()
+  const sent = outbox.send(body)
+  expect(outbox.isTaken).toBe(false)
+  const first = sent.next()
+  await setImmediate()
+  expect(outbox.isTaken).toBe(true)
+  sdk.enqueue(Buffer.from('data: 1\n\n'))
+  expect(String((await first).value)).toBe('data: 1\n\n')
+  await setImmediate()
+  expect(outbox.isTaken).toBe(false)
+
+  // A large one goes in pieces, and no character is cut where two of them meet.
+  const large = `x${'😀\u2028'.repeat(50_000)}`
+  sdk.enqueue(Buffer.from(large))
+  sdk.close()
+  const pieces: string[] = []
+  for await (const piece of sent) pieces.push(String(piece))
+  expect(pieces.length).toBeGreaterThan(1)
+  expect(pieces.join('') === large.replaceAll('\u2028', '\\u2028')).toBe(true)
+})

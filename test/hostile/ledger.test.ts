@@ -1,0 +1,108 @@
+/** The ledger: who may hold how much memory of a process, and who is refused first. */
+import pino from 'pino'
+import { expect, test } from 'vitest'
+import { heldKinds, Ledger } from '../../shared/platform/ledger.ts'
+
+const ofAccount = 1_000
+const ofAll = 2_500
+
+function open() {
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  return { ledger: new Ledger({ ofAccount, ofAll }, log), lines }
+}
+
+const refusal = (work: () => void) => {
+  try {
+    work()
+  } catch (error) {
+    return error
+  }
+  throw new Error('it was not refused')
+}
+
+test('an account has its bound over all kinds, and gets back what it frees', () => {
+  const { ledger } = open()
+  const request = ledger.open('acc_1', 'requests')
+  const stdin = ledger.open('acc_1', 'stdin')
+  request.add(600)
+  stdin.add(400)
+  expect(ledger.sums).toMatchObject({ requests: 600, stdin: 400 })
+  expect(refusal(() => stdin.add(1))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })
+  expect(ledger.sums.stdin).toBe(400)
+  request.give(100)
+  stdin.add(100)
+  request.free()
+  stdin.add(500)
+  expect(() => ledger.open('acc_2', 'answers').add(ofAccount)).not.toThrow()
+  for (const holding of [stdin, request]) holding.free()
+  expect(ledger.sums).toMatchObject({ requests: 0, stdin: 0, answers: ofAccount })
+})
+
+test('a holding that is free counts nothing more, and is freed once', () => {
+  const { ledger } = open()
+  const holding = ledger.open('acc_1', 'requests')
+  holding.add(10)
+  holding.free()
+  holding.free()
+  holding.add(10)
+  holding.give(10)
+  expect(ledger.sums.requests).toBe(0)
+})
+
+test('what moves to another kind is counted once, whoever is free first', () => {
+  const { ledger } = open()
+  const request = ledger.open('acc_1', 'requests')
+  request.add(ofAccount)
+  const stdin = request.move('stdin', 900)
+  expect(ledger.sums).toMatchObject({ requests: 100, stdin: 900 })
+  expect(() => request.add(1)).toThrow()
+  request.free()
+  expect(ledger.sums).toMatchObject({ requests: 0, stdin: 900 })
+  stdin.free()
+  expect(Object.values(ledger.sums)).toEqual(heldKinds.map(() => 0))
+})
+
+test('strangers share a quarter of what an account may have, and are told to come back', () => {
+  const { ledger } = open()
+  ledger.open(undefined, 'requests').add(150)
+  const other = ledger.open(undefined, 'requests')
+  other.add(100)
+  expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
+})
+
+test('when memory is short, whoever holds most is refused first, and nobody has more than the reserve', () => {
+  const { ledger } = open()
+  const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => ledger.open(id, 'answers'))
+  first!.add(900)
+  second!.add(900)
+  third!.add(700)
+  // All of it is used. Those with little still get some of the reserve.
+  expect(refusal(() => first!.add(10))).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 2 })
+  small!.add(300)
+  third!.add(100)
+  expect(refusal(() => third!.add(101))).toMatchObject({ code: 'rate_limited' })
+  expect(refusal(() => small!.add(400))).toMatchObject({ code: 'rate_limited' })
+  first!.free()
+  third!.add(200)
+})
+
+test('an account has four downloads at a time', () => {
+  const { ledger } = open()
+  const opened = Array.from({ length: 4 }, () => ledger.open('acc_1', 'downloads'))
+  expect(refusal(() => ledger.open('acc_1', 'downloads'))).toMatchObject({ code: 'rate_limited' })
+  ledger.open('acc_2', 'downloads')
+  opened[0]!.free()
+  opened[0]!.free()
+  ledger.open('acc_1', 'downloads')
+  expect(() => ledger.open('acc_1', 'downloads')).toThrow()
+})
+
+test('the log names who was refused, once in a while', () => {
+  const { ledger, lines } = open()
+  const holding = ledger.open('acc_1', 'stdin')
+  holding.add(990)
+  for (let round = 0; round < 100; round++) refusal(() => holding.add(20))
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatchObject({ account_id: 'acc_1', kind: 'stdin', held_bytes: 990 })
+})

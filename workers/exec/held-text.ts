@@ -1,0 +1,25 @@
+/** The stdin of a request on its way to its command. A command may read it late, or never, so it is counted. */
+import type { Holding } from '../../shared/platform/ledger.ts'
+
+export class HeldText {
+  private readonly holding: Holding
+  private bytes: Buffer | undefined
+
+  /** @param held counts the request that the text comes from */
+  constructor(held: Holding, text: string) {
+    this.bytes = Buffer.from(text)
+    this.holding = held.move('stdin', this.bytes.length)
+  }
+
+  /** Hands the bytes over. They count until {@link free}. */
+  take(): Buffer | undefined {
+    const { bytes } = this
+    this.bytes = undefined
+    return bytes
+  }
+
+  free(): void {
+    this.bytes = undefined
+    this.holding.free()
+  }
+}
