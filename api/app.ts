@@ -6,6 +6,7 @@ import { Tokens } from './auth/tokens.ts'
 import { makeClientAddress } from './limits/client-address.ts'
 import { RunningRequests } from './limits/concurrent-requests.ts'
 import { Buckets } from './limits/rate-limit.ts'
+import { StrangeKeys } from './limits/strange-keys.ts'
 import { Workers } from './worker-client/client.ts'
 
 export type App = ReturnType<typeof openApp>
@@ -20,6 +21,7 @@ export function openApp(context: Context) {
     passwords: new Passwords(settings.password),
     buckets: new Buckets(context),
     running: new RunningRequests(),
+    strangeKeys: new StrangeKeys(),
     clientAddress: makeClientAddress(settings.trustedProxies),
     workers: new Workers(context),
   }

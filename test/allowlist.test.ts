@@ -114,6 +114,13 @@ describe('variables that steer programs', () => {
     expect(decide(null, command, env)).toEqual({ allowed: true })
   })
 
+  test.each(['MAGICK_CONFIGURE_PATH', 'HELM_PLUGINS', 'FLASK_APP', 'GUNICORN_CMD_ARGS', 'GH_PAGER'])(
+    '%s is one',
+    (name) => {
+      expect(steers(name)).toBe(true)
+    },
+  )
+
   test.each(harmlessVariables)('%s is none', (name) => {
     expect(steers(name)).toBe(false)
   })

@@ -50,9 +50,30 @@ export function isWellFormed(raw: string): boolean {
   )
 }
 
+/** Remembers what was added last. */
+class RecentSet {
+  private readonly entries = new Set<string>()
+  private readonly most: number
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  has = (entry: string): boolean => this.entries.has(entry)
+  delete = (entry: string): boolean => this.entries.delete(entry)
+
+  add(entry: string): void {
+    this.entries.delete(entry)
+    if (this.entries.size >= this.most) this.entries.delete(this.entries.values().next().value!)
+    this.entries.add(entry)
+  }
+}
+
 export class ApiKeys {
   private readonly context: Context
   private readonly remembered = new Map<string, { key: Promise<FoundKey | undefined>; untilMs: number }>()
+  /** Hashes of keys that were good when they were last asked for. */
+  private readonly good = new RecentSet(mostRemembered)
   private used = new Set<string>()
   private readonly timer = setInterval(() => this.writeUsed(), flushMs).unref()
 
@@ -60,9 +81,12 @@ export class ApiKeys {
     this.context = context
   }
 
-  /** @returns undefined for a key that is unknown, revoked or expired */
-  async find(raw: string): Promise<FoundKey | undefined> {
-    const found = await this.lookUp(digest('sha256', raw, 'base64'), raw)
+  /**
+   * @param mayAsk called before the database is asked for a key that was not good lately; throws when it must not be
+   * @returns undefined for a key that is unknown, revoked or expired
+   */
+  async find(raw: string, mayAsk: () => void = () => {}): Promise<FoundKey | undefined> {
+    const found = await this.lookUp(digest('sha256', raw, 'base64'), raw, mayAsk)
     if (found) this.used.add(found.id)
     return found
   }
@@ -73,21 +97,24 @@ export class ApiKeys {
     await this.writeUsed()
   }
 
-  private async lookUp(hash: string, raw: string): Promise<FoundKey | undefined> {
-    const { remembered } = this
+  private async lookUp(hash: string, raw: string, mayAsk: () => void): Promise<FoundKey | undefined> {
+    const { remembered, good } = this
     const known = remembered.get(hash)
     // The time starts before the query, so nothing that is remembered is older than `rememberMs`.
     const now = performance.now()
     if (known && known.untilMs > now) return known.key
     if (!isWellFormed(raw)) return undefined
+    if (!good.has(hash)) mayAsk()
     const key = this.query(hash)
     remembered.delete(hash)
     if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
     remembered.set(hash, { key, untilMs: now + rememberMs })
-    const forget = () => {
-      if (remembered.get(hash)?.key === key) remembered.delete(hash)
-    }
-    key.then((found) => found ?? forget(), forget)
+    key.then(
+      (found) => (found ? good.add(hash) : good.delete(hash)),
+      () => {
+        if (remembered.get(hash)?.key === key) remembered.delete(hash)
+      },
+    )
     return key
   }
 

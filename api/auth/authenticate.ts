@@ -24,15 +24,18 @@ export interface Caller {
 
 /**
  * @param header the Authorization header
+ * @param address of the client
  * @throws {Problem} 401 or 403, with words on what is needed
  */
 export async function authenticate(
   app: App,
   needed: Exclude<Credential, 'none'>,
   header: string | undefined,
+  address: () => string,
 ): Promise<Caller> {
   const credential = bearerOf(header, needed)
-  return needed === 'key' ? callerOfKey(app, credential) : callerOfToken(app, credential)
+  if (needed === 'token') return callerOfToken(app, credential)
+  return callerOfKey(app, credential, () => app.strangeKeys.take(address()))
 }
 
 const names = { key: 'an API key', token: 'the session token of a sign-up or login' }
@@ -51,14 +54,15 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
   return credential
 }
 
-async function callerOfKey(app: App, credential: string): Promise<Caller> {
+/** @param mayAsk see {@link ApiKeys.find} */
+async function callerOfKey(app: App, credential: string, mayAsk?: () => void): Promise<Caller> {
   if (looksLikeToken(credential)) {
     throw new Problem(
       'wrong_credential_type',
       'This route needs an API key; a session token manages keys, password and sessions alone.',
     )
   }
-  const key = await app.apiKeys.find(credential)
+  const key = await app.apiKeys.find(credential, mayAsk)
   if (!key) throw new Problem('invalid_credentials', 'The API key is not valid: unknown, revoked or expired.')
   if (key.suspended) throw suspended()
   const { accountId, scope, allowlist, overrides } = key

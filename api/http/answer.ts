@@ -16,7 +16,7 @@ export async function replyWithJson(
   reply: object,
   held: Holding | undefined,
 ): Promise<void> {
-  const bytes = Buffer.from(await toJson(reply))
+  const bytes = Buffer.from(await toJson(reply, held?.accountId))
   held?.add(bytes.length)
   koa.type = 'application/json'
   koa.body = bytes

@@ -10,11 +10,14 @@ import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { inTurn, largeLength } from './own-turn.ts'
 
 /** At least this many bytes must come in each such time, or the rest of the body. Any line that carries megabytes is faster. */
 const pace = { ms: 10_000, bytes: 64 * 1024 }
 /** Milliseconds for a whole body, however steady its pace. */
 const wholeMs = 120_000
+/** A larger body may unpack to so many times what was sent. Text has a tenth of that. */
+const mostRatio = 100
 /** More values than any request needs. A body of nothing but brackets would take twenty times its size, and seconds. */
 const mostValues = 100_000
 
@@ -34,7 +37,9 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
   if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(most)
   try {
     const bytes = await gather(koa.req, unpack, most, held)
-    return bytes.length === 0 ? undefined : parse(new TextDecoder().decode(bytes))
+    if (bytes.length === 0) return undefined
+    const read = () => parse(new TextDecoder().decode(bytes))
+    return bytes.length < largeLength ? read() : await inTurn(held.accountId, read)
   } catch (error) {
     // The rest of the body is not waited for.
     if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
@@ -61,10 +66,15 @@ async function gather(
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const chunks: Buffer[] = []
   let size = 0
+  let came = 0
+  const count = (chunk: Buffer) => {
+    came += chunk.length
+  }
   const take = (chunk: Buffer) => {
     size += chunk.length
     try {
       if (size > most) throw tooLarge(most)
+      if (unpack && size > largeLength && size > came * mostRatio) throw tooPacked()
       held.add(chunk.length)
       chunks.push(chunk)
     } catch (error) {
@@ -78,6 +88,7 @@ async function gather(
   const whole = () => resolve(Buffer.concat(chunks))
   unpack?.on('error', () => reject(notJson()))
   request.on('error', brokeOff).on('close', brokeOff)
+  if (unpack) request.on('data', count)
   source.on('data', take).on('end', whole)
   const stop = keepPace(request, reject)
   try {
@@ -86,7 +97,7 @@ async function gather(
     stop()
     request.off('error', brokeOff).off('close', brokeOff)
     source.off('data', take).off('end', whole)
-    if (unpack) request.unpipe(unpack)
+    if (unpack) request.off('data', count).unpipe(unpack)
     unpack?.destroy()
   }
 }
@@ -164,6 +175,12 @@ function mustBePlain(value: unknown): void {
 
 const tooLarge = (most: number) =>
   new Problem('body_too_large', `The body of this route may have at most ${most} bytes.`)
+
+const tooPacked = () =>
+  new Problem(
+    'body_too_large',
+    `A compressed body of more than ${largeLength} bytes may be at most ${mostRatio} times as large as what is sent. Send it plain.`,
+  )
 
 const tooSlow = () =>
   new Problem(

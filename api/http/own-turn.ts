@@ -1,19 +1,51 @@
 /**
- * JSON of a megabyte holds up the whole process for tens of milliseconds. Answers of that size take a turn of the event
- * loop each, so that one client that asks for many delays whoever asks for little by one of them, not by all.
+ * JSON of a megabyte holds up the whole process for tens of milliseconds. JSON of that size is read and made one at a
+ * time, each in a turn of the event loop of its own, and accounts take turns: one that sends or asks for much delays the
+ * others by one piece of work, not by all of its own.
  */
-import { setImmediate } from 'node:timers/promises'
 import { lengthOfTexts } from '../../shared/rpc/replies.ts'
 
-/** Characters; less than that is done within a millisecond or two. */
-const largeLength = 256 * 1024
+/** Characters or bytes; less than that is done within a millisecond or two. */
+export const largeLength = 256 * 1024
 
-let last: Promise<unknown> = Promise.resolve()
+type Owner = string | undefined
 
-/** JSON of what may hold long texts, made after the large ones that came before. */
-export async function toJson(value: object): Promise<string> {
+/** Work by account, in the order in which the accounts have their turns. */
+const waiting = new Map<Owner, (() => void)[]>()
+let isRunning = false
+
+/** @throws what the work throws */
+export function inTurn<T>(owner: Owner, work: () => T): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const run = () => {
+    try {
+      resolve(work())
+    } catch (error) {
+      reject(error)
+    }
+  }
+  waiting.set(owner, [...(waiting.get(owner) ?? []), run])
+  if (!isRunning) setImmediate(runNext)
+  isRunning = true
+  return promise
+}
+
+function runNext(): void {
+  const [next] = waiting
+  if (!next) {
+    isRunning = false
+    return
+  }
+  const [owner, [run, ...more]] = next
+  // Behind all others, if there is more.
+  waiting.delete(owner)
+  if (more.length > 0) waiting.set(owner, more)
+  run!()
+  setImmediate(runNext)
+}
+
+/** JSON of what may hold long texts. @param owner the account that it is for */
+export async function toJson(value: object, owner?: string): Promise<string> {
   if (lengthOfTexts(value) < largeLength) return JSON.stringify(value)
-  const made = last.then(() => setImmediate()).then(() => JSON.stringify(value))
-  last = made.catch(() => {})
-  return made
+  return await inTurn(owner, () => JSON.stringify(value))
 }

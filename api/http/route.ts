@@ -146,7 +146,9 @@ export function route<E extends Endpoint>(
 
 async function identify(app: App, endpoint: Endpoint, koa: KoaContext): Promise<Caller | undefined> {
   if (endpoint.credential === 'none') return undefined
-  const account = await authenticate(app, endpoint.credential, koa.headers.authorization)
+  const account = await authenticate(app, endpoint.credential, koa.headers.authorization, () =>
+    app.clientAddress(koa.req),
+  )
   mustHaveScope(account, endpoint)
   app.running.enter(account.id, koa.res)
   const state = koa.state as RequestState

@@ -43,7 +43,8 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const address = app.clientAddress(request)
   const isKnown = account?.login_addresses.includes(address) ?? false
   // Someone who tries passwords from many addresses slows other new addresses, but not those the owner has used before.
-  await app.buckets.take('login_account', digest('sha256', isKnown ? `${email} ${address}` : email))
+  const owner = JSON.stringify(isKnown ? ['known', email, address] : ['new', email])
+  await app.buckets.take('login_account', digest('sha256', owner))
   const waiter = { group: networkOf(address), isKnown, signal }
   const matches = await app.passwords.matches(password, account?.password_hash, waiter)
   if (!account || !matches) {

@@ -6,6 +6,9 @@ import { CliError, exitCodes } from '../core/errors.ts'
 
 export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: string) => void): void {
   const why = reason === null || reason === undefined ? '' : `: ${reason}`
+  if (status === 'exited' || status === 'signaled') {
+    if (reason) note(`sandlot: ${reason}`)
+  }
   if (status === 'timed_out') note(`sandlot: timed out after ${Math.round(duration_ms)} ms`)
   if (status === 'lost') {
     note(`sandlot: the command was lost${why}. How it ended, or whether it ran, is not known.`)

@@ -1,7 +1,6 @@
 import * as z from 'zod'
 import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { Text } from './sandboxes.ts'
 
 /** Two spellings of one address are one account. The time grows with the square of the length, which is bounded first. */
 export const normaliseEmail = (text: string) => text.normalize('NFKC').trim().toLowerCase()
@@ -63,9 +62,8 @@ export const auth = family({
     credential: 'none',
     bucket: 'login',
     bodyBytes,
-    // Any text is looked up, so that a malformed address is refused like an unknown one.
     body: z.strictObject({
-      email: Text.max(1024).transform(normaliseEmail),
+      email: Email,
       password: z.string().max(limits.passwordCharacters.most),
     }),
     reply: Session,

@@ -5,7 +5,7 @@
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = ['requests', 'answers', 'stdin', 'downloads'] as const
+export const heldKinds = ['requests', 'answers', 'stdin', 'downloads', 'followers'] as const
 export type HeldKind = (typeof heldKinds)[number]
 
 /** Bytes. */
@@ -15,7 +15,7 @@ export interface LedgerBounds {
 }
 
 /** How many holdings of a kind one account may have open at once, where that is bounded. */
-const mostOpen: Partial<Record<HeldKind, number>> = { downloads: 4 }
+const mostOpen: Partial<Record<HeldKind, number>> = { downloads: 4, followers: 64 }
 /** The share of an account's bound that all who are not authenticated have together. A sign-up takes a few KiB. */
 const strangersShare = 1 / 4
 /** Beyond the bound of all, an account that does not hold most may take as much again as this share of the bound. */
@@ -31,7 +31,13 @@ interface Held {
 
 export class Ledger {
   /** Bytes of all accounts, by kind. */
-  readonly sums: Record<HeldKind, number> = { requests: 0, answers: 0, stdin: 0, downloads: 0 }
+  readonly sums: Record<HeldKind, number> = {
+    requests: 0,
+    answers: 0,
+    stdin: 0,
+    downloads: 0,
+    followers: 0,
+  }
   private readonly bounds: LedgerBounds
   private readonly log: Logger
   private readonly ofOwner = new Map<string | undefined, Held>()
@@ -109,7 +115,7 @@ export class Holding {
   private bytes = 0
   private isOver = false
   private readonly ledger: Ledger
-  private readonly accountId: string | undefined
+  readonly accountId: string | undefined
   private readonly owner: Held
   private readonly kind: HeldKind
 

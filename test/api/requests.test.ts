@@ -2,6 +2,7 @@
 import { request as openRequest } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { makeApiKey } from '../../api/auth/api-keys.ts'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -83,6 +84,42 @@ test('a compressed body is read, and its size is what counts once it is unpacked
   expect((await gzip(`{"name":"${'x'.repeat(limits.usualBodyBytes)}"}`)).status).toBe(413)
   expect((await post(alice, 'no gzip', { 'content-encoding': 'gzip' })).status).toBe(400)
   expect((await post(alice, '{}', { 'content-encoding': 'compress' })).status).toBe(415)
+})
+
+test('a large body that was packed very small is not unpacked', async () => {
+  const alice = await world.account()
+  const create = (content: string) =>
+    send(`${world.url()}/v1/sandboxes/sbx_${'0'.repeat(26)}/files/create`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${alice.key}`,
+        'content-type': 'application/json',
+        'content-encoding': 'gzip',
+      },
+      body: gzipSync(JSON.stringify({ path: 'a', content })),
+    })
+  const refused = await create('x'.repeat(9_000_000))
+  expect(refused.status).toBe(413)
+  expect(JSON.parse(refused.text).detail).toContain('Send it plain')
+  // Any text that says something is far below that.
+  const said = await create(Array.from({ length: 100_000 }, (_, line) => `line ${line}\n`).join(''))
+  expect(said.status).toBe(404)
+})
+
+test('API keys that nobody has cost a query each: an address has few of them, and known keys go on', async () => {
+  const alice = await world.account()
+  const strangers = Array.from({ length: 400 }, () => makeApiKey().raw)
+  const look = (key: string) =>
+    send(`${world.url()}/v1/account`, { headers: { authorization: `Bearer ${key}` } })
+  expect((await look(alice.key)).status).toBe(200)
+  const answers = await Promise.all(strangers.map(look))
+  const statuses = new Set(answers.map(({ status }) => status))
+  expect([...statuses].sort()).toEqual([401, 429])
+  expect(answers.filter(({ status }) => status === 401).length).toBeGreaterThanOrEqual(300)
+  const refused = answers.find(({ status }) => status === 429)!
+  expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
+  expect(JSON.parse(refused.text).detail).toContain('from one address')
+  expect((await look(alice.key)).status).toBe(200)
 })
 
 test('a body is refused by its announced length before it is sent, and by its real one if that was hidden', async () => {

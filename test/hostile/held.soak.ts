@@ -1,6 +1,5 @@
 /** One account fills what workers and APIs hold for it: as much as it can, by every way that was found. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -12,14 +11,13 @@ import { withNeighbour } from './neighbour.ts'
 const world = shareWorld()
 const bounds = { growthMiB: 200 }
 
-/** Sends a small body that unpacks to a large one. @returns the status */
-async function sendPacked(account: Account, path: string, body: Buffer): Promise<number> {
+/** @returns the status */
+async function post(account: Account, path: string, body: string): Promise<number> {
   const response = await fetch(`${world.url()}${path}`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${account.key}`,
       'content-type': 'application/json',
-      'content-encoding': 'gzip',
     },
     body,
   })
@@ -35,11 +33,11 @@ test('200 commands that never read their 9 MiB of stdin, or have megabytes of en
       const stdin = 'x'.repeat(9 * 1024 * 1024)
       const large = { A: 'x'.repeat(limits.argumentBytes - 2), B: 'x'.repeat(limits.argumentBytes - 2) }
       const bodies = [{ stdin }, { env: large }].map((more) =>
-        gzipSync(JSON.stringify({ command: 'sleep 600', background: true, ...more })),
+        JSON.stringify({ command: 'sleep 600', background: true, ...more }),
       )
       const statuses: number[] = []
       for (let round = 0; round < 100; round++) {
-        for (const body of bodies) statuses.push(await sendPacked(account, path, body))
+        for (const body of bodies) statuses.push(await post(account, path, body))
         // What there is room for ends, and comes again.
         if (round % 10 === 9) await exec({ command: 'pkill sleep || kill -9 -1' }).catch(() => {})
       }
@@ -105,7 +103,7 @@ test('MCP calls whose progress nobody reads', async () => {
             _meta: { progressToken },
           },
         })
-      expect(await sendPacked(account, '/v1/mcp', gzipSync(message('\u2028'.repeat(3_400_000))))).toBe(400)
+      expect(await post(account, '/v1/mcp', message('\u2028'.repeat(3_000_000)))).toBe(400)
       const body = message('\u2028'.repeat(200))
       const head = headOf('POST', '/v1/mcp', {
         authorization: `Bearer ${account.key}`,

@@ -1,10 +1,12 @@
 /** Memory that a worker or an API holds for a tenant: counted, bounded, and given back. */
 
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { inTurn } from '../../api/http/own-turn.ts'
 import { Outbox } from '../../api/mcp/outbox.ts'
 import type { HeldKind } from '../../shared/platform/ledger.ts'
 import type { Account } from '../support/account.ts'
+import { readEvents } from '../support/events.ts'
 import { sumUp } from '../support/metrics.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -67,6 +69,46 @@ test('a download gives the bytes that are kept, whole and by ranges, and holds n
   await world.eventually(async () => (await heldIn('downloads')) === 0, 10_000)
 })
 
+test('a command has eight readers at a time, and each gets all of it', async () => {
+  const { id: exec_id } = (
+    await alice.call('execCommand', {
+      params,
+      body: { command: 'until [ -e go ]; do sleep 0.05; done; echo gone', background: true },
+    })
+  ).body
+  const of = { ...params, exec_id }
+  const follow = async () => readEvents(await alice.open('streamExec', { params: of }))
+  const readers = await Promise.all(Array.from({ length: 8 }, follow))
+  await expect(follow()).rejects.toMatchObject({ status: 429, message: expect.stringContaining('8 readers') })
+  await readers[0]!.leave()
+  const ninth = await world.eventually(() => follow().catch(() => undefined), 10_000)
+  await sh('touch go')
+  for (const reader of [...readers.slice(1), ninth]) {
+    const { data } = await reader.until('stdout')
+    expect(data).toEqual({ text: 'gone\n' })
+    await reader.rest()
+  }
+  await world.eventually(async () => (await heldIn('followers')) === 0, 10_000)
+})
+
+test('large JSON takes turns by account, one piece a turn of the loop', async () => {
+  const order: string[] = []
+  const piece = (owner: string, name: string) => inTurn(owner, () => order.push(name))
+  const all = [piece('a', 'a1'), piece('a', 'a2'), piece('a', 'a3'), piece('b', 'b1'), piece('c', 'c1')]
+  let turns = 0
+  const count = () => {
+    turns++
+    timer = setImmediate(count)
+  }
+  let timer = setImmediate(count)
+  await Promise.all(all)
+  clearImmediate(timer)
+  expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'a3'])
+  expect(turns).toBeGreaterThanOrEqual(4)
+  await expect(inTurn('a', () => JSON.parse('{'))).rejects.toThrow(SyntaxError)
+  await expect(inTurn('a', () => 'again')).resolves.toBe('again')
+})
+
 const call = (account: Account, message: object) =>
   account.open('callMcp', {
     headers: { accept: 'application/json, text/event-stream' },
@@ -126,11 +168,11 @@ test('progress waits for a reader: an outbox knows whether all that was sent is 
   const sent = outbox.send(body)
   expect(outbox.isTaken).toBe(false)
   const first = sent.next()
-  await setImmediate()
+  await nextTurn()
   expect(outbox.isTaken).toBe(true)
   sdk.enqueue(Buffer.from('data: 1\n\n'))
   expect(String((await first).value)).toBe('data: 1\n\n')
-  await setImmediate()
+  await nextTurn()
   expect(outbox.isTaken).toBe(false)
 
   // A large one goes in pieces, and no character is cut where two of them meet.

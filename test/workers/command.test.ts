@@ -70,3 +70,14 @@ test('commands that are read slowly share the bound of their sandbox', async () 
     expect(await goesOn(command.take('stdout', Buffer.alloc(1)))).toBe(false)
   }
 })
+
+test('output that did not come is told in a field: nobody has to read the reason', () => {
+  const whole = makeCommand()
+  const cut = makeCommand()
+  const ending = { status: 'exited', exit_code: 6, signal: null, reason: null } as const
+  whole.finish(ending)
+  cut.finish(ending, true)
+  expect(whole.summary().truncated).toBe(false)
+  expect(cut.summary().truncated).toBe(true)
+  expect(cut.result().truncated).toBe(true)
+})

@@ -6,7 +6,7 @@ const mib = 1024 * 1024
 
 /** Each account prints as fast as it may, in pieces of its size, for so long. @returns MiB a second of each */
 function race(
-  accounts: { bytes: number; isFollowed: boolean }[],
+  accounts: { bytes: number; readers: number }[],
   { seconds = 20, among = [] as string[], busy = (_printed: number): number => 0 } = {},
 ): number[] {
   let now = 0
@@ -23,12 +23,12 @@ function race(
   const printed = accounts.map(() => 0)
   for (; now < seconds * 1000; now++) {
     for (const id of among) pace.see(id)
-    for (const [index, { bytes, isFollowed }] of accounts.entries()) {
+    for (const [index, { bytes, readers }] of accounts.entries()) {
       while (next[index]! <= now) {
         printed[index]! += bytes
         lately += bytes
         // No more than a machine can in a millisecond.
-        next[index] = now + Math.max(0.01, pace.spend(`account ${index}`, bytes, isFollowed))
+        next[index] = now + Math.max(0.01, pace.spend(`account ${index}`, bytes, readers))
         if (next[index]! < now + 1) break
       }
     }
@@ -39,9 +39,9 @@ function race(
 const chunk = 64 * 1024
 
 test('an account that is alone has more than one beside others, and followed output costs more', () => {
-  const [alone] = race([{ bytes: chunk, isFollowed: false }])
-  const [beside] = race([{ bytes: chunk, isFollowed: false }], { among: ['neighbour'] })
-  const [followed] = race([{ bytes: chunk, isFollowed: true }], { among: ['neighbour'] })
+  const [alone] = race([{ bytes: chunk, readers: 0 }])
+  const [beside] = race([{ bytes: chunk, readers: 0 }], { among: ['neighbour'] })
+  const [followed] = race([{ bytes: chunk, readers: 1 }], { among: ['neighbour'] })
   expect(beside! / alone!).toBeLessThan(0.9)
   expect(beside).toBeLessThan(55)
   expect(followed).toBeLessThan(17)
@@ -50,12 +50,12 @@ test('an account that is alone has more than one beside others, and followed out
 
 test('accounts that print much share alike, and small pieces cost as if they were larger', () => {
   const two = race([
-    { bytes: chunk, isFollowed: true },
-    { bytes: chunk, isFollowed: true },
+    { bytes: chunk, readers: 1 },
+    { bytes: chunk, readers: 1 },
   ])
   expect(two[0]! + two[1]!).toBeLessThan(17)
   expect(Math.abs(two[0]! - two[1]!)).toBeLessThan(1)
-  const [lines] = race([{ bytes: 2, isFollowed: true }], { among: ['neighbour'] })
+  const [lines] = race([{ bytes: 2, readers: 1 }], { among: ['neighbour'] })
   // Some 4,000 pieces a second.
   expect(lines! * mib).toBeLessThan(2 * 5_000)
 })
@@ -67,8 +67,8 @@ test('who prints little never waits, whatever others print', () => {
     () => 0,
   )
   for (; now < 10_000; now++) {
-    for (let index = 0; index < 10; index++) pace.spend('chatty', chunk, true)
-    if (now % 20 === 0) expect(pace.spend('quiet', 200, true)).toBe(0)
+    for (let index = 0; index < 10; index++) pace.spend('chatty', chunk, 1)
+    if (now % 20 === 0) expect(pace.spend('quiet', 200, 1)).toBe(0)
   }
 })
 
@@ -80,8 +80,8 @@ test('an account that went away counts no more', () => {
   )
   const wait = () => {
     // Whatever there was for a start is used up.
-    for (let index = 0; index < 40; index++) pace.spend('chatty', chunk, true)
-    return pace.spend('chatty', 10 * mib, true)
+    for (let index = 0; index < 40; index++) pace.spend('chatty', chunk, 1)
+    return pace.spend('chatty', 10 * mib, 1)
   }
   pace.see('neighbour')
   const beside = wait()
@@ -92,7 +92,13 @@ test('an account that went away counts no more', () => {
 test('on a machine that can do less, chatty accounts have less: the event loop stays free for half of its time', () => {
   // It could pass on 4 MiB/s, with nothing else to do.
   const busy = (printed: number) => Math.min(1, printed / (0.4 * mib))
-  const [slow] = race([{ bytes: chunk, isFollowed: true }], { among: ['neighbour'], busy })
+  const [slow] = race([{ bytes: chunk, readers: 1 }], { among: ['neighbour'], busy })
   expect(slow).toBeLessThan(3)
   expect(slow).toBeGreaterThan(1)
+})
+
+test('each reader of a command costs: a hundred of them get no more than one', () => {
+  const [one] = race([{ bytes: chunk, readers: 1 }], { among: ['neighbour'] })
+  const [eight] = race([{ bytes: chunk, readers: 8 }], { among: ['neighbour'] })
+  expect(8 * eight!).toBeLessThan(1.4 * one!)
 })

@@ -193,19 +193,54 @@ test.each(kinds)(
   },
 )
 
+/** @param waitMs that whoever has no room waits */
+const sharedValues = (waitMs = 60_000) =>
+  makeSharedValues<object>({
+    mostOfGroup: 2,
+    waitMs,
+    late() {
+      throw new Error('no room')
+    },
+  })
+
 test('everybody with the same secrets shares what is made of them, until the last has let go', async () => {
-  const held = makeSharedValues<object>()
-  const [one, two] = await Promise.all([held.hold('v1', async () => ({})), held.hold('v1', async () => ({}))])
+  const held = sharedValues()
+  const make = async () => ({})
+  const [one, two] = await Promise.all([held.hold('a', 'v1', make), held.hold('a', 'v1', make)])
   expect(one.value).toBe(two.value)
   one.release()
   one.release()
-  const three = await held.hold('v1', async () => ({}))
+  const three = await held.hold('a', 'v1', make)
   expect(three.value).toBe(one.value)
   two.release()
   three.release()
   expect(held.size).toBe(0)
-  await expect(held.hold('v2', async () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  await expect(held.hold('a', 'v2', async () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(held.size).toBe(0)
+})
+
+test('an account has some versions of its secrets at a time, and the next one waits for room', async () => {
+  const held = sharedValues()
+  const make = async () => ({})
+  const one = await held.hold('a', 'v1', make)
+  await held.hold('a', 'v2', make)
+  let isThere = false
+  const third = held.hold('a', 'v3', make).then(() => {
+    isThere = true
+  })
+  await held.hold('a', 'v2', make)
+  await held.hold('b', 'v3 of another', make)
+  expect(isThere).toBe(false)
+  one.release()
+  await third
+  expect(held.size).toBe(3)
+})
+
+test('who waits for too long is told', async () => {
+  const held = sharedValues(20)
+  for (const version of ['v1', 'v2']) await held.hold('a', version, async () => ({}))
+  await expect(held.hold('a', 'v3', async () => ({}))).rejects.toThrow('no room')
+  expect(held.size).toBe(2)
 })
 
 /** @returns how long nobody else had a turn at most, in milliseconds of processor time */

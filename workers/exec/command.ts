@@ -67,6 +67,7 @@ export class Command {
   private told: Ending | undefined
   private redactors: Record<StreamName, Redactor> | undefined
   private durationMs = 0
+  private isCut = false
   private body: Body | undefined
   /** How many clients wait for it or read it, including those within their grace. */
   private present = 0
@@ -122,8 +123,10 @@ export class Command {
     await this.log.append(stream, shown)
   }
 
-  finish(ending: Ending): void {
+  /** @param isCut a part of its output did not come, and nobody knows how much */
+  finish(ending: Ending, isCut = false): void {
     if (this.ending) return
+    this.isCut = isCut
     this.ending = this.cause ?? ending
     this.durationMs = Math.round((performance.now() - this.started) * 1000) / 1000
     this.log.release()
@@ -245,7 +248,7 @@ export class Command {
       stderr: this.inline.stderr.toString(),
       stdout_bytes: this.inline.stdout.bytes,
       stderr_bytes: this.inline.stderr.bytes,
-      truncated: this.inline.stdout.truncated || this.inline.stderr.truncated,
+      truncated: this.isCut || this.inline.stdout.truncated || this.inline.stderr.truncated,
       started_at: this.facts.startedAt.toISOString(),
       duration_ms: this.isRunning ? Math.round(performance.now() - this.started) : this.durationMs,
     }

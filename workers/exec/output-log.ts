@@ -153,6 +153,13 @@ export class OutputLog {
     return this.readers.size > 0
   }
 
+  /** Readers that are there: one that may come back is sent nothing. */
+  get readerCount(): number {
+    let count = 0
+    for (const { isAbsent } of this.readers) if (!isAbsent) count++
+    return count
+  }
+
   limitUnread(bytes: number): void {
     this.mostUnread = bytes
   }

@@ -136,7 +136,8 @@ async function run(
           mustBeAwaited,
         })
     void ended.then(async (end) => {
-      command.finish(await describeEnd(worker, command, end))
+      const isCut = end.kind === 'lost' || end.isCut
+      command.finish(await describeEnd(worker, command, end), isCut)
       if (end.kind === 'lost') await endLeftovers(worker, podOf(sandbox), pid)
     })
   } catch (error) {

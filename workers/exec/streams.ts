@@ -5,6 +5,7 @@ import { within } from '../../shared/platform/patience.ts'
 import { bytesOfBody, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
 import { writeEvents } from './events.ts'
+import { mustHaveRoom, openFollower } from './followers.ts'
 import { startCommand } from './start.ts'
 
 const eventHeaders = {
@@ -16,7 +17,10 @@ const eventHeaders = {
 
 /** Starts a command and streams its events. */
 export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { response, ...wire }) => {
+  const follower = openFollower(worker, args.accountId)
+  response.once('close', () => follower.free())
   const command = await startCommand(worker, args, wire)
+  mustHaveRoom(command)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, undefined, response)
 }
@@ -24,6 +28,9 @@ export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { re
 /** Streams a command's events, from after the one that the client saw last. */
 export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
+  mustHaveRoom(command)
+  const follower = openFollower(worker, args.accountId)
+  response.once('close', () => follower.free())
   const from = args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, from, response)

@@ -9,6 +9,7 @@ import { frameStreams } from '../../shared/contract/exec-events.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import type { Command } from '../exec/command.ts'
+import { mustHaveRoom, openFollower } from '../exec/followers.ts'
 import type { Item } from '../exec/output-log.ts'
 import { finished } from '../exec/stdin-feed.ts'
 import type { Opened } from './opened.ts'
@@ -23,7 +24,15 @@ const Message = z.discriminatedUnion('type', [
 export async function attach(worker: WorkerContext, args: OneExec): Promise<Opened> {
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
-  return { serve: (socket) => serve(command, socket) }
+  mustHaveRoom(command)
+  const follower = openFollower(worker, args.accountId)
+  return {
+    serve(socket) {
+      socket.on('close', () => follower.free())
+      serve(command, socket)
+    },
+    abandon: () => follower.free(),
+  }
 }
 
 /** Bytes of one socket's frames that may wait for its command. Beyond it nothing is read from the socket. */

@@ -36,9 +36,9 @@ const ofSandbox = prepare(
 
 /**
  * Commands with the same secrets at the same time share them: what finds 500 KiB of values takes megabytes, and time to
- * make. The key is a hash of the sealed rows; no two of those are alike.
+ * make. The key is a hash of the sealed rows; no two of those are alike. An account has a few versions at a time.
  */
-const opened = makeSharedValues<OpenSecrets>()
+const opened = makeSharedValues<OpenSecrets>({ mostOfGroup: 8, waitMs: 10_000, late: tooManyVersions })
 
 /**
  * The secrets of a command that starts now: the account's, overridden by the sandbox's own. The sandbox's `env` and the
@@ -51,7 +51,7 @@ export async function secretsFor(
   { id, account_id }: Pick<SandboxRow, 'id' | 'account_id'>,
 ): Promise<SharedValue<OpenSecrets>> {
   const rows = await worker.db.run<SecretRow>(ofSandbox, [account_id, id])
-  return await opened.hold(versionOf(rows), async () => {
+  return await opened.hold(account_id, versionOf(rows), async () => {
     const values = await openAll(worker, account_id, rows)
     const known = new Map<boolean, Promise<SecretPatterns | undefined>>()
     return {
@@ -63,6 +63,15 @@ export async function secretsFor(
       },
     }
   })
+}
+
+function tooManyVersions(): never {
+  throw new Problem(
+    'rate_limited',
+    'The secrets of this account were changed again and again while commands run with the earlier ones. ' +
+      'Wait until one of those commands has ended.',
+    { retryAfterSeconds: 10 },
+  )
 }
 
 function versionOf(rows: readonly SecretRow[]): string {

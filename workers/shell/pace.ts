@@ -19,8 +19,8 @@ const brake = { down: 0.7, up: 1.1, least: 1 / 32 }
 const burstBytes = 4 * 1024 * 1024
 /** Each chunk counts as at least this many bytes. */
 const pieceBytes = 16 * 1024
-/** A byte that a client follows counts as this many: it is read, encoded, sent, and passed on by the API. */
-const followedFactor = 4
+/** A byte counts as so many more for each reader: it is encoded, sent, and passed on by the API. */
+const perReader = 3
 /** An account that did nothing for so many milliseconds does not count as present. */
 const presentMs = 10_000
 
@@ -36,7 +36,7 @@ export interface Pace {
   /** The account runs a command here. */
   see(accountId: string): void
   /** Output was taken. @returns milliseconds to wait before more is read; mostly 0 */
-  spend(accountId: string, bytes: number, isFollowed: boolean): number
+  spend(accountId: string, bytes: number, readers: number): number
 }
 
 /**
@@ -77,14 +77,14 @@ export function makePace(now: () => number = () => performance.now(), busyPart =
     see(accountId) {
       purseOf(accountId)
     },
-    spend(accountId, bytes, isFollowed) {
+    spend(accountId, bytes, readers) {
       const purse = purseOf(accountId)
       const at = now()
       feelBusy(at)
       const perMs = rate() / 1000
       purse.left = Math.min(burstBytes, purse.left + (at - purse.at) * perMs)
       purse.at = at
-      purse.left -= pieceBytes + bytes * (isFollowed ? followedFactor : 1)
+      purse.left -= pieceBytes + bytes * (1 + perReader * readers)
       return purse.left < 0 ? Math.ceil(-purse.left / perMs) : 0
     },
   }

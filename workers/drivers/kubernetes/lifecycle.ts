@@ -131,7 +131,8 @@ export async function awaitReady(
           continue
         }
       }
-      await watch.changed(pod.name, tryAt === undefined ? LOOK_MS / 4 : tryAt - performance.now(), signal)
+      const waitMs = tryAt === undefined ? LOOK_MS / 4 : Math.max(0, tryAt - performance.now())
+      await watch.changed(pod.name, waitMs, signal)
     }
   } catch (error) {
     if (!signal.aborted) throw error
