@@ -6,7 +6,8 @@ import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
 import { SettingsError } from '../../../shared/platform/settings.ts'
-import { DriverUnavailable } from '../driver.ts'
+import { DriverUnavailable, NotSetUp } from '../driver.ts'
+import { RUN_CLUSTER } from './policies.ts'
 
 /** Milliseconds that a request may take. The watch brings a time-out of its own. */
 export const REQUEST_MS = 5_000
@@ -120,8 +121,5 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
 /** For a failure that says nothing about the pod: worth another try, perhaps after an operator has helped. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
-  return new DriverUnavailable(
-    `Kubernetes: ${failure.message}. Run \`npm run cluster\` with an administrator's KUBECONFIG, ` +
-      'and give the workers the kubeconfig it makes.',
-  )
+  return new NotSetUp(`Kubernetes: ${failure.message}. ${RUN_CLUSTER}`)
 }
