@@ -1,4 +1,5 @@
 /** What `npm run cluster` makes goes missing or is changed while a driver is open, and comes back. */
+import { writeFile } from 'node:fs/promises'
 import {
   CoreV1Api,
   NetworkingV1Api,
@@ -6,6 +7,7 @@ import {
   RbacAuthorizationV1Api,
   setHeaderOptions,
 } from '@kubernetes/client-node'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, NotSetUp } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
@@ -140,5 +142,44 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
     const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
     await expect(classy.ping()).rejects.toThrow(words)
     await expect(classy.create(request())).rejects.toThrow(NotSetUp)
+  })
+
+  describe('the credential', () => {
+    const withToken = async (token: string) => {
+      const config = JSON.parse(await world.readKubeconfig())
+      config.users[0].user.token = token
+      return JSON.stringify(config)
+    }
+
+    test('is read again from its file when the cluster refuses it', async () => {
+      const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
+      const refused = world.open({ KUBECONFIG })
+      expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
+      await writeFile(KUBECONFIG, '{"half a')
+      expect(await answerOf(refused)).toMatch(/HTTP 401/)
+      await writeFile(KUBECONFIG, await world.readKubeconfig())
+      await eventually(() => isWell(refused), 20_000)
+    })
+
+    test('that ends within weeks is told of, unless another is there', async () => {
+      const { status } = await world.api.createNamespacedServiceAccountToken({
+        name: SERVICE_ACCOUNT,
+        namespace: world.namespace,
+        body: { spec: { audiences: [], expirationSeconds: 3600 } },
+      })
+      const KUBECONFIG = await world.keep(await withToken(status!.token!))
+      const lines: string[] = []
+      const log = pino({}, { write: (line: string) => void lines.push(line) })
+      const endings = () => lines.filter((line) => line.includes('the credential of the cluster ends soon'))
+      const opened = world.open({ KUBECONFIG, SWEEP_SECONDS: '0.1' }, undefined, log)
+      await opened.ping()
+      const [day] = status!.expirationTimestamp!.toISOString().split('T')
+      expect(endings()).toEqual([expect.stringContaining(day!)])
+
+      const renewed = world.open({ KUBECONFIG }, undefined, log)
+      await writeFile(KUBECONFIG, await world.readKubeconfig())
+      await renewed.ping()
+      expect(endings()).toHaveLength(1)
+    })
   })
 })

@@ -6,6 +6,7 @@ import {
   setHeaderOptions,
 } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
+import { guardCluster } from '../../scripts/supervisor/cluster.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import { findWarmPods } from '../../workers/pool/rows.ts'
@@ -23,6 +24,7 @@ describe.skipIf(!hasCluster)('a cluster whose walls go', () => {
 
     await removePolicy(world)
     await areToldBy(world, /the network policy sandlot-sandboxes is missing. Run `npm run cluster`/)
+    await expect(guardCluster(world.cluster!.env)).rejects.toThrow(/sandlot-sandboxes is missing/)
     await expect(alice.call('createSandbox')).rejects.toMatchObject({
       status: 503,
       code: 'unavailable',

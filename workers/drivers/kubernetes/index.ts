@@ -78,7 +78,12 @@ export class KubernetesDriver implements Driver {
       throw new DOMException('', 'TimeoutError')
     }
     const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.setup.check()]
-    await within(PING_MS, Promise.all(asked), late).catch((error) => {
+    await within(PING_MS, Promise.all(asked), late).catch(async (error) => {
+      // The credential may have ended, and another have been put in its place: the next ping tries that.
+      if (await this.connection.readAgain()) {
+        this.cluster.log.info('the kubeconfig was replaced, and read again')
+        this.setup.forget()
+      }
       throw error instanceof DriverUnavailable ? error : reported(this.cluster, readFailure(error))
     })
   }

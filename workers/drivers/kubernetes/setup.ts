@@ -17,6 +17,9 @@ import {
   type Right,
 } from './walls.ts'
 
+/** Days before its end from which on the end of the credential is told, once a day. */
+const TELL_DAYS = 28
+const DAY_MS = 24 * 3600 * 1000
 /** Milliseconds between two looks at a setup that somebody may be repairing. */
 const REPAIR_MS = 5_000
 
@@ -31,6 +34,8 @@ export interface Setup {
   check(): Promise<void>
   /** As {@link Setup.check}, by the last look if there was one. */
   mustStand(): Promise<void>
+  /** Makes the next check look. */
+  forget(): void
 }
 
 /** Looks at every sweep, with four requests: the walls may go while a worker runs. */
@@ -44,13 +49,27 @@ export function watchSetup(
   let lookAt = Number.NEGATIVE_INFINITY
   let verdict: { problem: NotSetUp | undefined } | undefined
   let looking: Promise<void> | undefined
+  let toldAt = Number.NEGATIVE_INFINITY
 
+  async function tellOfEnd() {
+    const isNear = () =>
+      (connection.readEnd()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() < TELL_DAYS * DAY_MS
+    if (performance.now() - toldAt < DAY_MS || !isNear()) return
+    await connection.readAgain()
+    if (!isNear()) return
+    toldAt = performance.now()
+    log.warn(
+      { ends: connection.readEnd() },
+      'the credential of the cluster ends soon: run `npm run cluster`, and replace the kubeconfig of the workers',
+    )
+  }
   async function look() {
     const before = verdict?.problem?.message
     const problem = await findProblem(connection, settings, installationId).catch((error) => {
       verdict = undefined
       throw error
     })
+    await tellOfEnd()
     verdict = { problem }
     lookAt = performance.now() + (problem ? Math.min(sweepMs, REPAIR_MS) : sweepMs)
     if (problem && problem.message !== before)
@@ -68,6 +87,9 @@ export function watchSetup(
   return {
     check: () => pass(performance.now() >= lookAt),
     mustStand: () => pass(verdict === undefined),
+    forget() {
+      lookAt = Number.NEGATIVE_INFINITY
+    },
   }
 }
 
