@@ -27,14 +27,14 @@ type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
 export interface Setup {
   /**
-   * Looks again when it is time to.
+   * Tells how the last look ended, and looks again when it is time to.
    * @throws {NotSetUp} with what differs, and what to do
    * @throws {DriverUnavailable} the cluster could not be asked
    */
   check(): Promise<void>
-  /** As {@link Setup.check}, by the last look if there was one. */
+  /** As {@link Setup.check}, without looking again. */
   mustStand(): Promise<void>
-  /** Makes the next check look. */
+  /** Makes the next check wait for another look. */
   forget(): void
 }
 
@@ -75,19 +75,24 @@ export function watchSetup(
     if (problem && problem.message !== before)
       log.error({ err: problem }, 'the cluster is not set up for Sandlot')
   }
+  function begin() {
+    looking ??= look().finally(() => {
+      looking = undefined
+    })
+    return looking
+  }
   async function pass(isDue: boolean) {
-    if (isDue) {
-      looking ??= look().finally(() => {
-        looking = undefined
-      })
-      await looking
-    }
+    const asked = isDue || !verdict ? begin() : undefined
+    // A slow cluster is still judged by the last look. If this one fails, the next check waits for another.
+    if (verdict) asked?.catch(() => {})
+    else await asked
     if (verdict?.problem) throw verdict.problem
   }
   return {
     check: () => pass(performance.now() >= lookAt),
-    mustStand: () => pass(verdict === undefined),
+    mustStand: () => pass(false),
     forget() {
+      verdict = undefined
       lookAt = Number.NEGATIVE_INFINITY
     },
   }
