@@ -20,8 +20,8 @@ const pure = [
   'test/api/exec-events-cut-short.test.ts',
   'test/cli/{contract,mcp-edit}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',
-  'test/drivers/{kubernetes-death,kubernetes-nodes,local-machine}.test.ts',
   'test/hostile/{ledger,texts}.test.ts',
+  'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-nodes,local-machine}.test.ts',
   'test/start/second-try.test.ts',
   'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,redactor,replace,slices,sweep}.test.ts',
 ]

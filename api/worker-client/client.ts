@@ -98,16 +98,18 @@ export class Workers {
     this.candidates = new Candidates(context, (id) => this.health.isSilent(id))
   }
 
-  /** @throws {Problem} `unavailable` when no worker is there, or none reaches the cluster */
+  /** @throws {Problem} `unavailable` when no worker is there, or none can make sandboxes */
   async mustBeThere(): Promise<void> {
     const canMake = (worker: ListedWorker) => takesCalls(worker) && worker.driverProblem === null
     const workers = (await this.candidates.listed((listed) => listed.some(canMake))).filter(takesCalls)
     if (workers.length === 0) throw unavailable('No worker is running, so no sandbox can be made.')
-    if (!workers.some(canMake)) {
+    if (workers.some(canMake)) return
+    if (workers.some(({ isSetUp }) => isSetUp === false)) {
       throw unavailable(
-        'No worker reaches what runs the sandboxes right now, or it is not set up: their log says what to do.',
+        'What runs the sandboxes is not set up as it must be, so none is made: the log of the workers says what differs, and what to do.',
       )
     }
+    throw unavailable('No worker reaches what runs the sandboxes right now: their log says why.')
   }
 
   async isThere(workerId: string): Promise<boolean> {

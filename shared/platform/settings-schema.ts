@@ -111,6 +111,11 @@ const drivers = {
     .string()
     .optional()
     .describe('The runtime class of the pods, such as gVisor or Kata.'),
+  SANDBOX_NETWORK_POLICIES: list.optional().meta({
+    unset: 'none',
+    description:
+      'Network policies of your own in that namespace that may open ways to or from sandboxes, by name, comma-separated. While [any other](hosting.md#the-walls-of-a-cluster) does, no sandbox is made.',
+  }),
   SANDBOX_LOCAL_DIR: z.string().default('.data/sandboxes').describe('The folder of local sandboxes.'),
   SANDBOX_LOCAL_BWRAP: z.string().optional().meta({
     unset: 'found by `npm start`',

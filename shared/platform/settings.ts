@@ -122,7 +122,12 @@ export function readSettings(environment: Record<string, string | undefined>, ro
 /** What runs the sandboxes needs, and what a sandbox may have. */
 function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL'>) {
   return {
-    kubernetes: { kubeconfig: env.KUBECONFIG, namespace: env.SANDBOX_NAMESPACE },
+    kubernetes: {
+      kubeconfig: env.KUBECONFIG,
+      namespace: env.SANDBOX_NAMESPACE,
+      /** Names of network policies that may open what they like. */
+      policies: env.SANDBOX_NETWORK_POLICIES ?? [],
+    },
     sandbox: {
       image: env.SANDBOX_IMAGE,
       /** What a client may ask for, the default one always included. */

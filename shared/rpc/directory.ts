@@ -14,8 +14,10 @@ export interface WorkerEntry {
   id: string
   /** The base address of its internal server. */
   url: string
-  /** Why it cannot reach the cluster; null when it can. */
+  /** Why it makes no sandboxes: it cannot reach the cluster, or that is not set up. Null when it makes some. */
   driverProblem: string | null
+  /** False when the problem is one that only an operator can mend. */
+  isSetUp?: boolean | undefined
   /** It is stopping: it takes nothing new, but still serves its commands. */
   isDraining?: boolean | undefined
 }

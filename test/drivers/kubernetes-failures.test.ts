@@ -2,7 +2,7 @@
 import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
-import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
+import { NEEDED_RULES, SERVICE_ACCOUNT } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { hasCluster, images } from '../support/cluster.ts'
@@ -102,15 +102,15 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
 
     test('is tried until it answers where the role knows nothing of events', async () => {
-      const namespace = await world.openNamespace('eventless')
+      const env = await world.openNamespace('eventless')
       const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
-      const rules = WORKER_RULES.filter(({ resources }) => !resources.includes('events'))
-      const metadata = { name: SERVICE_ACCOUNT }
-      await rbac.createNamespacedRole({ namespace, body: { metadata, rules } })
-      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: SERVICE_ACCOUNT }
+      const namespace = env.SANDBOX_NAMESPACE
+      const metadata = { name: 'eventless' }
+      await rbac.createNamespacedRole({ namespace, body: { metadata, rules: NEEDED_RULES } })
+      const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
       const subjects = [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace: world.namespace }]
       await rbac.createNamespacedRoleBinding({ namespace, body: { metadata, roleRef, subjects } })
-      expect(await createTried(world.open({ SANDBOX_NAMESPACE: namespace }))).toBeGreaterThanOrEqual(1)
+      expect(await createTried(world.open(env))).toBeGreaterThanOrEqual(1)
     })
   })
 

@@ -44,14 +44,14 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
   }
 
   describe('the network', () => {
-    /** Pods outside every policy, made by the administrator: they prove that there is something to reach. */
+    /** Pods that a policy opens: they prove that there is something to reach. */
     let unpoliced: Driver
     let node: { server: Server; port: number }
 
     beforeAll(async () => {
       unpoliced = world.open({
         KUBECONFIG: adminKubeconfig!,
-        SANDBOX_NAMESPACE: await world.openNamespace('open'),
+        ...(await world.openNamespace('open')),
       })
       node = await listenOnNode()
     })
@@ -197,10 +197,10 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     })
 
     test('a pod beyond a quota of the cluster is refused in the cluster’s words', async () => {
-      const namespace = await world.openNamespace('full')
+      const env = await world.openNamespace('full')
       const quota = { metadata: { name: 'none' }, spec: { hard: { pods: '0' } } }
-      await world.api.createNamespacedResourceQuota({ namespace, body: quota })
-      const driver = world.open({ KUBECONFIG: adminKubeconfig!, SANDBOX_NAMESPACE: namespace })
+      await world.api.createNamespacedResourceQuota({ namespace: env.SANDBOX_NAMESPACE, body: quota })
+      const driver = world.open({ KUBECONFIG: adminKubeconfig!, ...env })
       await expect(driver.create(request())).rejects.toThrow(PodRefused)
       await expect(driver.create(request())).rejects.toThrow(/exceeded quota: none/)
     })

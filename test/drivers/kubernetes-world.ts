@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { CoreV1Api } from '@kubernetes/client-node'
+import { CoreV1Api, NetworkingV1Api } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { readSettings } from '../../shared/platform/settings.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -49,7 +49,11 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
     readKubeconfig: () => readFile(path, 'utf8'),
 
     /** @param changes to the environment that a worker would have */
-    open(changes: Record<string, string> = {}, installation = installationId): Driver {
+    open(
+      changes: Record<string, string> = {},
+      installation = installationId,
+      log = pino({ level: 'silent' }),
+    ): Driver {
       const settings = readSettings({
         DATABASE_URL: 'postgresql://unused',
         REDIS_URL: 'redis://unused',
@@ -61,25 +65,26 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
         SANDBOX_EGRESS: egress,
         ...changes,
       })
-      const driver = new KubernetesDriver({
-        settings,
-        installationId: installation,
-        log: pino({ level: 'silent' }),
-      })
+      const driver = new KubernetesDriver({ settings, installationId: installation, log })
       drivers.push(driver)
       return driver
     },
 
-    /** A namespace without any policy, which only the administrator can use. */
-    async openNamespace(suffix: string): Promise<string> {
+    /** Another prepared namespace, whose pods reach everything and can be reached: a policy of its own opens it. */
+    async openNamespace(
+      suffix: string,
+    ): Promise<{ SANDBOX_NAMESPACE: string; SANDBOX_NETWORK_POLICIES: string }> {
       const name = `${namespace}-${suffix}`
-      await api.createNamespace({ body: { metadata: { name } } })
+      await installCluster({ kubeconfig: adminKubeconfig!, namespace: name, egress })
       namespaces.push(name)
+      const spec = { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [{}], egress: [{}] }
+      const body = { metadata: { name: 'open' }, spec }
+      await admin.makeApiClient(NetworkingV1Api).createNamespacedNetworkPolicy({ namespace: name, body })
       await eventually(async () => {
         const { items } = await api.listNamespacedServiceAccount({ namespace: name })
         return items.length > 0
       }, 20_000)
-      return name
+      return { SANDBOX_NAMESPACE: name, SANDBOX_NETWORK_POLICIES: 'open' }
     },
 
     async close(): Promise<void> {

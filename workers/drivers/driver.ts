@@ -19,13 +19,16 @@ export interface Driver {
   /** Whether starting a process is so slow that it pays to do so before there is a command. */
   readonly startsSlowly: boolean
 
-  /** Resolves when pods can be made and reached. Rejects with {@link DriverUnavailable}. */
+  /**
+   * Resolves when pods can be made and reached, and what keeps them apart stands. Rejects with {@link DriverUnavailable}.
+   */
   ping(): Promise<void>
 
   /**
    * Makes a pod and resolves once it is accepted, not yet running. A pod that exists already is found again, so the
    * call may be repeated.
    * @throws {PodRefused} the cluster will never accept this pod (quota, admission, bad image name)
+   * @throws {NotSetUp} what keeps pods apart does not stand
    * @throws {DriverUnavailable} the cluster could not be asked; try again
    */
   create(request: PodRequest): Promise<Pod>
@@ -160,6 +163,11 @@ export type ProcessEnd =
 
 export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'
+}
+
+/** The cluster answers, and is not as Sandlot needs it: only an operator can help. */
+export class NotSetUp extends DriverUnavailable {
+  override name = 'NotSetUp'
 }
 
 export class PodRefused extends Error {

@@ -1,4 +1,4 @@
-/** Announces this worker to the API processes, every second: that it is there and whether it reaches the cluster. */
+/** Announces this worker to the API processes, every second: that it is there and whether it can make sandboxes. */
 
 import { within } from '../../shared/platform/patience.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
@@ -15,20 +15,24 @@ const firstMs = 2_000
  */
 export async function announce({ id, redis, driver, log, settings }: WorkerContext, url: string) {
   let driverProblem: string | null = null
+  let isSetUp = true
   let withdrawn = false
   let isDraining = false
 
   const look = async () => {
     const before = driverProblem
-    driverProblem = await driver.ping().then(
-      () => null,
-      (error: Error) => `the cluster cannot be reached: ${error.message.split('\n')[0]}`,
+    const problem = await driver.ping().then(
+      () => undefined,
+      (error: Error) => error,
     )
+    isSetUp = problem?.name !== 'NotSetUp'
+    const what = isSetUp ? 'cannot be reached' : 'is not set up for Sandlot'
+    driverProblem = problem ? `the cluster ${what}: ${problem.message.split('\n')[0]}` : null
     if (driverProblem !== before)
-      log.warn({ problem: driverProblem }, driverProblem ? 'the cluster is away' : 'the cluster is there')
+      log.warn({ problem: driverProblem }, driverProblem ? 'no sandbox can be made' : 'sandboxes can be made')
   }
   const tell = async () => {
-    const entry = { id, url, driverProblem, isDraining }
+    const entry = { id, url, driverProblem, isSetUp, isDraining }
     const [told] = await Promise.allSettled([announceWorker(redis, settings.callsKeys, entry)])
     return told.status === 'fulfilled'
   }

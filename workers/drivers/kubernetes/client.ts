@@ -2,11 +2,14 @@
  * The connection to the API server: one kubeconfig, one pool of connections, and a time-out on every request. Failures
  * are put in the driver's terms.
  */
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
 import { SettingsError } from '../../../shared/platform/settings.ts'
-import { DriverUnavailable } from '../driver.ts'
+import { DriverUnavailable, NotSetUp } from '../driver.ts'
+import { RUN_CLUSTER } from './policies.ts'
 
 /** Milliseconds that a request may take. The watch brings a time-out of its own. */
 export const REQUEST_MS = 5_000
@@ -14,6 +17,8 @@ export const REQUEST_MS = 5_000
 /** A KubeConfig whose clients share connections. By default every request opens one, and waits for ever. */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
+  #path: string | undefined
+  #text: string | undefined
 
   /**
    * @param path of a kubeconfig; without one, the service account of the pod that this runs in
@@ -21,9 +26,12 @@ export class ClusterConnection extends KubeConfig {
    */
   static open(path: string | undefined): ClusterConnection {
     const connection = new ClusterConnection()
+    connection.#path = path
     try {
-      if (path !== undefined) connection.loadFromFile(path)
-      else connection.loadFromCluster()
+      if (path !== undefined) {
+        connection.#text = readFileSync(path, 'utf8')
+        connection.loadFromFile(path)
+      } else connection.loadFromCluster()
     } catch (error) {
       throw new SettingsError(`KUBECONFIG cannot be read: ${(error as Error).message}`)
     }
@@ -55,6 +63,40 @@ export class ClusterConnection extends KubeConfig {
 
   async close(): Promise<void> {
     await this.#pool?.destroy()
+  }
+
+  /**
+   * Takes the credential of a kubeconfig that was replaced. One that cannot be read, or leads to another cluster, is left
+   * alone: that takes a restart.
+   * @returns whether there is a new one
+   */
+  async readAgain(): Promise<boolean> {
+    const text = this.#path && (await readFile(this.#path, 'utf8').catch(() => undefined))
+    if (!text || text === this.#text) return false
+    this.#text = text
+    try {
+      const renewed = ClusterConnection.open(this.#path)
+      if (renewed.getCurrentCluster()!.server !== this.getCurrentCluster()!.server) return false
+      this.loadFromOptions(renewed)
+    } catch {
+      return false
+    }
+    // Its connections have the old certificates. What is under way there goes on.
+    void this.#pool?.close()
+    this.#pool = undefined
+    return true
+  }
+
+  /** When its token ends; undefined for another kind of credential, or a token that does not say. */
+  readEnd(): Date | undefined {
+    const [, payload] = this.getCurrentUser()?.token?.split('.') ?? []
+    if (!payload) return undefined
+    try {
+      const { exp } = JSON.parse(Buffer.from(payload, 'base64url').toString())
+      return typeof exp === 'number' ? new Date(exp * 1000) : undefined
+    } catch {
+      return undefined
+    }
   }
 
   async #openPool(request: RequestContext, options: RequestOptions): Promise<Dispatcher> {
@@ -108,7 +150,8 @@ export function readStatus(body: unknown, code: number): Omit<Failure, 'code'> {
     }
   }
   const { reason, message } = (status ?? {}) as { reason?: string; message?: string }
-  return { reason: reason ?? '', message: message ?? `HTTP ${code}` }
+  const words = code === 401 ? 'the credential is unknown, or has ended (HTTP 401)' : `HTTP ${code}`
+  return { reason: reason ?? '', message: message ?? words }
 }
 
 /** Whether the cluster was never set up, or the credential is not the one that was made for it. */
@@ -120,8 +163,5 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
 /** For a failure that says nothing about the pod: worth another try, perhaps after an operator has helped. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
-  return new DriverUnavailable(
-    `Kubernetes: ${failure.message}. Run \`npm run cluster\` with an administrator's KUBECONFIG, ` +
-      'and give the workers the kubeconfig it makes.',
-  )
+  return new NotSetUp(`Kubernetes: ${failure.message}. ${RUN_CLUSTER}`)
 }

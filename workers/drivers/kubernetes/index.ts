@@ -8,6 +8,7 @@ import {
   type Driver,
   type DriverOptions,
   DriverUnavailable,
+  type Pod,
   PodGone,
   type PodName,
   type PodRequest,
@@ -31,7 +32,7 @@ import {
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
 import { openPort } from './port.ts'
-import { watchSetup } from './setup.ts'
+import { type Setup, watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
@@ -44,7 +45,7 @@ export class KubernetesDriver implements Driver {
   readonly startsSlowly = true
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  private readonly checkSetup: () => Promise<void>
+  private readonly setup: Setup
   /** Pods that a list showed dead, and that the watch may still report. */
   private readonly dead = new Set<string>()
   /** Running processes and open ports, each with the uid of its pod where that is known. */
@@ -55,7 +56,8 @@ export class KubernetesDriver implements Driver {
    * Opens without asking the cluster anything, so that a worker can start before the cluster does.
    * @throws {SettingsError} there is no kubeconfig, or it is unusable
    */
-  constructor({ settings: { kubernetes, sandbox }, installationId, log }: DriverOptions) {
+  constructor({ settings, installationId, log }: DriverOptions) {
+    const { kubernetes, sandbox } = settings
     if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
       throw new Error('The installation id cannot be a label of Kubernetes.')
     }
@@ -67,7 +69,7 @@ export class KubernetesDriver implements Driver {
     void tellOfNodes(this.connection, sandbox.pids, log)
     const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
     this.cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried: new Set() }
-    this.checkSetup = watchSetup(this.cluster)
+    this.setup = watchSetup(this.connection, settings, installationId, log)
   }
 
   async ping(): Promise<void> {
@@ -75,13 +77,22 @@ export class KubernetesDriver implements Driver {
     const late = () => {
       throw new DOMException('', 'TimeoutError')
     }
-    await within(PING_MS, api.listNamespacedPod({ namespace, limit: 1 }), late).catch((error) => {
-      throw reported(this.cluster, readFailure(error))
+    const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.setup.check()]
+    await within(PING_MS, Promise.all(asked), late).catch(async (error) => {
+      // The credential may have ended, and another have been put in its place: the next ping tries that.
+      if (await this.connection.readAgain()) {
+        this.cluster.log.info('the kubeconfig was replaced, and read again')
+        this.setup.forget()
+      }
+      throw error instanceof DriverUnavailable ? error : reported(this.cluster, readFailure(error))
     })
-    await this.checkSetup()
   }
 
-  create: Driver['create'] = (request) => createClusterPod(this.cluster, request)
+  async create(request: PodRequest): Promise<Pod> {
+    await this.setup.mustStand()
+    return await createClusterPod(this.cluster, request)
+  }
+
   assign: Driver['assign'] = (pod, to) => assignClusterPod(this.cluster, pod, to)
   ready: Driver['ready'] = (pod, signal, trial) => awaitReady(this.cluster, pod, signal, trial)
   delete: Driver['delete'] = (pod) => deleteClusterPod(this.cluster, pod)

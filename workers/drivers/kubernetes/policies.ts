@@ -1,5 +1,5 @@
 /** What a cluster needs before it can run sandboxes, as data: `install.ts` applies it. */
-import type { KubernetesObject } from '@kubernetes/client-node'
+import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { SANDBOX_ROLE } from './manifest.ts'
 
@@ -7,14 +7,35 @@ export type Egress = Settings['sandbox']['egress']
 
 export const SERVICE_ACCOUNT = 'sandlot-worker'
 
-/** The rights that the driver needs, and no more. A test compares them with what the cluster allows. */
-export const WORKER_RULES = [
+export const RUN_CLUSTER =
+  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes."
+
+/** The rights without which a worker makes no sandbox. */
+export const NEEDED_RULES = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
   // Over a WebSocket both are a GET; from Kubernetes 1.35 on they also need what a POST needs.
   { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['create', 'get'] },
+  // To see whether the walls stand. By a role in it, a namespace is all that may be read of it.
+  { apiGroups: ['networking.k8s.io'], resources: ['networkpolicies'], verbs: ['list'] },
+  { apiGroups: [''], resources: ['namespaces'], verbs: ['get'] },
+]
+
+/** The rights of the workers' role, and no more. A test compares them with what the cluster allows. */
+export const WORKER_RULES = [
+  ...NEEDED_RULES,
   // Events tell of a container's start seconds before its pod's status does.
   { apiGroups: [''], resources: ['events'], verbs: ['list', 'watch'] },
 ]
+
+export const WALLS = {
+  /** The annotation of the network policy that keeps which public addresses are the cluster's own. */
+  ownRanges: 'sandlot.dev/own-ranges',
+  /** Labels of the namespace, by which the cluster refuses pods that are not restricted. */
+  podSecurity: {
+    'pod-security.kubernetes.io/enforce': 'restricted',
+    'pod-security.kubernetes.io/enforce-version': 'latest',
+  },
+}
 
 /** All addresses of the internet, and more. */
 export const INTERNET = { v4: '0.0.0.0/0', v6: '2000::/3' }
@@ -38,40 +59,25 @@ export const NOT_INTERNET = {
   v6: ['2001::/32', '2002::/16'],
 }
 
+const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
+
 /** @param own addresses of the cluster that are public, as CIDR ranges */
 export function buildPolicies(namespace: string, egress: Egress, own: readonly string[] = []) {
-  const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
   const named = (name: string) => ({ name, namespace, labels })
-  const level = { enforce: 'restricted', warn: 'restricted', audit: 'restricted' }
+  const tell = Object.fromEntries(
+    ['warn', 'audit'].flatMap((mode) => [
+      [`pod-security.kubernetes.io/${mode}`, 'restricted'],
+      [`pod-security.kubernetes.io/${mode}-version`, 'latest'],
+    ]),
+  )
   const objects: (KubernetesObject & Record<string, unknown>)[] = [
     {
       apiVersion: 'v1',
       kind: 'Namespace',
-      metadata: {
-        name: namespace,
-        labels: {
-          ...labels,
-          ...Object.fromEntries(
-            Object.entries(level).flatMap(([mode, standard]) => [
-              [`pod-security.kubernetes.io/${mode}`, standard],
-              [`pod-security.kubernetes.io/${mode}-version`, 'latest'],
-            ]),
-          ),
-        },
-      },
+      metadata: { name: namespace, labels: { ...labels, ...WALLS.podSecurity, ...tell } },
     },
     // Comes first, before anything can make a pod.
-    {
-      apiVersion: 'networking.k8s.io/v1',
-      kind: 'NetworkPolicy',
-      metadata: named('sandlot-sandboxes'),
-      spec: {
-        podSelector: { matchLabels: SANDBOX_ROLE },
-        // A direction that is named without rules is denied.
-        policyTypes: ['Ingress', 'Egress'],
-        egress: egress === 'internet' ? [{ to: toInternet(own) }] : [],
-      },
-    },
+    { ...buildNetworkPolicy(namespace, egress, own) },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: named(SERVICE_ACCOUNT) },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -89,6 +95,29 @@ export function buildPolicies(namespace: string, egress: Egress, own: readonly s
   ]
   return objects
 }
+
+/** A part of {@link buildPolicies}, with the same parameters. */
+export const buildNetworkPolicy = (
+  namespace: string,
+  egress: Egress,
+  own: readonly string[],
+): V1NetworkPolicy => ({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'NetworkPolicy',
+  metadata: {
+    name: 'sandlot-sandboxes',
+    namespace,
+    labels,
+    ...(own.length > 0 ? { annotations: { [WALLS.ownRanges]: own.join(',') } } : {}),
+  },
+  spec: {
+    podSelector: { matchLabels: SANDBOX_ROLE },
+    // A direction that is named without rules is denied. Both are named, so that an applied policy takes rules away.
+    policyTypes: ['Ingress', 'Egress'],
+    ingress: [],
+    egress: egress === 'internet' ? [{ to: toInternet(own) }] : [],
+  },
+})
 
 const toInternet = (own: readonly string[]) => [
   { ipBlock: { cidr: INTERNET.v4, except: [...NOT_INTERNET.v4, ...own.filter((range) => !isV6(range))] } },

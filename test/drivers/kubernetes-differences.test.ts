@@ -1,0 +1,149 @@
+/** What a worker makes of the network policies and rights that it finds: pure comparisons. */
+import type { V1NetworkPolicy } from '@kubernetes/client-node'
+import { describe, expect, test } from 'vitest'
+import { LABELS, SANDBOX_ROLE } from '../../workers/drivers/kubernetes/manifest.ts'
+import {
+  buildNetworkPolicy,
+  type Egress,
+  NEEDED_RULES,
+  NOT_INTERNET,
+} from '../../workers/drivers/kubernetes/policies.ts'
+import { comparePod, comparePolicies, findMissingRights } from '../../workers/drivers/kubernetes/walls.ts'
+
+const pod = { metadata: { labels: { ...SANDBOX_ROLE, [LABELS.managedBy]: 'sandlot' } } }
+const own = ['203.0.113.7/32']
+const made = (egress: Egress = 'internet', ranges: string[] = []) =>
+  structuredClone(buildNetworkPolicy('sandlot', egress, ranges))
+
+const compare = (found: V1NetworkPolicy[], egress: Egress = 'internet', allowed: string[] = []) =>
+  comparePolicies(found, (ranges) => buildNetworkPolicy('sandlot', egress, ranges), pod, allowed).map(
+    ({ what }) => what,
+  )
+
+/** Ours, with a change to its spec. */
+function changed(change: (spec: NonNullable<V1NetworkPolicy['spec']>) => void, ranges: string[] = []) {
+  const policy = made('internet', ranges)
+  change(policy.spec!)
+  return policy
+}
+
+const extra = (spec: V1NetworkPolicy['spec']): V1NetworkPolicy => ({
+  metadata: { name: 'extra' },
+  spec: { policyTypes: ['Ingress'], podSelector: {}, ...spec },
+})
+
+describe('the policy of `npm run cluster`', () => {
+  test.each<[string, V1NetworkPolicy[]]>([
+    ['as it is made', [made()]],
+    ['as it is made where the cluster has public addresses', [made('internet', own)]],
+    ['without the empty lists, as a cluster keeps it', [changed((spec) => delete spec.ingress)]],
+    ['for more pods', [changed((spec) => (spec.podSelector = {}))]],
+    [
+      'with another denied range',
+      [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.push(own[0]!))],
+    ],
+    ['for one port only', [changed((spec) => (spec.egress![0]!.ports = [{ port: 443 }]))]],
+    ['closed', [made('none')]],
+  ])('passes %s', (_, found) => {
+    expect(compare(found)).toEqual([])
+  })
+
+  test.each<[string, V1NetworkPolicy[], string]>([
+    ['is missing', [], 'is missing'],
+    [
+      'selects other pods',
+      [changed((spec) => (spec.podSelector!.matchLabels = { a: 'b' }))],
+      'every sandbox',
+    ],
+    [
+      'selects fewer pods',
+      [changed((spec) => (spec.podSelector!.matchExpressions = [{ key: 'a', operator: 'Exists' }]))],
+      'every sandbox',
+    ],
+    ['leaves a direction open', [changed((spec) => (spec.policyTypes = ['Ingress']))], 'a whole direction'],
+    ['lets others in', [changed((spec) => (spec.ingress = [{}]))], 'connect to sandboxes'],
+    ['lets sandboxes reach all', [changed((spec) => (spec.egress = [{}]))], 'more than it should'],
+    [
+      'lets sandboxes reach pods',
+      [changed((spec) => spec.egress!.push({ to: [{ podSelector: {} }] }))],
+      'more than',
+    ],
+    [
+      'denies one range less',
+      [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.splice(NOT_INTERNET.v4.length - 1))],
+      'more than it should',
+    ],
+    [
+      'does not deny an address of the cluster',
+      [changed((spec) => (spec.egress = made().spec!.egress!), own)],
+      'more than it should',
+    ],
+  ])('does not pass when it %s', (_, found, words) => {
+    expect(compare(found)).toEqual([expect.stringContaining(words)])
+  })
+
+  test('does not pass when it leads out although SANDBOX_EGRESS=none', () => {
+    expect(compare([made()], 'none')).toEqual([expect.stringContaining('more than it should')])
+    expect(compare([made('none')], 'none')).toEqual([])
+  })
+})
+
+describe('a policy of somebody else', () => {
+  test.each<[string, V1NetworkPolicy]>([
+    ['lets all pods in', extra({ ingress: [{}] })],
+    ['lets all pods out', extra({ egress: [{}], policyTypes: ['Egress'] })],
+    ['selects the role', extra({ ingress: [{}], podSelector: { matchLabels: SANDBOX_ROLE } })],
+    [
+      'selects one sandbox',
+      extra({ ingress: [{}], podSelector: { matchLabels: { [LABELS.sandbox]: 'sbx_1' } } }),
+    ],
+    [
+      'selects all but some',
+      extra({
+        ingress: [{}],
+        podSelector: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['db'] }] },
+      }),
+    ],
+  ])('opens a way when it %s, unless its name is allowed', (_, policy) => {
+    expect(compare([made(), policy])).toEqual(['the network policy extra opens a way to or from sandboxes'])
+    expect(compare([made(), policy], 'internet', ['another', 'extra'])).toEqual([])
+  })
+
+  test.each<[string, V1NetworkPolicy]>([
+    ['closes', extra({ policyTypes: ['Ingress', 'Egress'] })],
+    ['is of the other direction', extra({ policyTypes: ['Ingress'], egress: [{}] })],
+    ['selects other pods', extra({ ingress: [{}], podSelector: { matchLabels: { app: 'db' } } })],
+    [
+      'selects pods without a role',
+      extra({
+        ingress: [{}],
+        podSelector: { matchExpressions: [{ key: LABELS.role, operator: 'DoesNotExist' }] },
+      }),
+    ],
+  ])('is left alone when it %s', (_, policy) => {
+    expect(compare([made(), policy])).toEqual([])
+  })
+})
+
+test('rights are missing that no rule gives for all objects', () => {
+  expect(findMissingRights(NEEDED_RULES)).toEqual([])
+  expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
+  const few = NEEDED_RULES.map((rule) => ({
+    ...rule,
+    verbs: rule.verbs.filter((verb) => verb !== 'watch'),
+    ...(rule.resources.includes('namespaces') ? { resourceNames: ['another'] } : {}),
+  }))
+  expect(findMissingRights(few)).toEqual([
+    { group: '', resource: 'pods', verb: 'watch' },
+    { group: '', resource: 'namespaces', verb: 'get' },
+  ])
+})
+
+test('a cluster that takes the runtime class or the role from pods is told of', () => {
+  const sent = { ...pod, spec: { containers: [], runtimeClassName: 'gvisor' } }
+  expect(comparePod(sent, sent)).toEqual([])
+  expect(comparePod(sent, { spec: { containers: [] } }).map(({ what }) => what)).toEqual([
+    expect.stringContaining('spec.runtimeClassName'),
+    expect.stringContaining(LABELS.role),
+  ])
+})

@@ -1,0 +1,185 @@
+/** What `npm run cluster` makes goes missing or is changed while a driver is open, and comes back. */
+import { writeFile } from 'node:fs/promises'
+import {
+  CoreV1Api,
+  NetworkingV1Api,
+  PatchStrategy,
+  RbacAuthorizationV1Api,
+  setHeaderOptions,
+} from '@kubernetes/client-node'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Driver, NotSetUp } from '../../workers/drivers/driver.ts'
+import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
+import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
+import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
+import { ofSandbox } from './requests.ts'
+
+const policy = 'sandlot-sandboxes'
+const answerOf = (driver: Driver) =>
+  driver.ping().then(
+    () => 'well',
+    (error: Error) => error.message,
+  )
+const isWell = async (driver: Driver) => (await answerOf(driver)) === 'well'
+const toldBy = (driver: Driver, words: RegExp) =>
+  eventually(async () => words.test(await answerOf(driver)), 20_000)
+const request = () => ({ ...ofSandbox(), image: images.busybox, deadlineSeconds: 60 })
+
+describe.skipIf(!hasCluster)('the setup of a cluster', () => {
+  let world: ClusterWorld
+  let driver: Driver
+
+  beforeAll(async () => {
+    world = await startClusterWorld()
+    driver = world.open({ SWEEP_SECONDS: '0.1' })
+    await driver.ping()
+  })
+  afterAll(() => world?.close())
+
+  const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
+  const repair = () =>
+    installCluster({ kubeconfig: adminKubeconfig!, namespace: world.namespace, egress: 'internet' })
+  const changePolicy = (spec: object) =>
+    world.admin
+      .makeApiClient(NetworkingV1Api)
+      .patchNamespacedNetworkPolicy({ name: policy, namespace: world.namespace, body: { spec } }, merge)
+  const changeRole = (rules: object[]) =>
+    world.admin
+      .makeApiClient(RbacAuthorizationV1Api)
+      .patchNamespacedRole({ name: SERVICE_ACCOUNT, namespace: world.namespace, body: { rules } }, merge)
+  const changeLabels = (labels: object) =>
+    world.admin
+      .makeApiClient(CoreV1Api)
+      .patchNamespace({ name: world.namespace, body: { metadata: { labels } } }, merge)
+  const without = (word: string) =>
+    WORKER_RULES.map((rule) => ({
+      ...rule,
+      resources: rule.resources.filter((each) => each !== word),
+    })).filter(({ resources }) => resources.length > 0)
+
+  test.each<{ change: string; make: () => Promise<unknown>; words: RegExp }>([
+    {
+      change: 'the network policy is deleted',
+      make: () =>
+        world.admin
+          .makeApiClient(NetworkingV1Api)
+          .deleteNamespacedNetworkPolicy({ name: policy, namespace: world.namespace }),
+      words: /the network policy sandlot-sandboxes is missing\. Run `npm run cluster`/,
+    },
+    {
+      change: 'the network policy lets others in',
+      make: () => changePolicy({ ingress: [{}] }),
+      words: /sandlot-sandboxes lets others connect to sandboxes/,
+    },
+    {
+      change: 'the network policy selects fewer pods',
+      make: () => changePolicy({ podSelector: { matchLabels: { some: 'label' } } }),
+      words: /sandlot-sandboxes does not select every sandbox/,
+    },
+    {
+      change: 'the network policy leads everywhere',
+      make: () => changePolicy({ egress: [{}] }),
+      words: /sandlot-sandboxes lets sandboxes reach more than it should/,
+    },
+    {
+      change: 'the namespace takes pods that are not restricted',
+      make: () => changeLabels({ 'pod-security.kubernetes.io/enforce': 'privileged' }),
+      words: /label pod-security\.kubernetes\.io\/enforce is privileged, not restricted/,
+    },
+    {
+      change: 'the namespace has no level any more',
+      make: () => changeLabels({ 'pod-security.kubernetes.io/enforce': null }),
+      words: /label pod-security\.kubernetes\.io\/enforce is missing, not restricted/,
+    },
+    {
+      change: 'the role lost the right to run commands',
+      make: () => changeRole(without('pods/exec')),
+      words: /the workers' role may not create pods\/exec, get pods\/exec\. Run `npm run cluster`/,
+    },
+    {
+      change: 'the role is that of an earlier version',
+      make: () =>
+        changeRole(without('networkpolicies').filter((rule) => !rule.resources.includes('namespaces'))),
+      words: /the workers' role may not list networkpolicies, get namespaces\. Run `npm run cluster`/,
+    },
+    {
+      change: 'the role is bound to nobody',
+      make: () =>
+        world.admin
+          .makeApiClient(RbacAuthorizationV1Api)
+          .deleteNamespacedRoleBinding({ name: SERVICE_ACCOUNT, namespace: world.namespace }),
+      words: /forbidden|the workers' role may not create pods/,
+    },
+  ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
+    await make()
+    await toldBy(driver, words)
+    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    await repair()
+    await eventually(() => isWell(driver), 20_000)
+  })
+
+  test('a policy that somebody adds is told of until it goes, or is allowed by name', async () => {
+    const network = world.admin.makeApiClient(NetworkingV1Api)
+    const name = 'open'
+    const body = { metadata: { name }, spec: { podSelector: {}, policyTypes: ['Ingress'], ingress: [{}] } }
+    await network.createNamespacedNetworkPolicy({ namespace: world.namespace, body })
+    const words = /network policy open opens a way .* Delete open, or name it in SANDBOX_NETWORK_POLICIES/
+    await toldBy(driver, words)
+    await expect(driver.create(request())).rejects.toThrow(NotSetUp)
+    const allowing = world.open({ SANDBOX_NETWORK_POLICIES: name })
+    await allowing.ping()
+    await allowing.delete(await allowing.create(request()))
+    await network.deleteNamespacedNetworkPolicy({ name, namespace: world.namespace })
+    await eventually(() => isWell(driver), 20_000)
+    await driver.delete(await driver.create(request()))
+  })
+
+  test('a runtime class that is not there is told of', async () => {
+    const classy = world.open({ SANDBOX_RUNTIME_CLASS: 'no-such-class' })
+    const words = /RuntimeClass "no-such-class" not found\. Make it, or change SANDBOX_RUNTIME_CLASS/
+    await expect(classy.ping()).rejects.toThrow(words)
+    await expect(classy.create(request())).rejects.toThrow(NotSetUp)
+  })
+
+  describe('the credential', () => {
+    const withToken = async (token: string) => {
+      const config = JSON.parse(await world.readKubeconfig())
+      config.users[0].user.token = token
+      return JSON.stringify(config)
+    }
+
+    test('is read again from its file when the cluster refuses it', async () => {
+      const KUBECONFIG = await world.keep(await withToken('of.nobody.any-more'))
+      const refused = world.open({ KUBECONFIG })
+      expect(await answerOf(refused)).toMatch(/HTTP 401.*Run `npm run cluster`/)
+      await writeFile(KUBECONFIG, '{"half a')
+      expect(await answerOf(refused)).toMatch(/HTTP 401/)
+      await writeFile(KUBECONFIG, await world.readKubeconfig())
+      await eventually(() => isWell(refused), 20_000)
+    })
+
+    test('that ends within weeks is told of, unless another is there', async () => {
+      const { status } = await world.api.createNamespacedServiceAccountToken({
+        name: SERVICE_ACCOUNT,
+        namespace: world.namespace,
+        body: { spec: { audiences: [], expirationSeconds: 3600 } },
+      })
+      const KUBECONFIG = await world.keep(await withToken(status!.token!))
+      const lines: string[] = []
+      const log = pino({}, { write: (line: string) => void lines.push(line) })
+      const endings = () => lines.filter((line) => line.includes('the credential of the cluster ends soon'))
+      const opened = world.open({ KUBECONFIG, SWEEP_SECONDS: '0.1' }, undefined, log)
+      await opened.ping()
+      const [day] = status!.expirationTimestamp!.toISOString().split('T')
+      expect(endings()).toEqual([expect.stringContaining(day!)])
+
+      const renewed = world.open({ KUBECONFIG }, undefined, log)
+      await writeFile(KUBECONFIG, await world.readKubeconfig())
+      await renewed.ping()
+      expect(endings()).toHaveLength(1)
+    })
+  })
+})
