@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { noWorker } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
-import { inOrderFor, type ListedWorker, listWorkers, takesCalls } from '../../shared/rpc/directory.ts'
+import {
+  findEntries,
+  inOrderFor,
+  type ListedWorker,
+  listWorkers,
+  takesCalls,
+} from '../../shared/rpc/directory.ts'
+import type { WorkerHealth } from './health.ts'
 
 const directoryMs = 500
 /** A worker that is not listed for this many milliseconds is gone. */
@@ -16,14 +23,16 @@ export class Candidates {
   /** The workers that are listed, as of half a second ago at most. */
   private readonly list: () => Promise<ListedWorker[]>
   private readonly listNow: () => Promise<ListedWorker[]>
-  private readonly isSilent: (workerId: string) => boolean
+  private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
+  private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
   /** Workers that are not listed, and the wait for each: all callers share one. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
-  constructor(context: Context, isSilent: (workerId: string) => boolean) {
+  constructor(context: Context, health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>) {
     this.listNow = () => listWorkers(context)
     this.list = cacheFor(directoryMs, this.listNow)
-    this.isSilent = isSilent
+    this.lastEntry = async (workerId) => (await findEntries(context, [workerId]))[0]
+    this.health = health
   }
 
   /** The remembered list if it will do, else the present one: a worker may have come since. */
@@ -43,7 +52,7 @@ export class Candidates {
       const isFit = (worker: ListedWorker) =>
         workerId === undefined ? takesCalls(worker) : worker.id === workerId
       const fitting = (await list()).filter(
-        (worker) => isFit(worker) && !asked.has(worker.id) && !this.isSilent(worker.id),
+        (worker) => isFit(worker) && !asked.has(worker.id) && !this.health.isSilent(worker.id),
       )
       for (const { id } of fitting) this.missing.delete(id)
       for (const worker of inOrderFor(sandboxId, fitting)) {
@@ -53,9 +62,12 @@ export class Candidates {
     }
   }
 
-  /** Waits for a worker that is not listed: after Redis was emptied no worker is listed for a second. */
+  /**
+   * Asks a worker that is not listed, which may be cut off from Redis, and waits for it: after Redis was emptied no
+   * worker is listed for a second.
+   */
   private async listAwaited(workerId: string | undefined): Promise<ListedWorker[]> {
-    if (workerId === undefined || workerId === noWorker || this.isSilent(workerId)) return []
+    if (workerId === undefined || workerId === noWorker || this.health.isSilent(workerId)) return []
     const known = this.missing.get(workerId)
     if (known) return await known
     const waiting = this.waitFor(workerId)
@@ -66,13 +78,14 @@ export class Candidates {
 
   private async waitFor(workerId: string): Promise<ListedWorker[]> {
     const from = performance.now()
-    // A wait does not count while this process stood still.
-    const isOver = () => performance.now() - from > goneMs && !stoodStill(performance.now() - goneMs)
-    for (; !isOver(); await sleep(lookEveryMs)) {
+    const last = await this.lastEntry(workerId).catch(() => undefined)
+    if (last && (await this.health.isAlive(last))) return [last]
+    for (; performance.now() - from < goneMs; await sleep(lookEveryMs)) {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }
-    return []
+    // A wait does not count while this process stood still.
+    return stoodStill(from) ? await this.waitFor(workerId) : []
   }
 }
 

@@ -95,7 +95,7 @@ export class Workers {
   constructor(context: Context) {
     this.log = context.log
     this.health = new WorkerHealth(context.log)
-    this.candidates = new Candidates(context, (id) => this.health.isSilent(id))
+    this.candidates = new Candidates(context, this.health)
   }
 
   /** @throws {Problem} `unavailable` when no worker is there, or none can make sandboxes */

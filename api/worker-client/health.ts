@@ -3,12 +3,13 @@
  * its connections open, so only an unanswered question tells. While calls are there, each worker is asked once a
  * second, however many the calls are.
  */
-import { type Agent, get } from 'node:https'
+import type { Agent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../shared/platform/log.ts'
-import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
-import { openCallAgent, provenTo } from '../../shared/rpc/channel.ts'
+import { stoodStill } from '../../shared/platform/standstill.ts'
+import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/directory.ts'
 
 const askEveryMs = 1_000
@@ -44,6 +45,11 @@ export class WorkerHealth {
   /** Whether the worker left the last question unanswered. Nothing new should be sent to it. */
   isSilent(workerId: string): boolean {
     return this.watched.get(workerId)?.isSilent ?? false
+  }
+
+  /** Asks a worker that is not watched whether it lives. */
+  async isAlive(worker: ListedWorker): Promise<boolean> {
+    return (await askWhetherAlive(worker, this.agent, answerMs)) === 'alive'
   }
 
   close(): void {
@@ -97,7 +103,9 @@ class Watch {
     if (!isWanted) return this.stop()
     const askedAt = performance.now()
     const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
-    const isSilent = !(await answers(this.worker, this.agent)) && !this.hasMovedSince(await before)
+    // A connection that is refused or breaks is no silence: the calls fail by themselves.
+    const answer = await askWhetherAlive(this.worker, this.agent, answerMs)
+    const isSilent = answer === 'silent' && !this.hasMovedSince(await before)
     // A wait does not count while this process stood still: it asks anew.
     if (isSilent && stoodStill(askedAt)) return this.askLater()
     this.isSilent = isSilent
@@ -120,25 +128,4 @@ class Watch {
     for (const call of this.calls.keys()) call()
     this.calls.clear()
   }
-}
-
-/** A refused or broken connection counts as an answer: its calls fail by themselves. */
-function answers(worker: ListedWorker, agent: Agent): Promise<boolean> {
-  return new Promise((resolve) => {
-    const request = get(new URL('/healthz', worker.url), { ...provenTo(worker), agent }, (response) => {
-      response.resume()
-      done(true)
-    })
-    const done = (answer: boolean) => {
-      clearTimeout(timer)
-      resolve(answer)
-    }
-    const timer = setTimeout(async () => {
-      // When this process itself was busy for that long, the answer may lie there unread.
-      await readWhatCame()
-      done(false)
-      request.destroy()
-    }, answerMs)
-    request.on('error', () => done(true))
-  })
 }

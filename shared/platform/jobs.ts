@@ -43,7 +43,7 @@ export function openQueue(redis: Redis): JobQueue {
   // Opened at the first use, and again after a failure: BullMQ asks for Redis' version once, and a queue for which that
   // failed stays broken for good.
   const open = async () => {
-    if (redis.status !== 'ready') throw unavailable('Redis is away. Try again.')
+    if (!opening && redis.status !== 'ready') throw unavailable('Redis is away. Try again.')
     opening ??= openReady(redis).catch((error) => {
       opening = undefined
       throw error

@@ -43,6 +43,7 @@ export function meansAway(error: unknown): boolean {
     const { code } = at as { code?: unknown }
     if (typeof code === 'string' && awayCodes.test(code)) return true
     if (at.name === 'MaxRetriesPerRequestError' || awayWords.test(at.message)) return true
+    if (at.name === 'ReplyError' && !faultsOfOurs.test(at.message)) return true
   }
   return false
 }
@@ -51,6 +52,8 @@ export function meansAway(error: unknown): boolean {
 // (resources) and 57 (operator), a lock that did not come, a transaction that lost to another.
 const awayCodes =
   /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|53|57|55P03|40P01|40001)/
-// pg, pg-pool and ioredis have only messages. Redis' are of one that is loading, read-only or full.
+// pg, pg-pool and ioredis have only messages. So has a Redis that has too many clients.
 const awayWords =
-  /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|OOM)\b/
+  /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^ERR max number of clients/
+// Every other error reply of Redis tells its state: loading, a replica, full, its disk full, its password another.
+const faultsOfOurs = /^(ERR|WRONGTYPE|NOSCRIPT)\b/

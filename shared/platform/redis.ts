@@ -1,23 +1,98 @@
 /** Connections to Redis, and the one setting of Redis that the service depends on. */
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import type { Logger } from './log.ts'
 
+/** Milliseconds without an answer, after which a connection is replaced. No command of ours blocks for as long. */
+const silentMs = 3_000
+/** Each connection is used so often. Silence and a failover are noticed before a request meets them. */
+const beatEveryMs = 1_000
+/** Nobody makes this key. A replica refuses to delete it all the same. */
+const beatKey = 'sandlot:beat'
+
+type Patience = 'impatient' | 'patient'
+
 /**
+ * A connection that goes when it leads nowhere: within 4 s when the other side is silent, and at once when that is no
+ * primary any more. A new one takes its place, and what had no answer is sent again.
+ *
  * `impatient` fails at once while Redis is away, for requests; `patient` waits for it, for the queue's loops.
  * @param url `redis://…`, `rediss://…`, or `unix:///path` with `?db=N`
  */
-export function connectRedis(url: string, patience: 'impatient' | 'patient', log: Logger): Redis {
+export function connectRedis(url: string, patience: Patience, log: Logger): Redis {
   const options = {
     connectTimeout: 2_000,
-    retryStrategy: (attempt: number) => Math.min(50 * attempt, 1_000),
+    socketTimeout: silentMs,
+    disconnectTimeout: 1_000,
     ...(patience === 'patient'
       ? { maxRetriesPerRequest: null }
       : { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: 2_000 }),
   }
+  return open(url.replace(/^unix:\/\//, ''), options, patience, log)
+}
+
+/** As {@link connectRedis}; also for the copy that BullMQ makes, whose loop blocks on it. */
+function open(url: string, given: RedisOptions, patience: Patience, log: Logger): Redis {
+  const options: RedisOptions = { ...given, ...leaveReplicas(() => redis, patience, log) }
   // Replies as in RESP2, so that scripts' answers stay arrays and strings.
-  const redis = new Redis(url.replace(/^unix:\/\//, ''), { ...options, replyMapping: 'legacy' })
+  const redis: Redis = new Redis(url, { ...options, replyMapping: 'legacy' })
+  redis.duplicate = ((other) => open(url, { ...given, ...other }, patience, log)) as Redis['duplicate']
   reportOutage(redis, log)
+  keepBeating(redis)
   return redis
+}
+
+/** Error replies of a server that is no primary, or must not act as one. It has done nothing. */
+const takesNoWrites = /^(READONLY|UNBLOCKED|MASTERDOWN|NOREPLICAS|LOADING)\b/
+/** Milliseconds between two tries, while every connection leads to such a server. */
+const againMs = 1_000
+
+/** Options under which a connection leaves such a server, and takes its commands along to the next one. */
+function leaveReplicas(get: () => Redis, patience: Patience, log: Logger): RedisOptions {
+  const left: { socket: unknown; at: number } = { socket: undefined, at: Number.NEGATIVE_INFINITY }
+  let pauseMs = 0
+  return {
+    retryStrategy(attempt) {
+      const ms = Math.min(50 * attempt + pauseMs, 1_000)
+      pauseMs = 0
+      return ms
+    },
+    reconnectOnError({ message }) {
+      if (!takesNoWrites.test(message)) return false
+      const redis = get()
+      // Of many commands that are refused at once, the first decides.
+      if (redis.stream !== left.socket) {
+        const now = performance.now()
+        const sinceMs = now - left.at
+        const isAgain = sinceMs < 2 * againMs
+        if (!isAgain) log.warn({ reply: message }, 'Redis takes no writes: connecting anew')
+        else if (patience === 'patient') pauseMs = againMs
+        // A request is told so. The next second's leaves again.
+        else if (sinceMs < againMs) return false
+        Object.assign(left, { socket: redis.stream, at: now })
+        // ioredis adds a listener for each command that is refused.
+        redis.stream.setMaxListeners(0)
+        if (patience === 'impatient') queueFor(againMs, redis)
+      }
+      return 2
+    },
+  }
+}
+
+/** Commands wait for the next connection for so many milliseconds; then they fail at once again. */
+function queueFor(ms: number, { options }: Redis) {
+  options.enableOfflineQueue = true
+  setTimeout(() => {
+    options.enableOfflineQueue = false
+  }, ms).unref()
+}
+
+/** Uses the connection even when nobody does. */
+function keepBeating(redis: Redis) {
+  let timer: NodeJS.Timeout | undefined
+  redis.on('ready', () => {
+    timer = setInterval(() => void redis.del(beatKey).catch(() => {}), beatEveryMs)
+  })
+  redis.on('close', () => clearInterval(timer))
 }
 
 /** Logs one line when Redis goes away and one when it is back, however often the client retries. */

@@ -35,6 +35,11 @@ export const announceEveryMs = 1_000
  */
 const staleMs = 6_000
 /**
+ * Milliseconds. A worker that cannot reach Redis may live all the same. Until its entry is this old, others find its
+ * address there, and ask.
+ */
+const keptMs = 3_600_000
+/**
  * Milliseconds that whoever owns Redis can show an old entry again, and that the clocks of two machines may differ. All
  * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
  */
@@ -47,13 +52,14 @@ const announceScript = `
 
 const listScript = `
   local t = redis.call('TIME')
-  local oldest = t[1] * 1000 + math.floor(t[2] / 1000) - ARGV[1]
+  local now = t[1] * 1000 + math.floor(t[2] / 1000)
   local all, live = redis.call('HGETALL', KEYS[1]), {}
   for i = 1, #all, 2 do
     local space = string.find(all[i + 1], ' ', 1, true)
-    if tonumber(string.sub(all[i + 1], 1, space - 1)) < oldest then
+    local age = now - tonumber(string.sub(all[i + 1], 1, space - 1))
+    if age > tonumber(ARGV[2]) then
       redis.call('HDEL', KEYS[1], all[i])
-    else
+    elseif age <= tonumber(ARGV[1]) then
       live[#live + 1] = string.sub(all[i + 1], space + 1)
     end
   end
@@ -80,22 +86,37 @@ export async function listWorkers({
   settings,
   log,
 }: Pick<Context, 'redis' | 'settings'> & { log?: Logger }): Promise<ListedWorker[]> {
-  const entries = (await redis.eval(listScript, 1, key, staleMs)) as string[]
+  const entries = (await redis.eval(listScript, 1, key, staleMs, keptMs)) as string[]
   const now = Date.now()
   const listed = new Map<string, ListedWorker>()
   for (const entry of entries) {
-    const worker = readEntry(entry, settings.callsKeys, now)
-    if (worker) listed.set(worker.id, worker)
+    const read = readEntry(entry, settings.callsKeys)
+    if (read && Math.abs(now - read.at) < replayMs) listed.set(read.worker.id, read.worker)
     else if (log) warnOfForgery(log)
   }
   return [...listed.values()]
 }
 
+/** The last entries of these workers, of those that have one. They need not live: only an answer of theirs tells. */
+export async function findEntries(
+  { redis, settings }: Pick<Context, 'redis' | 'settings'>,
+  ids: readonly string[],
+): Promise<ListedWorker[]> {
+  if (ids.length === 0) return []
+  const found = (await redis.hmget(key, ...ids)).filter((entry) => entry !== null)
+  return found
+    .map((entry) => readEntry(entry.slice(entry.indexOf(' ') + 1), settings.callsKeys)?.worker)
+    .filter((worker) => worker !== undefined)
+}
+
 const sign = (secret: string, text: string): Buffer =>
   createHmac('sha256', deriveKey(secret, 'sandlot worker entries')).update(text).digest()
 
-/** @returns undefined for an entry that is not signed, or too old */
-function readEntry(entry: string, secrets: readonly string[], now: number): ListedWorker | undefined {
+/** @returns undefined for an entry that is not signed; else also when it was, by its worker's clock */
+function readEntry(
+  entry: string,
+  secrets: readonly string[],
+): { worker: ListedWorker; at: number } | undefined {
   const space = entry.indexOf(' ')
   const text = entry.slice(space + 1)
   const signatures = entry.slice(0, Math.max(0, space)).split(',')
@@ -105,7 +126,7 @@ function readEntry(entry: string, secrets: readonly string[], now: number): List
   })
   if (secret === undefined) return undefined
   const { at, ...worker } = JSON.parse(text) as WorkerEntry & { at: number }
-  return Math.abs(now - at) < replayMs ? { ...worker, secret } : undefined
+  return { worker: { ...worker, secret }, at }
 }
 
 const isEqual = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b)

@@ -12,13 +12,15 @@ import { listWorkers, takesCalls } from './directory.ts'
 type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
+const readinessKey = 'sandlot:readiness'
 /** Milliseconds for the head of a request. Its body may be a client's, which may take as long as its sandbox lives. */
 const headMs = 20_000
 
 /** The parts that every process needs, by their names in /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => db.query('select 1'),
-  redis: () => redis.ping(),
+  // A replica answers reads.
+  redis: () => redis.set(readinessKey, '1', 'PX', 10 * checkMs),
 })
 
 export function openInternalServer(

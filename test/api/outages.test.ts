@@ -1,5 +1,7 @@
 /** Parts of the service that are away: said in words, never hidden, and over by themselves. */
 import { randomBytes } from 'node:crypto'
+import { mkdirSync, rmdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Account, Refusal } from '../support/account.ts'
 import { readEvents } from '../support/events.ts'
@@ -99,6 +101,23 @@ describe('Redis', () => {
     await world.redis.config('SET', 'maxmemory', '1')
     expectUnavailable(await refused(alice.call('createSandbox')))
     await world.redis.config('SET', 'maxmemory', '0')
+    await world.eventually(() => alice.call('createSandbox'), recoverMs)
+  })
+
+  test('that cannot write to its disk: what needs it is answered 503, and works again once it can', async () => {
+    const alice = await world.account()
+    // In the way of the file that it would write.
+    const obstacle = join(world.folder, 'redis', 'dump.rdb')
+    mkdirSync(obstacle)
+    await world.redis.config('SET', 'save', '3600 1')
+    await world.redis.bgsave()
+    const failed = async () => (await world.redis.info('persistence')).includes('rdb_last_bgsave_status:err')
+    await world.eventually(failed, recoverMs)
+    for (const call of [() => alice.call('createSandbox'), () => world.account()])
+      expectUnavailable(await refused(call()))
+    expect((await readiness(world.apis[0]!)).parts.redis).toContain('MISCONF')
+    await world.redis.config('SET', 'save', '')
+    rmdirSync(obstacle)
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 

@@ -18,9 +18,13 @@ export interface Relay {
   freeze(): void
   /** What is asked arrives; the answers do not. */
   loseAnswers(): void
+  /** Connections that are open stay silent for good, and nobody is told; new ones pass. */
+  forget(): void
+  /** New connections lead there. */
+  lead(to: ListenAddress): void
   /** Every piece, both ways, comes so much later. */
   delay(ms: number): void
-  /** Passes on again what is new; connections that have lost something break. */
+  /** Passes everything on again; connections that have lost something break. */
   mend(): void
   close(): Promise<void>
 }
@@ -43,6 +47,9 @@ export async function openRelay(
   { opened, sift, resets = false }: RelayOptions = {},
 ): Promise<Relay> {
   const sockets = new Set<Socket>()
+  /** Those that a router has forgotten: nothing passes any more, not even that the other side has closed. */
+  const forgotten = new WeakSet<Socket>()
+  let leadsTo = from
   let mode: Mode = 'whole'
   let delayMs = 0
   const breakOff = (socket: Socket) => (resets ? socket.resetAndDestroy() : socket.destroy())
@@ -53,14 +60,14 @@ export async function openRelay(
     keep(near)
     if (mode === 'cut') return breakOff(near)
     if (mode === 'frozen') return
-    const far = connect({ ...from, allowHalfOpen: true })
+    const far = connect({ ...leadsTo, allowHalfOpen: true })
     keep(far)
     opened?.(near, far)
     const passes = sift?.()
     pass(near, far, (bytes) => mode !== 'frozen' && (passes?.(bytes) ?? true))
     pass(far, near, () => mode === 'whole')
-    near.on('close', () => far.destroy())
-    far.on('close', () => near.destroy())
+    near.on('close', () => forgotten.has(near) || far.destroy())
+    far.on('close', () => forgotten.has(far) || near.destroy())
   })
 
   function pass(source: Socket, sink: Socket, isHeard: (bytes: Buffer) => boolean) {
@@ -81,9 +88,9 @@ export async function openRelay(
       sink.once('drain', () => mode !== 'frozen' && source.resume())
     }
     source.on('data', (bytes) => {
-      if (isHeard(bytes)) later(() => write(bytes))
+      if (isHeard(bytes) && !forgotten.has(source)) later(() => write(bytes))
     })
-    source.on('end', () => later(() => sink.end()))
+    source.on('end', () => forgotten.has(source) || later(() => sink.end()))
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -111,11 +118,18 @@ export async function openRelay(
     loseAnswers() {
       mode = 'one-way'
     },
+    forget() {
+      mode = 'whole'
+      for (const socket of sockets) forgotten.add(socket.resume())
+    },
+    lead(to) {
+      leadsTo = to
+    },
     delay(ms) {
       delayMs = ms
     },
     mend() {
-      if (mode !== 'whole') breakAll()
+      for (const socket of sockets) if (mode !== 'whole' || forgotten.has(socket)) breakOff(socket)
       mode = 'whole'
       delayMs = 0
     },

@@ -2,17 +2,26 @@
  * Orphans: commands that no worker follows any more, which would otherwise run until their sandbox ends. The sweep ends
  * those whose worker is gone, and writes down that they are lost. It also ends those that clients were told are lost,
  * even when their worker is back. A worker that lost the connection to a command of its own ends that command itself.
+ *
+ * A worker is gone when it is not listed and does not answer. One that is only cut off from Redis goes on.
  */
 import { endUnknown, workerLost } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
-import { listWorkers } from '../../shared/rpc/directory.ts'
+import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { openCallAgent } from '../../shared/rpc/channel.ts'
+import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
-/** A worker that is not listed for this many milliseconds is gone. After Redis was emptied no worker is listed for a second. */
+/**
+ * A worker that is not listed for this many milliseconds is asked whether it lives. After Redis was emptied no worker
+ * is listed for a second.
+ */
 const goneMs = 5_000
+/** Milliseconds for its answer. */
+const answerMs = 2_000
 /** Commands that one pass ends at most. */
 const pageRows = 1_000
 
@@ -30,7 +39,16 @@ interface Orphan {
 /** @returns what each pass of the sweep calls. It remembers from pass to pass since when a worker is missing */
 export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
+  const agent = openCallAgent()
   let after = ''
+
+  const isDue = (id: string, now: number) => now - (missingSince.get(id) ?? now) >= goneMs
+
+  async function findAlive(ids: string[]): Promise<string[]> {
+    const entries = await findEntries(worker, ids)
+    const answers = await Promise.all(entries.map((entry) => askWhetherAlive(entry, agent, answerMs)))
+    return entries.filter((_, at) => answers[at] === 'alive').map(({ id }) => id)
+  }
 
   return async () => {
     const live = await listWorkers(worker).catch(() => undefined)
@@ -38,11 +56,15 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
     if (!live?.some(({ id }) => id === worker.id)) return
     const now = performance.now()
     const missing = await findMissing(worker, live)
-    // Nor can one that stood still tell for how long.
-    if (stoodStill(now - goneMs)) missingSince.clear()
     for (const id of missingSince.keys()) if (!missing.includes(id)) missingSince.delete(id)
     for (const id of missing) if (!missingSince.has(id)) missingSince.set(id, now)
-    const gone = missing.filter((id) => now - missingSince.get(id)! >= goneMs)
+    for (const id of await findAlive(missing.filter((id) => isDue(id, now)))) {
+      worker.log.warn({ worker: id }, 'a worker is not listed in Redis, and lives: its commands go on')
+      missingSince.set(id, now)
+    }
+    // Nor can one that stood still tell for how long, or who did not answer.
+    if (stoodStill(now - goneMs)) missingSince.clear()
+    const gone = missing.filter((id) => isDue(id, now))
     // Page by page, so that commands that cannot be ended yet do not keep others from being ended.
     const page = await findOrphans(worker, gone, after)
     after = page.length < pageRows ? '' : page.at(-1)!.id

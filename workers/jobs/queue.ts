@@ -13,12 +13,22 @@ const processors: {
 /** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
 
+/** Seconds that the loop blocks at most: Redis must answer often enough to be told from one that is silent. */
+const blockSeconds = 1
+
+class Loop extends Worker {
+  override get maximumBlockTimeout() {
+    return blockSeconds
+  }
+}
+
 /** @param connection a patient one, which waits for a Redis that is away, as BullMQ's loops need */
 export function takeJobs(worker: WorkerContext, connection: Redis): Worker {
-  const queue = new Worker(queueName, (job) => doJob(worker, job), {
+  const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
     prefix: queuePrefix,
     concurrency: atOnce,
+    drainDelay: blockSeconds,
     // Another worker takes up the jobs of a dead one after this; the sweep is as quick.
     lockDuration: 10_000,
     stalledInterval: 5_000,

@@ -16,6 +16,7 @@ export const faultKinds = {
   'a wire to Redis is cut': { weight: 8, lasts: [0, 100] },
   'a wire to Redis loses answers': { weight: 4, lasts: [50, 700] },
   'a wire to Redis is slow': { weight: 3, lasts: [200, 1_000] },
+  'a wire to Redis is forgotten': { weight: 3, lasts: [1_000, 6_000] },
   'a wire from API to worker is cut': { weight: 10, lasts: [0, 300] },
   'a wire from API to worker loses answers': { weight: 5, lasts: [100, 4_500] },
   'a wire from API to worker is frozen': { weight: 4, lasts: [100, 5_000] },

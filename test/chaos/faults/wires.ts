@@ -9,6 +9,7 @@ type Harm = (wire: Relay, fault: Fault) => void
 const cut: Harm = (wire) => wire.cut()
 const loseAnswers: Harm = (wire) => wire.loseAnswers()
 const freeze: Harm = (wire) => wire.freeze()
+const forget: Harm = (wire) => wire.forget()
 const slow: Harm = (wire, { chance }) => wire.delay(20 + chance * 280)
 
 const deedOn = (target: string, wire: Relay, harm: Harm, fault: Fault): Deed => ({
@@ -49,6 +50,7 @@ export const wireFaults = {
   'a wire to Redis is cut': toService('redis', cut),
   'a wire to Redis loses answers': toService('redis', loseAnswers),
   'a wire to Redis is slow': toService('redis', slow),
+  'a wire to Redis is forgotten': toService('redis', forget),
   'a wire from API to worker is cut': toWorker(cut),
   'a wire from API to worker loses answers': toWorker(loseAnswers),
   'a wire from API to worker is frozen': toWorker(freeze),

@@ -1,0 +1,29 @@
+/** Whether a worker lives: only its own answer tells. It comes over TLS, so it is that worker's and nobody else's. */
+import { type Agent, get } from 'node:https'
+import { readWhatCame } from '../platform/standstill.ts'
+import { type Callee, provenTo } from './channel.ts'
+
+/** `gone` when the connection is refused or breaks; `silent` when no answer comes in `ms`. */
+export function askWhetherAlive(
+  worker: Callee & { url: string },
+  agent: Agent,
+  ms: number,
+): Promise<'alive' | 'silent' | 'gone'> {
+  return new Promise((resolve) => {
+    const request = get(new URL('/healthz', worker.url), { ...provenTo(worker), agent }, (response) => {
+      response.resume()
+      done('alive')
+    })
+    const done = (answer: 'alive' | 'silent' | 'gone') => {
+      clearTimeout(timer)
+      resolve(answer)
+    }
+    const timer = setTimeout(async () => {
+      // When this process itself was busy for that long, the answer may lie there unread.
+      await readWhatCame()
+      done('silent')
+      request.destroy()
+    }, ms)
+    request.on('error', () => done('gone'))
+  })
+}

@@ -1,0 +1,128 @@
+/** Redis behind one address that moves to a replica, and connections that fall silent. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
+import type { Account } from '../support/account.ts'
+import { openPair, type Pair } from '../support/failover.ts'
+import { send } from '../support/http.ts'
+import { type Process, startWorld, type World } from '../support/index.ts'
+import { openRelay, type Relay } from '../support/relay.ts'
+
+/** Documented: what Redis is away for is over within this time after it is back. */
+const recoverMs = 5_000
+/** Connections of the one API and one worker: BullMQ's loop and the subscribers have their own. */
+const ownConnections = 6
+
+let world: World
+let pair: Pair
+let alice: Account
+/** The second worker's way to Redis. */
+let way: Relay
+
+beforeAll(async () => {
+  world = await startWorld({ apis: 0, workers: 0, env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
+  pair = await openPair(world)
+  await Promise.all([world.startApi({ REDIS_URL: pair.url }), world.startWorker({ REDIS_URL: pair.url })])
+  alice = await world.account()
+})
+afterAll(async () => {
+  await pair.end()
+  pair.address.mend()
+  way?.mend()
+  await world[Symbol.asyncDispose]()
+  await pair.address.close()
+  await way?.close()
+})
+
+async function readiness(process: Process) {
+  const { status, text } = await send(`${process.internalUrl}/readyz`)
+  return { status, redis: JSON.parse(text).parts.redis as string }
+}
+
+/** Everything that needs Redis: a login is counted, a create is a job that a worker takes and tells of. */
+async function expectRecovery() {
+  const isReady = async (process: Process) => (await readiness(process)).status === 200
+  for (const process of [...world.apis, ...world.workers])
+    await world.eventually(() => isReady(process), recoverMs)
+  const { body } = await world.eventually(() => alice.call('createSandbox'), recoverMs)
+  const ran = await alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
+  expect(ran.body.stdout).toBe('on\n')
+  await world.eventually(() => world.account(), recoverMs)
+}
+
+test('a primary that becomes a replica is left, by every connection, once the address leads elsewhere', async () => {
+  const { first, second } = pair
+  await world.eventually(() => first.connections() === ownConnections, recoverMs)
+  await second.promote()
+  await first.follow(second)
+  // The address has not moved yet. A replica answers pings and reads.
+  await expect(alice.call('createSandbox')).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  await expect(world.account()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  for (const process of [...world.apis, ...world.workers])
+    expect(await readiness(process)).toMatchObject({ status: 503, redis: expect.not.stringMatching('^ok$') })
+
+  pair.lead(second)
+  await expectRecovery()
+  await world.eventually(() => first.connections() === 0, recoverMs)
+  expect(second.connections()).toBe(ownConnections)
+})
+
+test('a primary that freezes is left; what comes back in its place is a replica of the other', async () => {
+  const { first, second } = pair
+  // The one before has made the second the primary.
+  second.plug.freeze()
+  await first.promote()
+  pair.lead(first)
+  await expectRecovery()
+  // It wakes as the primary that it was, until Sentinel tells it.
+  await second.plug.start()
+  await second.follow(first)
+  await expectRecovery()
+  await world.eventually(() => second.connections() === 0, recoverMs)
+  expect(first.connections()).toBe(ownConnections)
+})
+
+test('connections that fall silent are replaced, every one of them', async () => {
+  const { first, address } = pair
+  address.forget()
+  await expectRecovery()
+  // Nobody has told Redis that the old ones are gone.
+  await world.eventually(() => first.connections() >= 2 * ownConnections, recoverMs)
+  address.mend()
+  await world.eventually(() => first.connections() === ownConnections, recoverMs)
+})
+
+test('a worker that cannot reach Redis keeps its commands, and tells how they end', async () => {
+  way = await openRelay({ path: new URL(pair.first.plug.url).pathname }, { host: '127.0.0.1', port: 0 })
+  const cutOff = await world.startWorker({ REDIS_URL: `redis://127.0.0.1:${way.port}` })
+  const id = cutOff.lines.find(({ worker_id }) => worker_id)?.worker_id
+  const workers = await world.eventually(async () => {
+    const listed = await listWorkers(world)
+    return listed.length === 2 ? listed : undefined
+  }, recoverMs)
+  let sandboxId: string
+  do sandboxId = (await alice.call('createSandbox')).body.id
+  while (inOrderFor(sandboxId, workers)[0]!.id !== id)
+  const params = { id: sandboxId }
+  const command = 'until [ -e go ]; do sleep 0.1; done; exit 7'
+  const start = async () =>
+    (await alice.call('execCommand', { params, body: { command, background: true } })).body
+  const execs = await Promise.all([start(), start(), start()])
+  const rows = await world.db.query('select worker_id from exec where sandbox_id = ?', [sandboxId])
+  for (const { worker_id } of rows) expect(worker_id).toBe(id)
+
+  way.freeze()
+  // Nobody lists it any more, and a sweep has asked it.
+  const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not listed'))
+  await world.eventually(asked, 30_000)
+  await sleep(2_000)
+  const get = async (exec_id: string) =>
+    (await alice.call('getExec', { params: { ...params, exec_id } })).body
+  for (const exec of execs) expect(await get(exec.id)).toMatchObject({ status: 'running' })
+  await alice.call('execCommand', { params, body: { command: 'touch go' } })
+  for (const exec of execs)
+    await world.eventually(async () => (await get(exec.id)).status !== 'running', recoverMs)
+  for (const exec of execs) expect(await get(exec.id)).toMatchObject({ status: 'exited', exit_code: 7 })
+  way.mend()
+  await world.eventually(async () => (await listWorkers(world)).length === 2, recoverMs)
+})
