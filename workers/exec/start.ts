@@ -15,7 +15,7 @@ import type { Slot } from '../shell/slot.ts'
 import { Command, unknownEnd } from './command.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
 import { endLeftovers } from './orphans.ts'
-import { forgetStart, type KnownCommand, recordPid, recordStart } from './rows.ts'
+import { type KnownCommand, recordPid, recordStart } from './rows.ts'
 import { runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 
@@ -60,7 +60,7 @@ export async function startCommand(
 async function startInside(
   worker: WorkerContext,
   args: StartExec,
-  { sandbox, leftMs }: EnteredSandbox,
+  { sandbox, leftMs, clock }: EnteredSandbox,
   opening: ReturnType<typeof secretsFor>,
   isAwaited: IsAwaited,
 ): Promise<Command> {
@@ -71,7 +71,7 @@ async function startInside(
   const prepare = async () => {
     const { values, patterns } = (await opening).value
     const blanked = args.request.reveal ? undefined : await patterns()
-    return { values, blanked, known: await recordStart(worker, args, slot?.pid ?? null) }
+    return { values, blanked, known: await recordStart(worker, args, { pid: slot?.pid ?? null, clock }) }
   }
   const preparing = prepare()
   const { known, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
@@ -92,7 +92,7 @@ async function startInside(
   return command
 }
 
-/** @throws {Problem} when it did not start: then neither the command nor its row is left */
+/** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */
 async function run(
   worker: WorkerContext,
   args: StartExec,
@@ -123,9 +123,8 @@ async function run(
     // Nothing has run. A client that attached meanwhile is told so, and may try again.
     slot?.close()
     worker.commands.remove(command)
-    await forgetStart(worker.db, command.id).finally(() =>
-      command.finish(unknownEnd('lost', 'it could not be started')),
-    )
+    await worker.takenBack.take(command.id)
+    command.finish(unknownEnd('lost', 'it could not be started'))
     throw error
   }
 }
