@@ -1,9 +1,4 @@
 /** Lets a few pieces of the work under each key run at once. The others wait in line, for a bounded time. */
-interface Line {
-  running: number
-  waiting: Set<() => void>
-}
-
 export class Turns {
   private readonly lines = new Map<string, Line>()
   private readonly atOnce: number
@@ -49,4 +44,9 @@ export class Turns {
       next()
     } else if (--line.running === 0) this.lines.delete(key)
   }
+}
+
+interface Line {
+  running: number
+  waiting: Set<() => void>
 }
