@@ -1,6 +1,10 @@
 /** What the connections to PostgreSQL promise. */
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import { type Database, openDatabase } from '../shared/data/database.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { type Database, ofRequests, openDatabase } from '../shared/data/database.ts'
+import { meansAway } from '../shared/platform/problem.ts'
+import { openRelay, type Relay } from './support/relay.ts'
 
 let db: Database
 
@@ -26,4 +30,73 @@ test('ten seconds are long enough to stand still', async () => {
   expect(await db.query('show idle_in_transaction_session_timeout')).toEqual([
     { idle_in_transaction_session_timeout: '10s' },
   ])
+})
+
+describe('a transaction', () => {
+  let relay: Relay
+  let url: string
+
+  beforeAll(async () => {
+    const socket = /host=([^&]+)/.exec(inject('services').postgres.url)![1]!
+    const folder = mkdtempSync('/tmp/sandlot-relay-')
+    const path = (directory: string) => ({ path: join(directory, '.s.PGSQL.5432') })
+    relay = await openRelay(path(socket), path(folder))
+    url = inject('services').postgres.url.replace(socket, folder)
+    return async () => {
+      await relay.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  test('whose statement got no answer closes its connection and does not wait for another answer', async () => {
+    const silent = openDatabase(url, { connections: 1, bounds: { ...ofRequests, answer: 1_000 } })
+    const begun = Promise.withResolvers<void>()
+    const ended = silent.transaction(async (queries) => {
+      await queries.query('select 1')
+      begun.resolve()
+      relay.loseAnswers()
+      await queries.query('select 2')
+    })
+    await begun.promise
+    // Timers of one process end in their order, however busy it is.
+    const later = new Promise((resolve) => setTimeout(resolve, 1_600, 'waited on'))
+    const first = await Promise.race([ended.catch(() => 'failed'), later])
+    relay.mend()
+    await ended.catch(() => {})
+    await silent.close()
+    expect(first).toBe('failed')
+  })
+
+  test('that a demoted primary refused closes its connection: the next one writes', async () => {
+    const one = openDatabase(inject('services').postgres.url, { connections: 1 })
+    const write = () => one.transaction((queries) => queries.query('create temporary table written ()'))
+    await write()
+    await one.query('set default_transaction_read_only = on')
+    const refused = await one
+      .transaction((queries) => queries.query('create table never ()'))
+      .catch((error) => error)
+    expect(refused).toMatchObject({ code: '25006' })
+    expect(meansAway(refused)).toBe(true)
+    await write()
+    await one.close()
+  })
+})
+
+test('of the connections an account holds three at most, and another account does not wait for it', async () => {
+  const shared = openDatabase(inject('services').postgres.url, { connections: 4 })
+  const release = Promise.withResolvers<void>()
+  let begun = 0
+  const held = Array.from({ length: 10 }, () =>
+    shared.share('alice').transaction(async (queries) => {
+      begun++
+      await queries.query('select 1')
+      await release.promise
+    }),
+  )
+  expect(await shared.share('bob').query('select 1 as one')).toEqual([{ one: 1 }])
+  expect(begun).toBeLessThanOrEqual(3)
+  release.resolve()
+  await Promise.all(held)
+  expect(begun).toBe(10)
+  await shared.close()
 })

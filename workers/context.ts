@@ -4,6 +4,7 @@ import type { Opener } from '../shared/platform/seal.ts'
 import type { Driver } from './drivers/driver.ts'
 import type { Ends } from './exec/ends.ts'
 import type { Commands } from './exec/registry.ts'
+import type { TakenBack } from './exec/taken-back.ts'
 import type { CrashPoint } from './pods/crash-points.ts'
 import type { Pace } from './shell/pace.ts'
 import type { SlotOwner } from './shell/slot-owner.ts'
@@ -16,6 +17,7 @@ export interface WorkerContext extends Context {
   driver: Driver
   commands: Commands
   ends: Ends
+  takenBack: TakenBack
   slots: SlotPool
   slotOwner: SlotOwner
   /** Shares out how fast output is read. */

@@ -15,6 +15,7 @@ import { openDriver } from './drivers/open.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { Ends } from './exec/ends.ts'
 import { Commands } from './exec/registry.ts'
+import { TakenBack } from './exec/taken-back.ts'
 import { takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
@@ -52,7 +53,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   endWhenStalled(settings.stallSeconds, log)
 
   worker = await openWorker(context, id, reach, stopping.signal)
-  const { commands, driver, ends, slots } = worker
+  const { commands, driver, ends, slots, takenBack } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
@@ -74,7 +75,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
         callServer
           .drain(finishMs)
           .then(() => commands.drain(finishMs))
-          .then(() => ends.written()),
+          .then(() => Promise.all([ends.written(), takenBack.done()])),
         sweeping,
         keeping,
       ]
@@ -90,6 +91,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     server.close()
     await queue.close(true).catch(() => {})
     ends.close()
+    takenBack.close()
     slots.close()
     await driver.close()
     jobsRedis.disconnect()
@@ -116,11 +118,12 @@ async function openWorker(
   const { db, log, metrics, settings } = context
   const installationId = await waitForInstallation(db, log)
   const driver = await openDriver({ settings, installationId, log })
+  const takenBack = new TakenBack(db, log)
   return {
     ...context,
-    ...{ id, reach, driver },
+    ...{ id, reach, driver, takenBack },
     opener: makeOpener(settings.secretsKeys),
-    commands: new Commands(),
+    commands: new Commands(takenBack),
     ends: new Ends(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),

@@ -54,7 +54,7 @@ function refused(
 /** Days are UTC; the sweep forgets them after a month. */
 async function countRefusal({ db, log }: App['context'], accountId: string): Promise<void> {
   try {
-    await db.query(
+    await db.share(accountId).query(
       `insert into command_refusal as kept (account_id, day, count)
        values (?, (sandlot_now() at time zone 'UTC')::date, 1)
        on conflict (account_id, day) do update set count = kept.count + 1`,

@@ -3,7 +3,7 @@ import { decide, warningOf } from '../../shared/allowlist/decide.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import { allowlist as contract } from '../../shared/contract/allowlist.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import type { Queries } from '../../shared/data/database.ts'
+import type { Database, Queries } from '../../shared/data/database.ts'
 import { rememberMs } from '../auth/api-keys.ts'
 import { route } from '../http/route.ts'
 
@@ -32,11 +32,13 @@ export const checkAllowlist = route(
 )
 
 /** Writes the list, and resolves when every API process has forgotten the one before. */
-async function write(db: Queries, accountId: string, commands: string[] | null): Promise<void> {
-  await db.query('update account set allowlist = ?::jsonb where id = ?', [
-    commands && JSON.stringify(commands),
-    accountId,
-  ])
+async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
+  await db
+    .share(accountId)
+    .query('update account set allowlist = ?::jsonb where id = ?', [
+      commands && JSON.stringify(commands),
+      accountId,
+    ])
   await sleep(rememberMs)
 }
 

@@ -20,7 +20,7 @@ const shown = 'id, name, scope, last_four, created_at, expires_at, last_used_at'
 export const createApiKey = route(
   contract.createApiKey,
   ({ account, body: { name = null, expires_at, scope } }, { context: { db } }) =>
-    db.transaction(async (db) => {
+    db.share(account.id).transaction(async (db) => {
       await makeRoom(db, account.id)
       const expires = expires_at === undefined ? null : new Date(expires_at)
       const made = await insert(db, account.id, { name, scope, expires })
@@ -32,7 +32,7 @@ export const createApiKey = route(
 export const rotateApiKey = route(
   contract.rotateApiKey,
   async ({ account, params: { key_id }, body: { overlap_seconds } }, { context: { db, redis } }) => {
-    const made = await db.transaction(async (db) => {
+    const made = await db.share(account.id).transaction(async (db) => {
       await makeRoom(db, account.id)
       const [old] = await db.query<{ name: string | null; scope: Scope; again: string | null }>(
         `select name, scope, sandlot_now() + (expires_at - created_at) as again from api_key
@@ -71,7 +71,7 @@ export const listApiKeys = route(
 export const revokeApiKey = route(
   contract.revokeApiKey,
   async ({ account, params: { key_id } }, { context: { db, redis } }) => {
-    const revoked = await db.query(
+    const revoked = await db.share(account.id).query(
       `update api_key set revoked_at = sandlot_now()
         where id = ? and account_id = ? and revoked_at is null returning id`,
       [key_id, account.id],

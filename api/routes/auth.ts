@@ -67,7 +67,7 @@ export const changePassword = route(
     }
     const hash = await app.passwords.hash(body.new_password, waiter)
     // A password that was set meanwhile stays: whoever set it also knew the former one.
-    const [changed] = await db.query<AccountRow>(
+    const [changed] = await db.share(id).query<AccountRow>(
       `update account set password_hash = ?, session_generation = session_generation + 1,
               login_addresses = ?::jsonb
         where id = ? and session_generation = ? returning ${shown}`,
@@ -79,18 +79,17 @@ export const changePassword = route(
 )
 
 export const endSessions = route(sessions.endSessions, async ({ account: { id } }, app) => {
-  await app.context.db.query('update account set session_generation = session_generation + 1 where id = ?', [
-    id,
-  ])
+  await app.context.db
+    .share(id)
+    .query('update account set session_generation = session_generation + 1 where id = ?', [id])
   return undefined
 })
 
 async function rememberAddress(app: App, { id, login_addresses }: KnownAccount, address: string) {
   const addresses = [address, ...login_addresses.filter((one) => one !== address)].slice(0, mostAddresses)
-  await app.context.db.query('update account set login_addresses = ?::jsonb where id = ?', [
-    JSON.stringify(addresses),
-    id,
-  ])
+  await app.context.db
+    .share(id)
+    .query('update account set login_addresses = ?::jsonb where id = ?', [JSON.stringify(addresses), id])
 }
 
 const sessionOf = ({ id, email, created_at, session_generation }: AccountRow, tokens: Tokens): Session => ({

@@ -50,7 +50,7 @@ export const destroySandbox = route(
   async ({ account, params: { id }, requestId, log }, app) => {
     const { db } = app.context
     const { row } = await findOwn(db, account.id, id)
-    const ended = !row.destroyed_at && (await endSandbox(db, id, 'requested'))
+    const ended = !row.destroyed_at && (await endSandbox(db.share(account.id), id, 'requested'))
     if (ended) await enqueueDestroy(app.context, [id], { requestId, log })
     return present(await findOwn(db, account.id, id))
   },

@@ -20,7 +20,7 @@ export const createSecret = route(
     const id = newSecretId()
     const bytes = Buffer.byteLength(value) + name.length + 2
     const sealed = sealer.seal(value, secretSealContext(id))
-    return await db.transaction(async (db) => {
+    return await db.share(account.id).transaction(async (db) => {
       await lockAccount(db, account.id)
       if (sandbox_id) await lockActive(db, account.id, sandbox_id)
       await removeOne(db, account.id, name, sandbox_id)
@@ -53,7 +53,7 @@ export const listSecrets = route(
 export const deleteSecret = route(
   contract.deleteSecret,
   async ({ account, params: { name }, query: { sandbox_id = null } }, { context: { db } }) => {
-    if (await removeOne(db, account.id, name, sandbox_id)) return undefined
+    if (await removeOne(db.share(account.id), account.id, name, sandbox_id)) return undefined
     throw new Problem('not_found', 'There is no such secret.')
   },
 )

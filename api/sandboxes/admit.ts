@@ -65,7 +65,7 @@ export async function admit(
   { body, image, seconds }: Order,
   idempotencyKey?: string,
 ): Promise<Admission> {
-  return db.transaction(async (db) => {
+  return db.share(accountId).transaction(async (db) => {
     const account = await lockQuotas(db, accountId, settings)
     const isSame = (hash: Buffer) => isHashOf(hash, body, settings.callsKeys)
     const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, isSame))

@@ -5,6 +5,7 @@
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
 import { Sandbox } from './entities.ts'
+import { Turns } from './turns.ts'
 
 export type Row = Record<string, unknown>
 
@@ -21,11 +22,46 @@ export interface Queries {
   run<T extends Row = Row>(statement: Statement, parameters: unknown[]): Promise<T[]>
 }
 
-export interface Database extends Queries {
+export interface Transactions extends Queries {
   /** Commits when `work` resolves, rolls back when it rejects. */
   transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T>
+}
+
+export interface Database extends Transactions {
+  /**
+   * The same database, for what may wait for a lock of one account's rows. All that an account does here takes a few of
+   * the pool's connections at most, so that a row that somebody has locked costs no other account anything.
+   */
+  share(accountId: string): Transactions
   close(): Promise<void>
 }
+
+/** How long a connection waits, in milliseconds; 0 is for ever. */
+export interface Bounds {
+  /** Until there is a connection: a new one, or one of the pool that is free. */
+  connection: number
+  /** For the answer to a statement. */
+  answer: number
+  statement: number
+  lock: number
+  /** In a transaction, for the next statement. */
+  idle: number
+}
+
+/**
+ * PostgreSQL gives up a lock and a statement before its client does: a statement whose client was told that it failed is
+ * not done later. A process that freezes in a transaction loses its locks, so that nobody waits for it.
+ */
+export const ofRequests: Bounds = {
+  connection: 5_000,
+  answer: 10_000,
+  statement: 8_000,
+  lock: 2_000,
+  idle: 10_000,
+}
+
+/** Connections that one account has at most of the pool of a process, through `share`. */
+const shareOfAccount = 3
 
 /**
  * Makes a statement that each connection plans once: planning costs more than running where an index leads to the row.
@@ -41,36 +77,56 @@ function numbered(sql: string): string {
 }
 
 /** Connects lazily: a database that is away fails each query, and the next one tries again. */
-export function openDatabase(url: string, { connections = 10 } = {}): Database {
-  const orm = makeOrm(url, { pool: { min: 0, max: connections } })
+export function openDatabase(url: string, { connections = 10, bounds = ofRequests } = {}): Database {
+  const orm = makeOrm(url, { pool: { min: 0, max: connections } }, bounds)
   const connection = orm.em.getConnection() as PostgreSqlConnection
   const pool = (): Promise<Pool> => connection.getNativeClient()
-  return {
+  const turns = new Turns(shareOfAccount, bounds.connection)
+  const all: Transactions = {
     ...queriesOf(async (query) => (await pool()).query(query)),
-    async transaction(work) {
-      const client = await (await pool()).connect()
-      // A connection that breaks while it is idle would otherwise end the process.
-      client.on('error', ignore)
-      let broken: unknown
-      try {
-        await client.query('begin')
-        const result = await work(queriesOf((query) => client.query(query)))
-        await client.query('commit')
-        return result
-      } catch (error) {
-        // The first error is the one that tells what went wrong.
-        await client.query('rollback').catch((second) => {
-          broken = second
-        })
-        throw error
-      } finally {
-        client.off('error', ignore)
-        client.release(broken !== undefined)
-      }
-    },
+    transaction: async (work) => transact(await (await pool()).connect(), work),
+  }
+  return {
+    ...all,
+    share: (accountId) => ({
+      run: (statement, parameters) => turns.take(accountId, () => all.run(statement, parameters)),
+      query: (sql, parameters) => turns.take(accountId, () => all.query(sql, parameters)),
+      transaction: (work) => turns.take(accountId, () => all.transaction(work)),
+    }),
     close: () => orm.close(true),
   }
 }
+
+async function transact<T>(client: PoolClient, work: (queries: Queries) => Promise<T>): Promise<T> {
+  // A connection that breaks while it is idle would otherwise end the process.
+  client.on('error', ignore)
+  let isUsable = true
+  const noting = async <R>(answer: Promise<R>): Promise<R> => {
+    try {
+      return await answer
+    } catch (error) {
+      isUsable &&= leavesUsable(error)
+      throw error
+    }
+  }
+  try {
+    await noting(client.query('begin'))
+    const result = await work(queriesOf((query) => noting(client.query(query))))
+    await noting(client.query('commit'))
+    return result
+  } catch (error) {
+    // The first error is the one that tells what went wrong. A rollback would wait behind a statement without answer.
+    if (isUsable) await noting(client.query('rollback')).catch(ignore)
+    throw error
+  } finally {
+    client.off('error', ignore)
+    client.release(!isUsable)
+  }
+}
+
+/** Whether PostgreSQL answered, and not as a primary that was demoted: its connections stay read-only (25006). */
+const leavesUsable = (error: unknown): boolean =>
+  error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
 
 type Send = (query: { name?: string; text: string; values: unknown[] }) => Promise<{ rows: Row[] }>
 
@@ -96,7 +152,7 @@ interface PoolClient {
 const ignore = () => {}
 
 /** The ORM itself, for the migrations. */
-export function makeOrm(url: string, options: object = {}): MikroORM {
+export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRequests): MikroORM {
   const { host, port, user, password, database, ssl } = parse(url)
   return new MikroORM({
     entities: [Sandbox],
@@ -108,12 +164,13 @@ export function makeOrm(url: string, options: object = {}): MikroORM {
     driverOptions: {
       ...(ssl === undefined ? {} : { ssl }),
       // Also bounds the wait for a connection of the pool, when all are in use.
-      connectionTimeoutMillis: 5_000,
-      query_timeout: 10_000,
+      connectionTimeoutMillis: bounds.connection,
+      query_timeout: bounds.answer,
       keepAlive: true,
       application_name: 'sandlot',
-      // A process that freezes in a transaction loses its locks, so that a sweep or an account does not wait for it.
-      options: '-c timezone=UTC -c idle_in_transaction_session_timeout=10000',
+      options:
+        `-c timezone=UTC -c statement_timeout=${bounds.statement} -c lock_timeout=${bounds.lock} ` +
+        `-c idle_in_transaction_session_timeout=${bounds.idle}`,
     },
     ...options,
   })

@@ -17,26 +17,27 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     const inPod = async (line: string) =>
       (await run(driver, { name: podName(params.id) }, shell(line))).stdout.trim().split('\n')
     const waiting = "grep -l '[I]FS= read' /proc/[0-9]*/cmdline | cut -d/ -f3"
-    const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-    // The command has its slot when it is written down; that is held up until the slot is gone.
-    const lock = world.db.transaction(async (db) => {
-      await db.query('lock table exec in exclusive mode')
-      locked.resolve()
-      await release.promise
-    })
+    // The command has its slot when it is written down; that is held up until the slot is gone. No lock of PostgreSQL
+    // would hold it up for so long.
+    await world.db.query('create table held as select 1')
+    await world.db.query(
+      `create function hold() returns trigger language plpgsql as $$ begin
+         while exists (select from held) loop perform pg_sleep(0.02); end loop;
+         return new; end $$`,
+    )
+    await world.db.query('create trigger held before insert on exec for each row execute function hold()')
+    const release = () => world.db.query('delete from held')
     try {
-      await locked.promise
       const answer = sh('echo x >>runs; cat runs')
       await world.eventually(async () => (await inPod(waiting)).length >= 3, 10_000)
       const connections = world.wire!.connections()
       const pids = await inPod(waiting)
       await inPod(`kill -KILL ${pids.join(' ')}`)
       await world.eventually(() => world.wire!.connections() <= connections - pids.length, 10_000)
-      release.resolve()
+      await release()
       expect(await answer).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'x\n' })
     } finally {
-      release.resolve()
-      await lock
+      await release()
       await driver.close()
     }
   })

@@ -174,6 +174,29 @@ describe('PostgreSQL', () => {
     },
   )
 
+  test('that only reads, as a primary that was demoted: writes are answered 503, then all is well again', async () => {
+    const alice = await world.account()
+    const setReadOnly = async (value: string) => {
+      await world.db.query(`alter system set default_transaction_read_only = ${value}`)
+      await world.db.query('select pg_reload_conf()')
+    }
+    await setReadOnly('on')
+    // Each process of PostgreSQL reads its settings when it next has nothing to do.
+    const refusal = await world.eventually(
+      () =>
+        alice.call('createApiKey').then(
+          () => undefined,
+          (error: Refusal) => error,
+        ),
+      recoverMs,
+    )
+    expectUnavailable(refusal)
+    expectUnavailable(await refused(alice.call('createSandbox')))
+    expectUnavailable(await refused(world.account()))
+    await setReadOnly('off')
+    await world.eventually(() => alice.call('createSandbox'), recoverMs)
+  })
+
   test('frozen: requests are answered 503, and none stays half done', async () => {
     const alice = await world.account()
     world.plugs.postgres!.freeze()

@@ -4,6 +4,7 @@ import { within } from '../../shared/platform/patience.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, Ending } from './command.ts'
+import { notRun, type TakenBack } from './taken-back.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
 const rememberMs = 60_000
@@ -11,6 +12,11 @@ const rememberMs = 60_000
 export class Commands {
   private readonly byId = new Map<string, Command>()
   private readonly bySandbox = new Map<string, Set<Command>>()
+  private readonly takenBack: Pick<TakenBack, 'has'>
+
+  constructor(takenBack: Pick<TakenBack, 'has'>) {
+    this.takenBack = takenBack
+  }
 
   add(command: Command): void {
     const { sandboxId } = command.facts
@@ -29,9 +35,13 @@ export class Commands {
     return command?.facts.accountId === accountId ? command : undefined
   }
 
-  /** @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer */
+  /**
+   * @throws {Problem} `exec_not_found` when this worker does not know the command, or no longer; `unavailable` when it
+   *   was not run, whatever its row may still say
+   */
   get({ execId, accountId }: OneExec): Command {
     const command = this.find(execId, accountId)
+    if (!command && this.takenBack.has(execId)) throw notRun()
     if (!command) throw new Problem('exec_not_found', 'There is no such command.')
     return command
   }

@@ -1,13 +1,15 @@
 /** The table `exec`: what each command was and how it ended, for when its worker is gone. */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
-import { prepare, type Queries } from '../../shared/data/database.ts'
+import { ofRequests, prepare, type Queries } from '../../shared/data/database.ts'
 import { commandSealContext, oneLine } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
+import { type DatabaseClock, readOf } from '../sandbox/enter.ts'
 import type { Ending } from './command.ts'
+import { notRun, type TakenBack } from './taken-back.ts'
 
 export interface KnownCommand {
   id: string
@@ -21,6 +23,7 @@ const quick = `with way as (select set_config('synchronous_commit', 'off', true)
 const insert = (way: string) => `${way}
    insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
    select ?, ?, ?, ?, ?, ?, ?, ?, ?, sandlot_now() from way
+    where clock_timestamp() < to_timestamp(?::double precision / 1000)
    on conflict do nothing
    returning id`
 
@@ -51,18 +54,22 @@ const updateEnd = prepare(
 const updateRunning = prepare('command ends whatever its sandbox does', update(` and status = 'running'`))
 
 /**
- * Inserts the row of a command before it runs.
+ * Inserts the row of a command before it runs. A row whose insert failed is taken back, and an insert that PostgreSQL
+ * gets late does nothing: after a refusal nothing is left.
  * @returns undefined, or the command that this Idempotency-Key already stands for
  * @throws {Problem} `unavailable` when its client was told that it is lost: the row says so already
  */
 export async function recordStart(
-  { db, lines, settings, id: workerId }: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string },
-  { execId, sandboxId, idempotencyKey, request }: StartExec,
-  pid: number | null,
+  worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
+  { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
+  { pid, clock }: { pid: number | null; clock: DatabaseClock },
 ): Promise<KnownCommand | undefined> {
+  const { db, lines, settings, id: workerId, takenBack } = worker
   const hash = idempotencyKey ? hashOfRequest(request, settings.callsKeys) : null
   const isBackground = (request.background || request.tty) ?? false
-  const inserted = await db.run(idempotencyKey ? insertStartWithKey : insertStart, [
+  const endsMs = readOf(clock) + ofRequests.statement
+  const statement = idempotencyKey ? insertStartWithKey : insertStart
+  const values = [
     execId,
     sandboxId,
     workerId,
@@ -72,13 +79,24 @@ export async function recordStart(
     lines.seal(oneLine(request.command), commandSealContext(execId)),
     isBackground,
     request.tty ?? false,
-  ])
+    endsMs,
+  ]
+  const inserted = await db
+    .share(accountId)
+    .run(statement, values)
+    .catch((error) => {
+      // PostgreSQL may have it, or still be at it.
+      void takenBack.take(execId, endsMs + ofRequests.statement)
+      throw error
+    })
   if (inserted.length === 1) return undefined
   const [known] = await db.query<{ id: string; worker_id: string; request_hash: Buffer }>(
     'select id, worker_id, request_hash from exec where sandbox_id = ? and idempotency_key = ?',
     [sandboxId, idempotencyKey ?? null],
   )
-  if (!known) throw unavailable('This command was taken for lost. It was not run.')
+  if (!known)
+    throw unavailable('This command was taken for lost, or its start took too long. It was not run.')
+  if (takenBack.has(known.id)) throw notRun()
   return {
     id: known.id,
     workerId: known.worker_id,
@@ -89,18 +107,6 @@ export async function recordStart(
 /** Writes the pid of a process that is known only later: a terminal's, or that of a slot that replaces another. */
 export async function recordPid(db: Queries, execId: string, pid: number): Promise<void> {
   await db.query('update exec set pid = ? where id = ?', [pid, execId])
-}
-
-/**
- * Removes the row of a command that did not run after all, and its Idempotency-Key with it. A row that says `lost`,
- * because clients were told so, stays; nothing is left to end.
- */
-export async function forgetStart(db: Queries, execId: string): Promise<void> {
-  await db.query(
-    `with forgotten as (delete from exec where id = ? and status = 'running')
-     update exec set is_left = false where id = ? and is_left`,
-    [execId, execId],
-  )
 }
 
 /**

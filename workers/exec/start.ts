@@ -17,7 +17,7 @@ import { Command, type CommandFacts, unknownEnd } from './command.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
 import { HeldText } from './held-text.ts'
 import { endLeftovers } from './orphans.ts'
-import { forgetStart, type KnownCommand, recordPid, recordStart } from './rows.ts'
+import { type KnownCommand, recordPid, recordStart } from './rows.ts'
 import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 
@@ -60,7 +60,7 @@ export async function startCommand(worker: WorkerContext, args: StartExec, wire:
 async function startInside(
   worker: WorkerContext,
   args: StartExec,
-  { sandbox, leftMs }: EnteredSandbox,
+  { sandbox, leftMs, clock }: EnteredSandbox,
   opening: ReturnType<typeof secretsFor>,
   wire: CallWire,
 ): Promise<Command> {
@@ -71,7 +71,7 @@ async function startInside(
   const prepare = async () => {
     const { values, patterns } = (await opening).value
     const blanked = args.request.reveal ? undefined : await patterns()
-    return { values, blanked, known: await recordStart(worker, args, slot?.pid ?? null) }
+    return { values, blanked, known: await recordStart(worker, args, { pid: slot?.pid ?? null, clock }) }
   }
   const preparing = prepare()
   const { known, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
@@ -106,7 +106,7 @@ function takeInput(request: ExecRequest, held: Holding): Input {
   return { stdin: new HeldText(held, stdin), background }
 }
 
-/** @throws {Problem} when it did not start: then neither the command nor its row is left */
+/** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */
 async function run(
   worker: WorkerContext,
   args: StartExec,
@@ -145,9 +145,8 @@ async function run(
     slot?.close()
     input.stdin?.free()
     worker.commands.remove(command)
-    await forgetStart(worker.db, command.id).finally(() =>
-      command.finish(unknownEnd('lost', 'it could not be started')),
-    )
+    await worker.takenBack.take(command.id)
+    command.finish(unknownEnd('lost', 'it could not be started'))
     throw error
   }
 }

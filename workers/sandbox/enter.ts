@@ -22,11 +22,23 @@ export interface EnteredSandbox {
   sandbox: SandboxRow
   /** Milliseconds until the sandbox reaches its cap. */
   leftMs: number
+  clock: DatabaseClock
 }
+
+/** PostgreSQL's clock, which this process counts on by itself. It is behind the real one rather than ahead. */
+export interface DatabaseClock {
+  /** Milliseconds since 1970, when PostgreSQL was asked. */
+  ms: number
+  /** When the answer came, in `performance.now()`. */
+  readAt: number
+}
+
+export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt
 
 const withTimeLeft = prepare(
   'sandbox with time left',
-  `select ${sandboxColumns}, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms
+  `select ${sandboxColumns}, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms,
+          (extract(epoch from clock_timestamp()) * 1000)::double precision as clock_ms
      from sandbox where id = ?`,
 )
 
@@ -35,32 +47,33 @@ export async function enter(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },
 ): Promise<EnteredSandbox> {
-  const { row, sandbox } = await readOwn(worker, call)
+  const own = await readOwn(worker, call)
+  const { sandbox } = own
   // It was ready when the API looked. Since then its warm pod was found dead.
   const isReplaced = sandbox.claim === 'replaced' && !sandbox.ready_at && !sandbox.destroyed_at
   if (isReplaced) await awaitReplacement(worker, sandbox.id).catch(() => {})
-  return enterNow(isReplaced ? await readOwn(worker, call) : { row, sandbox })
+  return enterNow(isReplaced ? await readOwn(worker, call) : own)
 }
 
 async function readOwn(
   worker: WorkerContext,
   { sandboxId, accountId }: { sandboxId: string; accountId: string },
 ) {
-  const [row] = await worker.db.run<Row & { left_ms: number }>(withTimeLeft, [sandboxId])
+  const [row] = await worker.db.run<Row & { left_ms: number; clock_ms: number }>(withTimeLeft, [sandboxId])
   const sandbox = row && toSandbox(row)
   if (!sandbox || sandbox.account_id !== accountId)
     throw new Problem('not_found', 'There is no such sandbox.')
-  return { row, sandbox }
+  return { row, sandbox, clock: { ms: row.clock_ms, readAt: performance.now() } }
 }
 
-function enterNow({ row, sandbox }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
+function enterNow({ row, sandbox, clock }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
   if (sandbox.destroyed_at) throw destroyed(sandbox)
   if (!sandbox.ready_at) {
     throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again.', {
       retryAfterSeconds: 1,
     })
   }
-  return { sandbox, leftMs: Math.max(1, row.left_ms) }
+  return { sandbox, leftMs: Math.max(1, row.left_ms), clock }
 }
 
 /** The environment that the sandbox was created with. */

@@ -1,0 +1,105 @@
+/** Commands that were refused with 503 because of the database: nothing of them is left, and their keys run them. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Account, Refusal } from '../support/account.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { openRelay, type Relay } from '../support/relay.ts'
+
+let world: World
+let alice: Account
+let params: { id: string }
+/** Between the worker and PostgreSQL. */
+let wire: Relay
+/** Called before PostgreSQL gets the statement that inserts a command's row. */
+let onInsert = () => {}
+
+beforeAll(async () => {
+  world = await startWorld({ workers: 0, ownPostgres: true })
+  const { databaseUrl } = world.settings
+  const directory = /host=([^&]+)/.exec(databaseUrl)![1]!
+  const near = join(world.folder, 'wire')
+  mkdirSync(near)
+  const socketIn = (folder: string) => ({ path: join(folder, '.s.PGSQL.5432') })
+  wire = await openRelay(socketIn(directory), socketIn(near), {
+    opened: (client) =>
+      client.on(
+        'data',
+        (bytes) => /command (with a key )?starts/.test(bytes.toString('latin1')) && onInsert(),
+      ),
+  })
+  await world.startWorker({ DATABASE_URL: databaseUrl.replace(directory, near) })
+  alice = await world.account()
+  params = { id: (await alice.call('createSandbox')).body.id }
+})
+afterAll(async () => {
+  wire.mend()
+  await world[Symbol.asyncDispose]()
+  await wire.close()
+})
+
+const run = (key?: string) =>
+  alice.call('execCommand', {
+    params,
+    body: { command: `echo ran >>${key ?? 'none'}; cat ${key ?? 'none'}` },
+    ...(key ? { headers: { 'idempotency-key': key } } : {}),
+  })
+
+const refused = (call: Promise<unknown>): Promise<Refusal> =>
+  call.then(
+    () => expect.unreachable('it was let through'),
+    (error) => error,
+  )
+
+const countRows = async () => (await world.db.query('select id from exec')).length
+
+/** The key runs its command now, once; it is not told the end of a command that never ran. */
+async function mustRun(key: string) {
+  const { body } = await world.eventually(() => run(key), 10_000)
+  expect(body).toMatchObject({ status: 'exited', exit_code: 0, stdout: 'ran\n' })
+  expect((await run(key)).body.id).toBe(body.id)
+}
+
+test('the answer to the insert was lost, and PostgreSQL is away for a while', async () => {
+  const before = await countRows()
+  onInsert = () => wire.loseAnswers()
+  const calls = [refused(run('lost')), refused(run())]
+  await world.eventually(async () => (await countRows()) === before + 2, 10_000)
+  wire.cut()
+  onInsert = () => {}
+  for (const refusal of await Promise.all(calls)) expect(refusal).toMatchObject({ status: 503 })
+  wire.mend()
+  await world.eventually(async () => (await countRows()) === before, 10_000)
+  await mustRun('lost')
+})
+
+test('a table is locked for longer than a command waits', async () => {
+  const before = await countRows()
+  const [locked, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const lock = world.db.transaction(async (db) => {
+    await db.query('set local idle_in_transaction_session_timeout = 0')
+    await db.query('lock table exec in exclusive mode')
+    locked.resolve()
+    await release.promise
+  })
+  await locked.promise
+  const refusals = await Promise.all([refused(run('locked')), refused(run())])
+  release.resolve()
+  await lock
+  for (const refusal of refusals) expect(refusal).toMatchObject({ status: 503 })
+  // Its insert comes after all that wait.
+  await mustRun('locked')
+  expect(await countRows()).toBe(before + 1)
+})
+
+test('PostgreSQL gets the insert only after the command was refused', async () => {
+  const before = await countRows()
+  onInsert = () => {
+    onInsert = () => {}
+    world.plugs.postgres!.freeze()
+  }
+  expect(await refused(run('late'))).toMatchObject({ status: 503 })
+  await world.plugs.postgres!.start()
+  await mustRun('late')
+  await world.eventually(async () => (await countRows()) === before + 1, 10_000)
+})
