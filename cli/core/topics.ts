@@ -17,6 +17,7 @@ const exitCodes = `Exit codes
     6  a quota: too many sessions at once, the hours of the month
     7  a rate limit; the error says when to try again
     8  network or server
+    9  what was printed is not all: from files ls, glob, grep, and files view --json
   130  interrupted
 
 sandlot exec and session create --rm exit with the command's own code, except for
