@@ -40,8 +40,10 @@ export const grepFiles = route(contract.grepFiles, (asked, app) => {
 })
 
 export const readRawFile = route(contract.readRawFile, (asked, app) => {
-  const args = { ...asked.query, range: asked.headers.range }
-  return stream(app, 'readRaw', asked, args, { lost: notRead })
+  const { start_line: startLine, end_line: endLine, reveal = 'true', ...file } = asked.query
+  if (startLine !== undefined || endLine !== undefined || reveal === 'false')
+    return stream(app, 'readShown', asked, { ...file, startLine, endLine, reveal }, { lost: notRead })
+  return stream(app, 'readRaw', asked, { ...file, range: asked.headers.range }, { lost: notRead })
 })
 
 export const writeRawFile = route(contract.writeRawFile, (asked, app) => {

@@ -4,9 +4,9 @@ import type { Reply } from '../core/api.ts'
 import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
+import { blankKey, destinationOf, placeOfKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { version } from '../core/version.ts'
-import { blank } from './config/show.ts'
 
 interface Options {
   create: boolean
@@ -59,11 +59,7 @@ async function checkSettings({ settings }: Invocation<Options>, { check }: Check
       const url = await settings.baseUrl()
       return `${url}, from ${(await settings.find('url'))!.source}`
     }),
-    await check('key', async () => {
-      await settings.apiKey()
-      const { value, source } = blank(await settings.find('apiKey'))!
-      return `${value}, from ${source}`
-    }),
+    await check('key', () => describeKeys(settings)),
   ]
   // The checks go on although others may read the file, and although it is broken where nothing of it is needed.
   return results.slice(1).every((ok) => ok)
@@ -78,6 +74,20 @@ async function describeFile(settings: Settings): Promise<string> {
     })
   }
   return existsSync(file) ? location : `there is no ${file}`
+}
+
+/** Which key goes where: the one in use first, then those that are saved for elsewhere. */
+async function describeKeys(settings: Settings): Promise<string> {
+  const address = await settings.baseUrl()
+  await settings.apiKey(address)
+  const { value, source } = (await settings.findKey(address))!
+  const { file } = settings
+  // A broken file is told of by the check of it.
+  const others = (await settings.savedKeys().catch(() => [])).filter(
+    (key) => placeOfKey(key, file) !== source,
+  )
+  const lines = others.map((key) => `${destinationOf(key, file)}`)
+  return [`${blankKey(value)}, from ${source}, goes to ${address}`, ...lines].join('\n')
 }
 
 async function checkKey({ api }: Invocation<Options>, { check }: Checks): Promise<boolean> {

@@ -104,8 +104,7 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   if (wantsTerminal) mustBeTerminal(options)
   const request = options.attach === undefined ? readRequest(args, options) : undefined
   // Wrong settings should be reported before we wait for stdin.
-  await settings.baseUrl()
-  await settings.apiKey()
+  await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
   if (wantsTerminal) return await useTerminal(invocation, remote, request)
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined

@@ -1,10 +1,11 @@
 /** `sandlot login`: keeps a session token, so that `keys` and `account` ask for no password while it is valid. */
-import type { Api, Reply } from '../core/api.ts'
-import { defineCommand } from '../core/command.ts'
+import { createApi, type Reply } from '../core/api.ts'
+import { defineCommand, type Invocation } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
 import { fields } from '../core/output.ts'
-import { noAccount, readKey, savedLogin } from '../core/settings.ts'
+import { isSameService, keyIn, replacedWords, type SavedKey } from '../core/saved-keys.ts'
+import { noAccount, readKey, Settings, savedLogin } from '../core/settings.ts'
 import { createKey, saveWithKey } from '../core/sign-up.ts'
 import { showTime } from '../core/times.ts'
 
@@ -31,13 +32,14 @@ already. \`sandlot signup\` makes an account.`,
     const { account, token } = session
 
     const login = savedLogin(session)
-    const isSame = (before.base_url ?? base_url) === base_url && (await opens(api, before.api_key, account))
-    const key = isSame ? undefined : await createKey(api, token)
-    if (key === undefined) await settings.save({ ...login, base_url })
+    const former = keyIn(before)
+    const isKept = isSameService(former?.address, base_url) && (await opens(invocation, former!, account))
+    const key = isKept ? undefined : await createKey(api, token)
+    if (key === undefined) await settings.save({ ...login, base_url, api_key_url: undefined })
     else {
       const changes = { ...noAccount, ...login, base_url, api_key: key.key }
       await saveWithKey(api, settings, changes, { key, token, story: 'You are logged in' })
-      if (before.api_key !== undefined) output.note('The API key that was saved before is replaced.')
+      if (former !== undefined) output.note(replacedWords(former))
     }
     for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
     output.result(
@@ -59,11 +61,14 @@ already. \`sandlot signup\` makes an account.`,
 })
 
 /** Whether a saved key is one of this account and still valid. */
-async function opens(api: Api, key: unknown, { id }: Reply<'logIn'>['account']): Promise<boolean> {
-  if (typeof key !== 'string') return false
+async function opens(
+  { trace }: Pick<Invocation<object>, 'trace'>,
+  { key, address }: SavedKey,
+  { id }: Reply<'logIn'>['account'],
+): Promise<boolean> {
   try {
-    const headers = { authorization: `Bearer ${readKey(key, 'the settings file')}` }
-    return (await api.call('getAccount', { headers })).id === id
+    const settings = new Settings({ url: address!, apiKey: readKey(key, 'the settings file') })
+    return (await createApi(settings, trace).call('getAccount', {})).id === id
   } catch (error) {
     const { exitCode } = describeError(error)
     if (exitCode === exitCodes.credentials || exitCode === exitCodes.usage) return false

@@ -1,8 +1,9 @@
 /** `sandlot logout`: forgets the login and the API key that this client has saved. */
-import type { Api } from '../core/api.ts'
-import { defineCommand } from '../core/command.ts'
+import { createApi } from '../core/api.ts'
+import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
-import { noAccount, readKey } from '../core/settings.ts'
+import { keyIn, type SavedKey } from '../core/saved-keys.ts'
+import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 /** What became of the key that was saved. */
 interface FormerKey {
@@ -19,10 +20,11 @@ Removes login, API key and current session from the settings file, or from the p
 key itself goes on until it is revoked; logout says how.`,
   examples: ['sandlot logout', 'sandlot logout --profile work'],
   fields: ['logged_out', 'api_key', 'file', 'profile'],
-  handle: async ({ settings, api, output }) => {
-    const { token, api_key: saved } = await settings.saved()
-    const key = typeof saved === 'string' ? await lookUp(api, saved) : null
-    const logged_out = token !== undefined || saved !== undefined
+  handle: async ({ settings, trace, output }) => {
+    const saved = await settings.saved()
+    const former = keyIn(saved)
+    const key = former === undefined ? null : await lookUp(former, trace)
+    const logged_out = saved.token !== undefined || saved.api_key !== undefined
     if (logged_out) await settings.save({ ...noAccount, api_key: undefined })
     const { file, profile = null } = settings
     output.result({ logged_out, api_key: key, file, profile }, '')
@@ -34,11 +36,16 @@ key itself goes on until it is revoked; logout says how.`,
   },
 })
 
-async function lookUp(api: Api, text: string): Promise<FormerKey> {
-  const key: FormerKey = { id: null, last_four: text.slice(-4), works: null }
+/** Asks where the key belongs, which need not be the address in use. */
+async function lookUp(
+  { key: apiKey, address: url }: SavedKey,
+  trace: Invocation<object>['trace'],
+): Promise<FormerKey> {
+  const key: FormerKey = { id: null, last_four: apiKey.slice(-4), works: null }
+  if (url === undefined) return key
   try {
-    const headers = { authorization: `Bearer ${readKey(text, 'the settings file')}` }
-    return { ...key, id: (await api.call('getAccount', { headers })).api_key.id, works: true }
+    const api = createApi(new Settings({ url, apiKey: readKey(apiKey, 'the settings file') }), trace)
+    return { ...key, id: (await api.call('getAccount', {})).api_key.id, works: true }
   } catch (error) {
     return describeError(error).exitCode === exitCodes.credentials ? { ...key, works: false } : key
   }

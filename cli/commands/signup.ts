@@ -2,6 +2,7 @@
 import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
+import { keyIn, replacedWords } from '../core/saved-keys.ts'
 import { signUp } from '../core/sign-up.ts'
 
 export const define = defineCommand<CredentialOptions>({
@@ -25,14 +26,14 @@ goes on where it stopped.`,
     const { settings, api, output } = invocation
     const base_url = await settings.baseUrl()
     // A settings file that cannot be written must be reported before the account exists.
-    const before = await settings.saved()
+    const former = keyIn(await settings.saved())
     const credentials = await readCredentials(invocation)
 
     const { account, made, key } = await signUp(api, settings, base_url, credentials)
     if (!made)
       output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
 
-    if (typeof before.api_key === 'string') output.note('The API key that was saved before is replaced.')
+    if (former !== undefined) output.note(replacedWords(former))
     for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
     const { key: _, ...shown } = key
     output.result(

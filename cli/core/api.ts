@@ -126,7 +126,7 @@ async function prepare(name: EndpointName, given: RequestInput, settings: Settin
   const route: Route = routes[name]
   const { params, query = {}, timeoutMs = answerMs } = given
   const base = await settings.baseUrl()
-  const headers = { ...(await headersFor(route, given, settings)), ...given.headers }
+  const headers = { ...(await headersFor(route, given, settings, base)), ...given.headers }
   const path = route.path.replace(/:(\w+)/g, (_, name: string) => encodeId(String(params?.[name])))
   const url = new URL(`${base}${path}`)
   for (const [name, value] of Object.entries(query)) {
@@ -162,10 +162,11 @@ async function headersFor(
   route: Route,
   { token }: RequestInput,
   settings: Settings,
+  base: string,
 ): Promise<Record<string, string>> {
   const headers = { accept: 'application/json', 'user-agent': `sandlot-cli/${version}` }
   if (route.credential === 'none') return headers
-  const credential = route.credential === 'key' ? await settings.apiKey() : token
+  const credential = route.credential === 'key' ? await settings.apiKey(base) : token
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 

@@ -9,6 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
 import { CliError } from './errors.ts'
 import { replaceFile } from './replace-file.ts'
+import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
   /** Empty when there is no file. */
@@ -36,6 +37,13 @@ export function readProfile({ values }: Config, name: string, file: string): Tom
 
 export const profileNames = ({ values: { profiles } }: Config): string[] =>
   isTable(profiles) ? Object.keys(profiles) : []
+
+/** Every key in the file. */
+export function keysOf({ values }: Config): SavedKey[] {
+  const profiles = isTable(values.profiles) ? Object.entries(values.profiles) : []
+  const keys = profiles.map(([name, profile]) => (isTable(profile) ? keyIn(profile, name) : undefined))
+  return [keyIn(values), ...keys].filter((key) => key !== undefined)
+}
 
 /** What is to be saved; undefined removes. */
 export type Changes = Record<string, string | undefined>

@@ -11,6 +11,7 @@ export const exitCodes = {
   quota: 6,
   rateLimit: 7,
   service: 8,
+  more: 9,
   execTimedOut: 124,
   execFailed: 125,
   interrupted: 130,

@@ -45,6 +45,9 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
   return {
     json,
     quiet,
+    /** Whether a field of the result is printed with `--json`. */
+    shows: (field: string): boolean =>
+      fields === undefined || fields.some((path) => path.split('.', 1)[0] === field),
     /** The result of the command: `value` with `--json`, else `text`: its bytes, or what a terminal may get of them. */
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)

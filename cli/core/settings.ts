@@ -9,6 +9,7 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import type { Session } from '../../shared/contract/auth.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
+import { isSameService, keysFor, noKeyFor, placeOfKey, readSaved, type SavedKey } from './saved-keys.ts'
 
 export interface Flags {
   url?: string
@@ -30,10 +31,15 @@ const names = {
 } as const
 
 /** What a profile, or the top of the file, may hold. */
-type SavedKey = 'base_url' | 'api_key' | 'token' | 'token_expires_at' | 'session'
+type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expires_at' | 'session'
 
 /** Beside its key, all that is of one account: to be saved when another one may come. */
-export const noAccount = { token: undefined, token_expires_at: undefined, session: undefined }
+export const noAccount = {
+  api_key_url: undefined,
+  token: undefined,
+  token_expires_at: undefined,
+  session: undefined,
+}
 
 /** A login as it is saved. */
 export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => ({
@@ -89,16 +95,34 @@ export class Settings {
     this.warn = warn
   }
 
-  async find(name: keyof typeof names): Promise<FoundSetting | undefined> {
-    const { flag, variable, key } = names[name]
+  find(name: 'url' | 'session'): Promise<FoundSetting | undefined> {
+    return this.look(name, () => this.findInFile(names[name].key))
+  }
+
+  /** The key that goes to an address. A saved one goes only to the address that it was saved for. */
+  findKey(address: string | undefined): Promise<FoundSetting | undefined> {
+    return this.look('apiKey', () => this.findSavedKey(address))
+  }
+
+  /** Every key in the file. */
+  async savedKeys(): Promise<SavedKey[]> {
+    const { config, keysOf } = await this.read()
+    return keysOf(config)
+  }
+
+  private async look(
+    name: keyof typeof names,
+    inFile: () => Promise<FoundSetting | undefined>,
+  ): Promise<FoundSetting | undefined> {
+    const { flag, variable } = names[name]
     const given = this.flags[name]
     if (given !== undefined) return { value: given, source: flag }
     // A profile that was asked for by a flag wins as flags do.
-    const named = this.flags.profile === undefined ? undefined : await this.findInFile(key)
+    const named = this.flags.profile === undefined ? undefined : await inFile()
     if (named !== undefined) return named
     const set = this.environment[variable]
     if (set !== undefined && set !== '') return { value: set, source: variable }
-    return this.flags.profile === undefined ? await this.findInFile(key) : undefined
+    return this.flags.profile === undefined ? await inFile() : undefined
   }
 
   /** The names in the file. */
@@ -124,14 +148,25 @@ export class Settings {
     })
   }
 
-  /** @throws {CliError} when there is none, or it cannot stand in a header */
-  async apiKey(): Promise<string> {
-    const found = await this.find('apiKey')
+  /**
+   * @param address where it will be sent
+   * @throws {CliError} when there is none for that address, or it cannot stand in a header
+   */
+  async apiKey(address: string): Promise<string> {
+    const found = await this.findKey(address)
     if (found !== undefined) return readKey(found.value, found.source)
-    const { inProfile, flag } = this.words()
-    throw new CliError('no_api_key', `No API key is set${inProfile}.`, {
-      hint: `Type \`sandlot login${flag}\`, \`sandlot signup${flag}\` or \`sandlot config set-key API_KEY${flag}\`, or set SANDLOT_API_KEY.`,
-    })
+    const { profile, file } = this
+    const [url, keys] = [await this.findInFile('base_url'), await this.savedKeys()]
+    throw noKeyFor({ address, isSavedAddress: isSameAddress(url, address), keys, profile, file })
+  }
+
+  /**
+   * The address that a key is for which is given now, without the service: never the one of a variable while another
+   * is saved, since that may be a project's.
+   */
+  async addressForKey(): Promise<FoundSetting | undefined> {
+    const saved = this.flags.url === undefined ? await this.findInFile('base_url') : undefined
+    return saved ?? (await this.find('url'))
   }
 
   /** What the file holds where `save` writes. @throws {CliError} `settings_broken` */
@@ -144,7 +179,8 @@ export class Settings {
     const { base_url, token, token_expires_at } = await this.saved()
     if (typeof base_url !== 'string' || typeof token !== 'string') return undefined
     const isValid = /^[\x21-\x7e]+$/.test(token) && Date.parse(String(token_expires_at)) > Date.now()
-    return isValid && readAddress(base_url, this.location) === (await this.baseUrl()) ? token : undefined
+    const isFor = isSameService(readSaved(base_url), await this.baseUrl())
+    return isValid && isFor ? token : undefined
   }
 
   /** The session of `session use`, which may have ended. A broken file has none: flags and variables may say all else. */
@@ -161,9 +197,15 @@ export class Settings {
   }
 
   /** Saves what is named, in the profile if there is one, removes what is undefined, and keeps the rest of the file. */
-  async save(changes: Partial<Record<SavedKey, string | undefined>>): Promise<void> {
+  async save(changes: Partial<Record<SavedName, string | undefined>>): Promise<void> {
     const { saveConfig } = await import('./config-file.ts')
     saveConfig(this.file, changes, this.profile)
+  }
+
+  /** Saves a key that was made at an address, and the address with it; what is saved for another address goes. */
+  async saveKey(api_key: string, base_url: string): Promise<void> {
+    const isSaved = isSameAddress(await this.findInFile('base_url'), base_url)
+    await this.save(isSaved ? { api_key, api_key_url: undefined } : { ...noAccount, base_url, api_key })
   }
 
   /** A command line. */
@@ -208,7 +250,7 @@ export class Settings {
     )
   }
 
-  /** A profile uses only its own settings: no other key may go to its address. */
+  /** A profile uses only its own settings. */
   private async findInFile(key: 'base_url' | 'api_key' | undefined): Promise<FoundSetting | undefined> {
     if (key === undefined) return undefined
     const { table, known } = await this.readTable()
@@ -219,6 +261,17 @@ export class Settings {
     if (typeof value !== 'string')
       throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
     return { value, source }
+  }
+
+  /** That of the profile in use, else that of the only other profile with one. A profile that was named lends no other's. */
+  private async findSavedKey(address: string | undefined): Promise<FoundSetting | undefined> {
+    await this.findInFile('api_key')
+    const fitting = keysFor(await this.savedKeys(), address)
+    const own = fitting.find(({ profile }) => profile === this.profile)
+    const other =
+      this.profile === undefined && address !== undefined && fitting.length === 1 ? fitting[0] : undefined
+    const found = own ?? other
+    return found && { value: found.key, source: placeOfKey(found, this.file) }
   }
 
   private async read() {
@@ -258,6 +311,9 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
 
 const locationOf = (file: string, profile: string | undefined): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
+
+const isSameAddress = (saved: FoundSetting | undefined, address: string): boolean =>
+  saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
 function noProfile(name: string, file: string, known: string[]): CliError {
   const others = known.length === 0 ? 'There is none yet.' : `There are: ${known.join(', ')}.`

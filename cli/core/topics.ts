@@ -17,6 +17,7 @@ const exitCodes = `Exit codes
     6  a quota: too many sessions at once, the hours of the month
     7  a rate limit; the error says when to try again
     8  network or server
+    9  what was printed is not all: from files ls, glob, grep, and files view --json
   130  interrupted
 
 sandlot exec and session create --rm exit with the command's own code, except for
@@ -41,6 +42,10 @@ A setting comes from the first of these that has it:
   3. the environment: SANDLOT_URL, SANDLOT_API_KEY, SANDLOT_SESSION
   4. the file: the profile that SANDLOT_PROFILE names, or else the top of the file
 
+A saved key belongs to the address that it was saved for: scheme, host and port. Another address, whether of --url,
+SANDLOT_URL or the .env of a project, gets the key of --api-key, of SANDLOT_API_KEY or of the profile that has this address,
+or none. sandlot doctor says which key goes where.
+
 A session that none of these says is the current one, which sandlot session use saves in the file, while it is
 active; else the only one that is active.
 
@@ -52,6 +57,8 @@ The file is config.toml in $XDG_CONFIG_HOME/sandlot, or in ~/.config/sandlot:
   [profiles.work]
   base_url = "https://sandlot.work.example"
   api_key = "sandlot_live_…"
+
+config set-url leaves a saved key with the address that it was for, in api_key_url.
 
 signup, login, logout, session use, config set-url and config set-key write the file; with --profile NAME they write into that
 profile. login keeps its token there for 15 minutes (token, token_expires_at).

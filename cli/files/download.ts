@@ -23,10 +23,17 @@ export interface RemotePath {
 
 const toStdout = () => process.stdout
 
+/** Some lines of a file, or the file without its secrets. */
+export interface Shown {
+  start_line?: number | undefined
+  end_line?: number | undefined
+  reveal?: 'true' | 'false'
+}
+
 /** Prints the bytes, or what a terminal may get of them. A reader that closes early (`| head`) is not a failure. */
-export async function printFile(source: RemotePath): Promise<void> {
+export async function printFile(source: RemotePath, shown: Shown = {}): Promise<void> {
   try {
-    await receive(source, toStdout)
+    await receive(source, toStdout, shown)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
   }
@@ -55,8 +62,8 @@ export async function saveFile(source: RemotePath, local: string) {
 }
 
 /** @throws {ConnectionError} when the transfer is incomplete */
-async function receive({ api, id, path, output }: RemotePath, open: () => Writable) {
-  const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path } })
+async function receive({ api, id, path, output }: RemotePath, open: () => Writable, shown: Shown = {}) {
+  const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path, ...shown } })
   const hash = createHash('sha256')
   const whole = Number(response.headers['content-length'] ?? 0)
   const isShown = open === toStdout && process.stdout.isTTY
@@ -78,8 +85,8 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
   }
   const out = open()
   try {
-    const shown = isShown ? clean : (source: AsyncIterable<Buffer>) => source
-    await pipeline(response, counted, shown, out, { end: out !== process.stdout })
+    const pass = isShown ? clean : (source: AsyncIterable<Buffer>) => source
+    await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
     throw broken === undefined ? error : fail(broken)
   }
@@ -88,7 +95,16 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
 
 async function* clean(source: AsyncIterable<Buffer>) {
   const decoder = new TextDecoder()
-  for await (const chunk of source) yield printable(decoder.decode(chunk, { stream: true }))
+  let held = ''
+  for await (const chunk of source) {
+    const text = held + decoder.decode(chunk, { stream: true })
+    // Only the next chunk tells whether its line ends there.
+    let end = text.length
+    while (text[end - 1] === '\r') end--
+    held = text.slice(end)
+    yield printable(text.slice(0, end))
+  }
+  yield printable(held + decoder.decode())
 }
 
 /** Whether there is such a folder on this machine. */

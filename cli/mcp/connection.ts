@@ -31,11 +31,12 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
 
   return {
     async *send(message, signal) {
-      const url = new URL(`${await settings.baseUrl()}${routes.callMcp.path}`)
+      const base = await settings.baseUrl()
+      const url = new URL(`${base}${routes.callMcp.path}`)
       const body = JSON.stringify(message)
       const headers = {
         accept: 'application/json, text/event-stream',
-        authorization: `Bearer ${await settings.apiKey()}`,
+        authorization: `Bearer ${await settings.apiKey(base)}`,
         'content-type': 'application/json',
         'content-length': String(Buffer.byteLength(body)),
         'user-agent': `sandlot-cli/${version}`,

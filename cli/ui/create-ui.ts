@@ -7,6 +7,7 @@ import { watchLastCommands } from './last-commands.ts'
 import { startRefreshing } from './refresh.ts'
 import { firstState } from './state.ts'
 import { createStore } from './store.ts'
+import { errorText } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 export interface Terminal {
@@ -45,7 +46,9 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
     },
   }
   await readSettings(ui)
-  if (store.get().address === undefined || (await settings.find('apiKey')) === undefined) openFirstRun(ui)
+  const { address } = store.get()
+  if ((await settings.findKey(address)) === undefined || address === undefined)
+    openFirstRun(ui, await whyNoKey(settings, address))
   const refreshing = startRefreshing(ui)
   const lastCommands = watchLastCommands(ui)
   return ui
@@ -55,4 +58,10 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
 async function readSettings({ store, settings }: Ui): Promise<void> {
   store.set({ chosen: (await chosenSession(settings))?.value })
   if ((await settings.find('url')) !== undefined) store.set({ address: await settings.baseUrl() })
+}
+
+/** Where a key is saved, but not for this address. */
+async function whyNoKey(settings: Settings, address: string | undefined): Promise<string | undefined> {
+  if (address === undefined || (await settings.savedKeys()).length === 0) return undefined
+  return settings.apiKey(address).then(() => undefined, errorText)
 }

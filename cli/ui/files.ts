@@ -1,8 +1,10 @@
 /** Walking through the files of a session, looking into them, and changing one in the user's editor. */
+import { limits } from '../../shared/contract/limits.ts'
 import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
+import { rowsAtOnce } from './file-scroll.ts'
+import { FileText, type ReadLines, start } from './file-text.ts'
 import { changeOpen, changePage, findPage, goBack, openPage } from './pages.ts'
-import { Scrollback } from './scrollback.ts'
 import { openSession } from './sessions.ts'
 import { type FilePage, pageOf, type SessionPage } from './state.ts'
 import { attempt, tell } from './tell.ts'
@@ -96,9 +98,9 @@ function showFile(ui: Ui, id: string, location: SandboxPath): void {
     id,
     path: location.path,
     pathBase64: location.base64,
-    content: new Scrollback(),
+    content: FileText.of(''),
     status: 'loading…',
-    top: 0,
+    top: start,
   })
   attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, id, location, error)))
 }
@@ -111,20 +113,43 @@ function enterInstead(ui: Ui, id: string, location: SandboxPath, error: unknown)
   loadFolder(ui, id, location)
 }
 
-/** Reads the file of the open page again. */
+/** Reads the file of the open page again, where it is looked at. */
 export async function loadFile(ui: Ui): Promise<void> {
   const page = findPage(ui.store.get(), 'file')
   if (!page) return
   try {
-    const file = await ui.api.call('viewFile', { params: { id: page.id }, query: queryOf(placeOf(page)) })
-    const isText = file.encoding === 'utf-8'
-    const content = isText ? file.content : hexOf(Buffer.from(file.content, 'base64'))
-    const size = `${file.size} bytes${isText ? '' : ', binary'}${file.truncated ? ', cut' : ''}`
-    changeOpen(ui, 'file', () => ({ content: Scrollback.of(content), status: size }))
+    const { content, status } = await openFile(ui, page)
+    changeOpen(ui, 'file', ({ top }) => ({
+      content,
+      status,
+      top: top.line <= (content.total ?? 0) ? top : start,
+    }))
   } catch (error) {
     changeOpen(ui, 'file', () => ({ status: 'not loaded' }))
     throw error
   }
+}
+
+/** The file with the lines that are looked at; of one that is no text, the beginning. */
+async function openFile({ api, store }: Ui, page: FilePage): Promise<Pick<FilePage, 'content' | 'status'>> {
+  const view = (query: object) =>
+    api.call('viewFile', { params: { id: page.id }, query: { ...queryOf(placeOf(page)), ...query } })
+  let [size, total] = [0, 1]
+  let isText = true
+  const read: ReadLines = async (start_line, end_line) => {
+    const file = await view({ start_line, end_line })
+    size = file.size
+    isText &&= file.encoding === 'utf-8'
+    total = file.total_lines ?? total
+    return { text: Buffer.from(file.content, file.encoding).toString(), total, isCut: file.truncated }
+  }
+  const content = new FileText(read)
+  await content.load(page.top.line, page.top.line + rowsAtOnce(store.get()))
+  if (isText) return { content, status: `${size} bytes` }
+  const file = await view({})
+  const part = file.truncated ? `, the first ${limits.viewBytes}` : ''
+  const hex = hexOf(Buffer.from(file.content, file.encoding))
+  return { content: FileText.of(hex), status: `${file.size} bytes, binary${part}` }
 }
 
 function edit(ui: Ui, id: string, location: SandboxPath): void {

@@ -1,8 +1,9 @@
-/** Text to scroll through, that may still grow: what a command prints, or a file. */
+/** Text to scroll through, that may still grow: what a command prints. */
 import { printedLine, wrap } from './text.ts'
 
-/** Older lines are dropped; the service keeps them. */
-const mostLines = 20_000
+/** Older lines are dropped. That is all that the service keeps of a command, and takes some 40 MB in short lines. */
+const mostLetters = 8 * 1024 * 1024
+const mostLines = 250_000
 /** A line that does not end is broken here. */
 const longestLine = 64 * 1024
 
@@ -10,6 +11,7 @@ export class Scrollback {
   /** Lines at the beginning that are no longer here. */
   dropped = 0
   private lines: string[] = []
+  private letters = 0
   /** The last line, which may go on, as it came. */
   private open = ''
   private wrapped: { width: number; rows: string[]; lines: number } = { width: 0, rows: [], lines: 0 }
@@ -23,12 +25,18 @@ export class Scrollback {
   append(text: string): void {
     const lines = (this.open + text).split('\n')
     this.open = lines.pop()!
-    for (const line of lines) this.lines.push(printedLine(line))
+    for (const line of lines) this.keep(printedLine(line))
     while (this.open.length > longestLine) {
-      this.lines.push(printedLine(this.open.slice(0, longestLine)))
+      this.keep(printedLine(this.open.slice(0, longestLine)))
       this.open = this.open.slice(longestLine)
     }
-    if (this.lines.length > mostLines * 1.5) this.drop(this.lines.length - mostLines)
+    // A quarter at once: what is kept is copied, and wrapped anew.
+    if (this.lines.length > mostLines || this.letters > mostLetters) this.drop()
+  }
+
+  private keep(line: string): void {
+    this.lines.push(line)
+    this.letters += line.length
   }
 
   /** The rows of a screen so wide. */
@@ -41,7 +49,10 @@ export class Scrollback {
     return this.open === '' ? wrapped.rows : [...wrapped.rows, ...wrap(printedLine(this.open), width)]
   }
 
-  private drop(count: number): void {
+  private drop(): void {
+    let count = 0
+    while (this.lines.length - count > mostLines * 0.75 || this.letters > mostLetters * 0.75)
+      this.letters -= this.lines[count++]!.length
     this.lines = this.lines.slice(count)
     this.dropped += count
     this.wrapped = { width: 0, rows: [], lines: 0 }

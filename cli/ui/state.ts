@@ -2,6 +2,7 @@
 import type { Account } from '../../shared/contract/account.ts'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import type { FileText, Place } from './file-text.ts'
 import type { Form } from './form.ts'
 import type { Scrollback } from './scrollback.ts'
 import type { Tree } from './tree.ts'
@@ -86,9 +87,9 @@ export interface FilePage {
   id: string
   path: string
   pathBase64: string | undefined
-  content: Scrollback
+  content: FileText
   status: string
-  top: Top
+  top: Place
 }
 /** The first row that is shown, or the last rows, whatever comes. */
 export type Top = number | 'end'

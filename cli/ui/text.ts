@@ -2,25 +2,37 @@
 import { stripVTControlCharacters } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
-import { oneLine as plainLine, steering } from '../core/printable.ts'
+import { oneLine as plainLine, steering, styledPieces, withStyle } from '../core/printable.ts'
 
 const tabWidth = 8
 
 /** One line of a name or a message: nothing in it steers the terminal or breaks the line. */
 export const oneLine = (text: string): string => plainLine(stripVTControlCharacters(text))
 
-/** A line that a program printed, without escape sequences and overwritten text; tabs become spaces. */
+/** A line that a program printed, with its colours, without what else steers and overwritten text; tabs become spaces. */
 export function printedLine(line: string): string {
-  const plain = stripVTControlCharacters(line).replace(/\r+$/, '')
-  const visible = plain.slice(plain.lastIndexOf('\r') + 1)
-  return expandTabs(visible).replace(steering, '')
+  const whole = line.replace(/\r+$/, '')
+  const visible = whole.slice(whole.lastIndexOf('\r') + 1)
+  if (!hasSequences.test(visible)) return expandTabs(visible).replace(steering, '')
+  let column = 0
+  return [...styledPieces(visible)]
+    .map(({ text, style }) => {
+      const expanded = expandTabs(text, column)
+      column += stringWidth(expanded)
+      return withStyle({ text: expanded, style })
+    })
+    .join('')
 }
 
-function expandTabs(line: string): string {
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const hasSequences = /[\u001b\u0080-\u009f]/
+
+/** @param column where the text begins */
+function expandTabs(line: string, column = 0): string {
   if (!line.includes('\t')) return line
   let text = ''
   for (const [index, part] of line.split('\t').entries()) {
-    if (index > 0) text += ' '.repeat(tabWidth - (stringWidth(text) % tabWidth))
+    if (index > 0) text += ' '.repeat(tabWidth - ((column + stringWidth(text)) % tabWidth))
     text += part
   }
   return text
@@ -38,7 +50,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 export function wrap(line: string, width: number): string[] {
   if (width < 1) return ['']
   // A short cut: most lines are plain ASCII, and there may be many thousands.
-  if (/^[\x20-\x7e]*$/.test(line)) {
+  if (isAscii(line)) {
     if (line.length <= width) return [line]
     return Array.from({ length: Math.ceil(line.length / width) }, (_, row) =>
       line.slice(row * width, (row + 1) * width),
@@ -47,18 +59,37 @@ export function wrap(line: string, width: number): string[] {
   const rows: string[] = []
   let row = ''
   let filled = 0
-  for (const { segment } of graphemes.segment(line)) {
-    const cells = stringWidth(segment)
-    if (filled + cells > width && row !== '') {
-      rows.push(row)
-      row = ''
-      filled = 0
+  for (const { text, style } of hasSequences.test(line) ? styledPieces(line) : [{ text: line, style: [] }]) {
+    let part = ''
+    const close = () => {
+      if (part !== '') row += withStyle({ text: part, style })
+      part = ''
     }
-    // A wide character does not fit on a screen of one column.
-    row += cells > width ? '\ufffd' : segment
-    filled += Math.min(cells, width)
+    for (const segment of segmentsOf(text)) {
+      const cells = isAscii(segment) ? segment.length : stringWidth(segment)
+      if (filled + cells > width && filled > 0) {
+        close()
+        rows.push(row)
+        row = ''
+        filled = 0
+      }
+      // A wide character does not fit on a screen of one column.
+      part += cells > width ? '\ufffd' : segment
+      filled += Math.min(cells, width)
+    }
+    close()
   }
   return [...rows, row]
+}
+
+const isAscii = (text: string): boolean => /^[\x20-\x7e]*$/.test(text)
+
+/** Graphemes; but letters of ASCII, which fill rows without more ado, up to the last that a mark may follow. */
+function* segmentsOf(text: string): Generator<string> {
+  for (const [run] of text.matchAll(/[\x20-\x7e]+(?=[\x20-\x7e]|$)|[\x20-\x7e]?[^\x20-\x7e]+/g)) {
+    if (isAscii(run)) yield* run
+    else for (const { segment } of graphemes.segment(run)) yield segment
+  }
 }
 
 /** The same for sentences: between words, where that is possible. */

@@ -35,6 +35,19 @@ const writeErrors = [
   'read_only',
   'no_space',
 ] as const
+/** Some lines of a file, for a reader. */
+const shown = {
+  start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
+  end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
+}
+const inOrder = ({
+  start_line,
+  end_line,
+}: {
+  start_line?: number | undefined
+  end_line?: number | undefined
+}) => end_line === undefined || end_line >= (start_line ?? 1)
+const whichOrder = { path: ['end_line'], message: 'must not come before start_line' }
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const FileView = z
@@ -85,15 +98,11 @@ export const files = family({
     query: z
       .strictObject({
         ...named,
-        start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
-        end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
+        ...shown,
         reveal: Switch.meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
       })
       .refine(oneName, whichName)
-      .refine(({ start_line, end_line }) => end_line === undefined || end_line >= (start_line ?? 1), {
-        path: ['end_line'],
-        message: 'must not come before start_line',
-      }),
+      .refine(inOrder, whichOrder),
     reply: FileView,
     errors: readErrors,
   },
@@ -215,13 +224,20 @@ export const files = family({
     errors: readErrors,
   },
   readRawFile: {
-    summary: 'The bytes of a file, or a Range of them, streamed',
+    summary: 'The bytes of a file, or a Range of them, or some of its lines, streamed',
     method: 'GET',
     path: '/v1/sandboxes/:id/files/raw',
     example: { query: { path: 'data.tar' }, client: 'sandlot files get data.tar' },
     ...inside,
     params: ById,
-    query: z.strictObject(named).refine(oneName, whichName),
+    query: z
+      .strictObject({
+        ...named,
+        ...shown,
+        reveal: Switch.meta({ description: 'Default true; `false` shows secrets as `[secret NAME]`' }),
+      })
+      .refine(oneName, whichName)
+      .refine(inOrder, whichOrder),
     headers: z.object({ range: z.string().optional() }),
     rawReply: 'application/octet-stream',
     errors: [...readErrors, 'range_not_satisfiable'],

@@ -54,6 +54,8 @@ export interface Streams {
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
   /** The bytes of a file, or one range of them. */
   readRaw: { args: InSandbox & FileName & { range?: string | undefined } }
+  /** A file as a reader gets it: some lines of it, or without its secrets. Its length is not known before. */
+  readShown: { args: Calls['viewFile']['args'] }
   /** Writes a file's new bytes. Answers a CreatedFile. */
   writeRaw: {
     args: InSandbox &

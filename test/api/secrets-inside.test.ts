@@ -130,6 +130,33 @@ describeOnBothDriversAtOnce('secrets', (driver) => {
     expect(await view(1, 6)).toBe('before\n[secret KEY]after\n')
   })
 
+  test('files/raw blanks it out when asked, however the pieces cut it, and some lines as files/view does', async () => {
+    const { alice, params, run, set } = await newOwner()
+    await set('TOKEN', 'p4ssw0rd!')
+    await set('KEY', '-- begin --\nfirst half\nsecond half\n-- end --\n')
+    await run('{ for i in $(seq 30000); do echo "$i $TOKEN"; done; printf %s "$KEY"; echo after; } > long')
+    const raw = async (query: Record<string, string>) => {
+      const search = new URLSearchParams({ path: 'long', ...query })
+      const headers = { authorization: `Bearer ${alice.key}` }
+      return await fetch(`${world.url()}/v1/sandboxes/${params.id}/files/raw?${search}`, { headers })
+    }
+    const lines = Array.from({ length: 30_000 }, (_, index) => `${index + 1} [secret TOKEN]\n`).join('')
+    const shown = await raw({ reveal: 'false' })
+    expect(shown.headers.get('content-length')).toBeNull()
+    expect((await shown.text()) === `${lines}[secret KEY]after\n`).toBe(true)
+    const whole = await (await raw({})).text()
+    expect(whole.endsWith('30000 p4ssw0rd!\n-- begin --\nfirst half\nsecond half\n-- end --\nafter\n')).toBe(
+      true,
+    )
+    const part = { start_line: '30000', end_line: '30002' }
+    expect(await (await raw({ ...part, reveal: 'false' })).text()).toBe(
+      '30000 [secret TOKEN]\n[secret KEY]\n[secret KEY]\n',
+    )
+    expect(await (await raw(part)).text()).toBe('30000 p4ssw0rd!\n-- begin --\nfirst half\n')
+    expect((await raw({ start_line: '3', end_line: '2' })).status).toBe(400)
+    expect((await raw({ path: 'nowhere', reveal: 'false' })).status).toBe(404)
+  })
+
   test('no value is found in Postgres, in Redis, in any log, nor in what Kubernetes stores', async () => {
     const canary = `canary-${randomBytes(12).toString('hex')}`
     const { alice, params, run, set } = await newOwner()

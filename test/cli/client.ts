@@ -1,6 +1,6 @@
 /** Runs the built client as a user does: a process of its own, with a home of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -44,6 +44,12 @@ export class Home implements Disposable {
       XDG_CONFIG_HOME: join(this.folder, 'config'),
       ...more,
     }
+  }
+
+  /** The environment that sends the saved key to another address, where it would not go by itself. */
+  through(url: string): Record<string, string> {
+    const [, key] = /^api_key = "(.*)"$/m.exec(readFileSync(this.configFile, 'utf8'))!
+    return { SANDLOT_URL: url, SANDLOT_API_KEY: key! }
   }
 
   writeConfig(text: string): void {

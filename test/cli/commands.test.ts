@@ -205,7 +205,7 @@ test('no command is left out', () => {
 })
 
 test('when the service is away each says so in words and in JSON, exit code 8', async () => {
-  const away = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_SESSION: user.id }
+  const away = { ...user.home.through('http://127.0.0.1:1'), SANDLOT_SESSION: user.id }
   const lines = [
     ...walk.map(({ line }) => line).filter((line) => !line.startsWith('config')),
     'session create',

@@ -140,7 +140,7 @@ test.each([
 test('a server that is no Sandlot is told from one', async () => {
   using user = await newUser()
   await using peer = await startPeer((_, response) => response.end('<html>'))
-  const { json, code } = await user.run(['doctor', '--json', '--url', peer.url])
+  const { json, code } = await user.run(['doctor', '--json'], { env: user.home.through(peer.url) })
   expect(namesOf(json().checks)).toEqual(['settings', 'address', 'key', 'connection', 'service FAILED'])
   expect(code).toBe(8)
 })
@@ -150,7 +150,7 @@ test('a clock that is wrong is told from one that is right', async () => {
   await using peer = await passOn((headers) => {
     headers.date = new Date(Date.now() - 600_000).toUTCString()
   })
-  const { stdout, code } = await user.run(['doctor', '--no-create', '--url', peer.url])
+  const { stdout, code } = await user.run(['doctor', '--no-create'], { env: user.home.through(peer.url) })
   expect(stdout).toMatch(/FAIL {2}clock +This machine's clock is (59\d|60\d) s ahead of the service's/)
   expect(code).toBe(1)
 })
@@ -159,13 +159,14 @@ test('a certificate that is not trusted fails; one that is is described', async 
   using user = await newUser()
   const certificate = makeCertificate()
   await using peer = await passOn(() => {}, certificate)
-  const args = ['doctor', '--no-create', '--url', peer.url]
-  const refused = await user.run(args)
+  const args = ['doctor', '--no-create']
+  const env = user.home.through(peer.url)
+  const refused = await user.run(args, { env })
   expect(refused.stdout).toMatch(/FAIL {2}certificate .*not trusted[\s\S]*NODE_EXTRA_CA_CERTS/)
   expect(refused.code).toBe(8)
   const file = join(user.home.folder, 'authority.pem')
   writeFileSync(file, certificate.cert)
-  const trusted = await user.run(args, { env: { NODE_EXTRA_CA_CERTS: file } })
+  const trusted = await user.run(args, { env: { ...env, NODE_EXTRA_CA_CERTS: file } })
   expect(trusted.stdout).toMatch(/ok {4}certificate {2}TLSv1.3, from sandlot test, valid to /)
   expect(trusted).toMatchObject({ stdout: expect.not.stringContaining('FAIL'), code: 0 })
 })
@@ -185,7 +186,7 @@ test('interrupted in the middle, it destroys its session before it ends', async 
   using user = await newUser()
   await using line = await openLineWithoutExec(world.url())
   const doctor = user.run(['doctor'], {
-    env: { SANDLOT_URL: line.url },
+    env: user.home.through(line.url),
     onStart: (child) => void line.asked.then(() => child.kill('SIGINT')),
   })
   await line.asked

@@ -123,7 +123,7 @@ test('logs -f follows through connections that break, and exits 0 whatever the c
   const hasPassed = (chunk: Buffer, every: number) =>
     Math.floor((shown + chunk.length) / every) > Math.floor(shown / every)
   const followed = await exec(['logs', '-f', execId], {
-    env: { SANDLOT_URL: line.url },
+    env: home.through(line.url),
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
         // In the middle of what is printed, and where it waits.

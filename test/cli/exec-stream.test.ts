@@ -105,7 +105,7 @@ test.each([
 ])('%j, fed from a pipe, asks for a command with %j', async (args, grace) => {
   const problem = { code: 'not_found', detail: 'None.', request_id: 'req_1', status: 404 }
   await using peer = await startPeer((_, response) => response.writeHead(404).end(JSON.stringify(problem)))
-  await exec(args, { openInput: true, env: { SANDLOT_URL: peer.url, SANDLOT_SESSION: user.id } })
+  await exec(args, { openInput: true, env: { ...user.home.through(peer.url), SANDLOT_SESSION: user.id } })
   const asked = peer.asked.find(({ body }) => body !== '')!
   expect(JSON.parse(asked.body)).toEqual({ command: ['cat'], background: true, ...grace })
 })
@@ -131,7 +131,7 @@ test('a connection that breaks again and again costs no byte of output or input'
   }
   const ran = await exec(['cat'], {
     input: bytes,
-    env: { SANDLOT_URL: line.url },
+    env: user.home.through(line.url),
     onStart: (child) => child.stdout!.on('data', cutAfterEachMegabyte),
   })
   expect(ran).toMatchObject({ code: 0, stderr: '' })
@@ -145,7 +145,7 @@ test('while the service is away that is said, and the command goes on where it w
   const ran = await exec(
     ['--grace', '30s', '-c', 'echo up; until [ -e is-back ]; do sleep 0.05; done; echo done'],
     {
-      env: { SANDLOT_URL: line.url },
+      env: user.home.through(line.url),
       onStart(child) {
         child.stdout!.once('data', line.hold)
         child.stderr!.on('data', async (chunk) => {
@@ -163,7 +163,7 @@ test('while the service is away that is said, and the command goes on where it w
 test('one that stays away is given up after the grace, and what was exceeded is said', async () => {
   await using line = await openLine(world.url())
   const { code, stderr } = await exec(['--grace', '3s', '-c', 'echo up; sleep 773'], {
-    env: { SANDLOT_URL: line.url },
+    env: user.home.through(line.url),
     onStart: (child) => child.stdout!.once('data', line.hold),
   })
   expect(code).toBe(125)

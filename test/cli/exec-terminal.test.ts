@@ -19,7 +19,7 @@ const openClient = (words: string[], url = world.url(), TERM = 'xterm'): Termina
   const client = [process.execPath, clientPath, 'exec', '-s', user.id, ...words]
   return openTerminal(
     ['sh', '-c', 'trap : INT; stty rows 33 cols 99; "$@"; echo "code $?"; stty -a', 'sh', ...client],
-    user.home.environment({ SANDLOT_URL: url, TERM }),
+    user.home.environment({ ...user.home.through(url), TERM }),
   )
 }
 
@@ -93,7 +93,7 @@ test('attached again, a program on a screen of its own draws it anew, without th
   const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
   using screen = openScreen(
     [process.execPath, clientPath, 'exec', '-it', '-s', user.id, '--', 'sh', '-c', script],
-    user.home.environment({ SANDLOT_URL: line.url }),
+    user.home.environment(user.home.through(line.url)),
   )
   await screen.shows('upside down')
   expect(screen.isAlternate()).toBe(true)

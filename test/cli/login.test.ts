@@ -94,7 +94,7 @@ test('login saves a key unless one of this account is saved that works', async (
   await home.run(['keys', 'rm', first.json().api_key.id, '--profile', 'work'])
   await eventually(async () => (await whoami()).error?.exit_code === 4, 10_000)
   const second = await logIn(home, user.email, '--profile', 'work')
-  expect(second.stderr).toContain('The API key that was saved before is replaced.')
+  expect(second.stderr).toContain('is replaced.')
   expect(await whoami()).toMatchObject({ api_key: { id: second.json().api_key.id } })
 
   using other = await users.newUser()

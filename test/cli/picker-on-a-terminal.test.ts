@@ -227,7 +227,7 @@ describe.concurrent('with settings', () => {
   test('that the service is away is told, and since when; then it is back', async () => {
     const line = await openLine(world.url())
     await using _ = line
-    using screen = openPicker(user.home, { SANDLOT_URL: line.url })
+    using screen = openPicker(user.home, user.home.through(line.url))
     await screen.shows(/^›sbx_/m)
     await line[Symbol.asyncDispose]()
     await screen.shows(/! Service away since \d\d:\d\d:\d\d \(\d+s\), trying again/)
@@ -242,7 +242,7 @@ describe.concurrent('with settings', () => {
   test('away from the beginning it still opens, and fills in when there is somebody', async () => {
     const line = await openLine(world.url())
     await line[Symbol.asyncDispose]()
-    using screen = openPicker(user.home, { SANDLOT_URL: line.url })
+    using screen = openPicker(user.home, user.home.through(line.url))
     await screen.shows(/loading…[\s\S]*Service away/)
     await using _again = await openLine(world.url(), Number(new URL(line.url).port))
     await screen.shows(/^›sbx_/m)
@@ -255,7 +255,7 @@ describe.concurrent('with settings', () => {
     )
     await once(silent, 'listening')
     const { port } = silent.address() as AddressInfo
-    using screen = openPicker(user.home, { SANDLOT_URL: `http://127.0.0.1:${port}` })
+    using screen = openPicker(user.home, user.home.through(`http://127.0.0.1:${port}`))
     await screen.shows('It has not answered yet.')
     const left = performance.now()
     screen.type('q')

@@ -77,7 +77,10 @@ test('config set-url and set-key write into the profile, and leave all else as i
   using at = homeWithProfiles()
   await at.home.run(['config', 'set-url', '--profile', 'work', 'https://moved.example'])
   expect(readFileSync(at.home.configFile, 'utf8')).toBe(
-    file.replace('https://work.example', 'https://moved.example'),
+    file.replace(
+      'base_url = "https://work.example"',
+      'api_key_url = "https://work.example"\nbase_url = "https://moved.example"',
+    ),
   )
   await at.home.run(['config', 'set-key', '--profile', 'bare', key('bare')])
   const set = await at.home.run(['config', 'set-url', 'https://fresh.example', '--json'], {
@@ -88,7 +91,11 @@ test('config set-url and set-key write into the profile, and leave all else as i
     base_url: 'https://top.example',
     api_key: key('topp'),
     profiles: {
-      work: { base_url: 'https://moved.example', api_key: key('work') },
+      work: {
+        base_url: 'https://moved.example',
+        api_key: key('work'),
+        api_key_url: 'https://work.example',
+      },
       bare: { base_url: 'https://bare.example', api_key: key('bare') },
       fresh: { base_url: 'https://fresh.example' },
     },

@@ -98,7 +98,7 @@ test.each([
 ] as const)('%s while the session is being made leaves none', async (signal, code) => {
   await using line = await openLine(world.url())
   const { code: ended } = await once(['--', 'sleep', '60'], {
-    env: { SANDLOT_URL: line.url },
+    env: user.home.through(line.url),
     onStart: (child) => line.onConnection(() => void child.kill(signal)),
   })
   expect(ended).toBe(code)
@@ -115,7 +115,7 @@ test('an answer that was lost on its way leaves no session either', async () => 
   await using line = await openLine(world.url())
   // Each time the answer is about to come, the connection breaks: until the client has given up on its create.
   line.cutAnswers(3)
-  const { code, stderr } = await once(['--', 'true'], { env: { SANDLOT_URL: line.url } })
+  const { code, stderr } = await once(['--', 'true'], { env: user.home.through(line.url) })
   expect(code).toBe(125)
   expect(stderr).not.toContain('could not be destroyed')
   expect(await newest()).toMatchObject({ reason: 'requested' })

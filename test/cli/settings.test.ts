@@ -66,7 +66,7 @@ test('config show says from where each setting comes, and never shows the key', 
   })
   expect(code).toBe(0)
   expect(stdout).toMatch(/^base_url +https:\/\/b\.example +\(SANDLOT_URL\)$/m)
-  expect(stdout).toMatch(/^api_key +…abcd +\(.*config\.toml\)$/m)
+  expect(stdout).toMatch(/^api_key +not set +\(…abcd \(.*config\.toml\) goes to https:\/\/file\.example\)$/m)
   expect(stdout).toMatch(/^session +not set$/m)
   expect(stdout + stderr).not.toContain('xxxx')
 })
@@ -167,6 +167,7 @@ test('a spelling of the file that cannot be changed line by line is written anew
   expect(parse(readFileSync(home.configFile, 'utf8'))).toEqual({
     base_url: 'https://new.example',
     api_key: 'old',
+    api_key_url: 'https://old.example',
     others: ['base_url = 1\n'],
   })
 })

@@ -5,7 +5,8 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
-import { redactBytes } from '../secrets/index.ts'
+import { redactBytes, secretsFor } from '../secrets/index.ts'
+import { Redactor } from '../secrets/redactor.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
@@ -134,6 +135,49 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
   // The file shrank, or its sandbox ended. The client must see that the answer is not whole.
   if (state.left !== 0) response.destroy()
 }
+
+/** Prints a newline once it can read the file, then the lines. */
+const shownScript = `${probes}
+f=$1 from=$2 count=$3
+must_be_file "$f"
+echo
+if [ "$count" != all ]; then tail -n "+$from" "$f" | head -n "$count"
+else exec tail -n "+$from" "$f"
+fi`
+
+/** Streams a file, or the requested lines of it, with its secrets redacted unless they are to be shown. */
+export const readShown: StreamHandler<'readShown'> = async (args, worker, { response, signal }) => {
+  const { startLine: from = 1, endLine } = args
+  const count = endLine === undefined ? 'all' : String(endLine - from + 1)
+  const sandbox = { id: args.sandboxId, account_id: args.accountId }
+  const secrets = args.reveal === 'true' ? undefined : await secretsFor(worker, sandbox)
+  try {
+    const byLine = from > 1 || count !== 'all'
+    const redactor = new Redactor(await secrets?.value.patterns(byLine))
+    const onStdout = async (chunk: Buffer) => {
+      const bytes = response.headersSent ? chunk : chunk.subarray(1)
+      if (!response.headersSent) response.writeHead(200, shownHeaders)
+      const shown = redactor.push(bytes)
+      if (shown.length > 0) await write(response, shown)
+    }
+    await runFileScript(worker, args, signal, {
+      text: shownScript,
+      args: [locate(args).word, String(from), count],
+      mostBytes: Number.POSITIVE_INFINITY,
+      onStdout,
+      timeoutMs: streamMs,
+    })
+    await write(response, redactor.flush())
+  } catch (error) {
+    if (!response.headersSent) throw error
+    // The client must see that the answer is not whole.
+    response.destroy()
+  } finally {
+    secrets?.release()
+  }
+}
+
+const shownHeaders = { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' }
 
 const headersOf = ({ from, to }: ByteRange, size: number, isPart: boolean) => ({
   'content-type': 'application/octet-stream',

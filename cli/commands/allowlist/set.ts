@@ -27,8 +27,7 @@ argument. The list holds for every sandbox of the account as soon as this comman
         hint: '`sandlot allowlist clear` lets every command run.',
       })
     }
-    await settings.baseUrl()
-    await settings.apiKey()
+    await settings.apiKey(await settings.baseUrl())
     const commands = options.file === undefined ? args : await readEntries(options.file, output.note)
     showAllowlist(await api.call('setAllowlist', { body: { commands } }), output)
   },

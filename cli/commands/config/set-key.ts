@@ -1,8 +1,10 @@
 /** `sandlot config set-key [API_KEY]`: saves an API key. */
 import type { apiKeyPrefix } from '../../../shared/contract/api-keys.ts'
+import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput } from '../../core/input.ts'
+import { isSameService, keyIn, readSaved, replacedWords } from '../../core/saved-keys.ts'
 import { noAccount, readKey } from '../../core/settings.ts'
 
 const prefix: typeof apiKeyPrefix = 'sandlot_live_'
@@ -10,21 +12,33 @@ const prefix: typeof apiKeyPrefix = 'sandlot_live_'
 export const define = defineCommand({
   declare: (command) =>
     command.argument('[api_key]', 'the key, or - to read it from stdin; without, it is asked for'),
+  notes: `
+The key goes to the address that is saved with it, and nowhere else. --url saves another one with it; SANDLOT_URL counts
+only while none is saved.`,
   examples: [
     'sandlot config set-key',
     'pass show sandlot-key | sandlot config set-key -',
-    'sandlot config set-key --profile work',
+    'sandlot config set-key --profile work --url https://sandlot.work.example',
   ],
-  fields: ['last_four', 'file', 'profile'],
+  fields: ['last_four', 'base_url', 'file', 'profile'],
   makesProfile: true,
   handle: async (invocation) => {
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
     mustLookLikeKey(api_key)
-    await settings.save({ ...noAccount, api_key })
+    const found = await settings.addressForKey()
+    const base_url = found && readAddress(found.value, found.source)
+    const former = keyIn(await settings.saved())
+    await settings.save({ ...noAccount, api_key, ...(base_url === undefined ? {} : { base_url }) })
     const { file, profile = null } = settings
-    output.result({ last_four: api_key.slice(-4), file, profile }, '')
-    output.aside(`Saved the key …${api_key.slice(-4)} to ${settings.location}`)
+    output.result({ last_four: api_key.slice(-4), base_url: base_url ?? null, file, profile }, '')
+    const end = base_url === undefined ? '' : ` for ${base_url}`
+    output.aside(`Saved the key …${api_key.slice(-4)}${end} to ${settings.location}`)
+    if (former !== undefined && former.key !== api_key) output.aside(replacedWords(former))
+    if (base_url === undefined) {
+      output.note('No address is saved with it: `sandlot config set-url URL` says where it may go.')
+    } else if (!isSameService(base_url, readSaved((await settings.find('url'))?.value)))
+      output.note(`SANDLOT_URL names another address, and this key does not go there: it is for ${base_url}.`)
     if (settings.shadowing().includes('SANDLOT_API_KEY')) {
       output.note('SANDLOT_API_KEY is set, and wins over what is saved.')
     }

@@ -1,10 +1,13 @@
 /** `sandlot config set-url URL`: saves the base address. */
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
+import { blankKey, isSameService, keyIn } from '../../core/saved-keys.ts'
 import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => command.argument('<base_url>', 'https://…, or http:// with localhost or 127.0.0.1'),
+  notes: `
+A key that is saved stays with the address that it was saved for, and is not sent to the new one.`,
   examples: [
     'sandlot config set-url https://sandlot.example',
     'sandlot config set-url --profile here http://localhost:8080',
@@ -13,10 +16,19 @@ export const define = defineCommand({
   makesProfile: true,
   handle: async ({ args, settings, output }) => {
     const base_url = readAddress(args[0]!, 'argument')
-    await settings.save({ ...noAccount, base_url })
+    const key = keyIn(await settings.saved())
+    const stays = key?.address !== undefined && !isSameService(key.address, base_url)
+    await settings.save({ ...noAccount, base_url, api_key_url: stays ? key.address : undefined })
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
     output.aside(`Saved ${base_url} to ${settings.location}`)
+    const { flag } = settings.words()
+    if (stays) {
+      output.note(
+        `The saved key ${blankKey(key.key)} stays with ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` saves one for ${base_url} in its place.`,
+      )
+    } else if (key !== undefined && key.address === undefined)
+      output.note(`The saved key ${blankKey(key.key)} had no address, and goes to this one now.`)
     if (settings.shadowing().includes('SANDLOT_URL'))
       output.note('SANDLOT_URL is set, and wins over what is saved.')
   },

@@ -2,6 +2,7 @@
 import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fields } from '../../core/output.ts'
+import { blankKey, destinationOf } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
 import type { FoundSetting } from '../../core/settings.ts'
 
@@ -11,10 +12,12 @@ export const define = defineCommand({
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
     const base_url = await settings.find('url')
-    const api_key = blank(await settings.find('apiKey'))
     const session = await chosenSession(settings)
     // An address that no command would use must not look like one that works.
-    if (base_url !== undefined) readAddress(base_url.value, base_url.source)
+    const address = base_url && readAddress(base_url.value, base_url.source)
+    const api_key = blank(await settings.findKey(address))
+    const own = (await settings.savedKeys()).find(({ profile }) => profile === settings.profile)
+    const elsewhere = api_key === undefined && own ? `  (${destinationOf(own, settings.file)})` : ''
     const { file, profile = null } = settings
     const profiles = await settings.profiles()
     output.result(
@@ -28,7 +31,7 @@ export const define = defineCommand({
       },
       fields({
         base_url: line(base_url),
-        api_key: line(api_key),
+        api_key: `${line(api_key)}${elsewhere}`,
         session: line(session),
         file,
         profile: profile ?? undefined,
@@ -38,9 +41,8 @@ export const define = defineCommand({
   },
 })
 
-/** All but the last four characters. A text too short for a key is blanked whole. */
-export const blank = (found: FoundSetting | undefined): FoundSetting | undefined =>
-  found && { ...found, value: `…${found.value.length >= 20 ? found.value.slice(-4) : ''}` }
+const blank = (found: FoundSetting | undefined): FoundSetting | undefined =>
+  found && { ...found, value: blankKey(found.value) }
 
 const line = (found: FoundSetting | undefined): string =>
   found ? `${found.value}  (${found.source})` : 'not set'

@@ -29,8 +29,7 @@ export const define = defineCommand<Options>({
   ],
   fields: createdFileFields,
   handle: async ({ args, options, settings, session, api, output }) => {
-    await settings.baseUrl()
-    await settings.apiKey()
+    await settings.apiKey(await settings.baseUrl())
     const content = await readContent(options, output.note)
     const id = await session()
     const created = await api.call('createFile', {

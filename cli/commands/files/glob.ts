@@ -1,7 +1,7 @@
 /** `sandlot files glob PATTERN`: paths that match. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'
-import { line, nameBytes, saysCut } from './names.ts'
+import { line, nameBytes, tellMore } from './names.ts'
 
 export const define = defineCommand<{ path?: string }>({
   declare: (command) =>
@@ -10,12 +10,12 @@ export const define = defineCommand<{ path?: string }>({
       .option('--path <path>', 'the folder to look in; /workspace by default'),
   examples: ["sandlot files glob '**/*.py'", "sandlot files glob '*.log' --path /tmp"],
   fields: globFields,
-  handle: async ({ args, options, session, api, output }) => {
+  handle: async ({ args, options, session, api, output, exitWith }) => {
     const id = await session()
     const query = { pattern: args[0]!, path: options.path }
     const found = await api.call('globFiles', { params: { id }, query })
     const lines = found.paths.map((path, index) => line(nameBytes(path, found.paths_base64?.[String(index)])))
     output.result(found, Buffer.concat(lines))
-    if (found.truncated) output.note(saysCut(`${found.paths.length} paths`))
+    if (found.truncated) exitWith(tellMore(output, `${found.paths.length} paths`))
   },
 })

@@ -2,7 +2,7 @@
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
-import { line, nameBytes, saysCut } from './names.ts'
+import { line, nameBytes, tellMore } from './names.ts'
 
 export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fixed?: boolean }>({
   declare: (command) =>
@@ -36,7 +36,7 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
     )
     output.result(found, Buffer.concat(lines))
     for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
-    if (found.truncated) output.note(saysCut(`${found.matches.length} lines`))
+    if (found.truncated) exitWith(tellMore(output, `${found.matches.length} lines`))
     if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
   },
 })

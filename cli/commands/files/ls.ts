@@ -3,7 +3,7 @@ import type { FileEntry } from '../../../shared/contract/files.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
-import { line, nameBytes, saysCut } from './names.ts'
+import { line, nameBytes, tellMore } from './names.ts'
 
 export const define = defineCommand<{ long?: boolean; all?: boolean }>({
   declare: (command) =>
@@ -17,7 +17,7 @@ bytes and times.`,
   examples: ['sandlot files ls', 'sandlot files ls -la /etc', 'sandlot files ls --json=name,size'],
   fields: fileEntryFields,
   list: 'entries',
-  handle: async ({ args, options, session, api, output }) => {
+  handle: async ({ args, options, session, api, output, exitWith }) => {
     const id = await session()
     const listed = await api.call('listFiles', { params: { id }, query: { path: args[0] } })
     const { entries } = listed
@@ -27,7 +27,7 @@ bytes and times.`,
     output.result(listed, Buffer.concat(shown.map(show)))
     const left = entries.length - shown.length
     if (left > 0) output.aside(`${left} more with a dot in front: -a shows ${left === 1 ? 'it' : 'them'}.`)
-    if (listed.truncated) output.note(saysCut(`${listed.entries.length} entries`))
+    if (listed.truncated) exitWith(tellMore(output, `${listed.entries.length} entries`))
   },
 })
 

@@ -1,4 +1,6 @@
 /** Names of files on stdout: the exact bytes for programs; on a terminal, each on its line. */
+import { exitCodes } from '../../core/errors.ts'
+import type { Output } from '../../core/output.ts'
 
 /** @param base64 given when the name is not UTF-8 */
 export function nameBytes(text: string, base64: string | undefined): Buffer {
@@ -9,4 +11,8 @@ export function nameBytes(text: string, base64: string | undefined): Buffer {
 export const line = (...parts: (Buffer | string)[]): Buffer =>
   Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))
 
-export const saysCut = (what: string) => `sandlot: there is more than the ${what} shown.`
+/** Says that a list is not whole. @returns the exit code for that */
+export function tellMore({ note }: Output, what: string): number {
+  note(`sandlot: there is more than the ${what} shown.`)
+  return exitCodes.more
+}

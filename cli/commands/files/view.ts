@@ -1,7 +1,10 @@
 /** `sandlot files view PATH`: a file's bytes on stdout. */
+import type { FileView } from '../../../shared/contract/files.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
+import { exitCodes } from '../../core/errors.ts'
 import { readLines } from '../../core/parse.ts'
 import { fileViewFields } from '../../core/shapes.ts'
+import { printFile } from '../../files/download.ts'
 
 export const define = defineCommand<{ lines?: string; reveal?: boolean }>({
   declare: (command) =>
@@ -9,21 +12,32 @@ export const define = defineCommand<{ lines?: string; reveal?: boolean }>({
       .argument('<path>', 'relative to /workspace, or absolute')
       .option('--lines <first:last>', 'only these lines, such as 3:7, 3:, :7 or 3')
       .option('--reveal', 'show secrets, not [secret NAME]'),
+  notes: `
+Prints all of the file, or all of those lines, whatever their size. With --json the content has 1 MiB at most and ends
+with a whole line; it exits with 9 when there is more.`,
   examples: [
     'sandlot files view notes.txt',
     'sandlot files view app.log --lines 100:120',
     'sandlot files view notes.txt --json=sha256,size',
   ],
   fields: fileViewFields,
-  handle: async ({ args, options, session, api, output }) => {
+  handle: async ({ args, options, session, api, output, exitWith }) => {
     const lines = options.lines === undefined ? {} : readLines(options.lines)
     const id = await session()
-    const file = await api.call('viewFile', {
-      params: { id },
-      query: { path: args[0]!, ...lines, reveal: options.reveal ? 'true' : undefined },
-    })
-    output.result(file, Buffer.from(file.content, file.encoding))
-    if (file.truncated)
-      output.note(`sandlot: the file was cut: it has ${file.size} bytes. --lines shows other parts.`)
+    const path = args[0]!
+    const reveal = options.reveal ? 'true' : 'false'
+    if (!output.json) return await printFile({ api, id, path, output }, { ...lines, reveal })
+    const file = await api.call('viewFile', { params: { id }, query: { path, ...lines, reveal } })
+    output.result(file.truncated ? endingWithLine(file) : file, '')
+    if (!file.truncated || !output.shows('content')) return
+    output.note(`sandlot: the content was cut: the file has ${file.size} bytes. --lines shows other parts.`)
+    exitWith(exitCodes.more)
   },
 })
+
+/** Where its first line ends beyond the cut, all that there is. */
+function endingWithLine(file: FileView): FileView {
+  const bytes = Buffer.from(file.content, file.encoding)
+  const end = bytes.lastIndexOf('\n') + 1
+  return end === 0 ? file : { ...file, content: bytes.subarray(0, end).toString(file.encoding) }
+}

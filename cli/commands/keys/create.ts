@@ -39,6 +39,7 @@ export const define = defineCommand<Options>({
     const lifeMs = ttl === undefined ? undefined : readDuration(ttl, '--ttl')
     // A settings file that cannot be written must be reported before the key exists.
     if (save) await settings.saved()
+    const base_url = await settings.baseUrl()
     const token = await logIn(invocation)
     const body = {
       name,
@@ -46,7 +47,7 @@ export const define = defineCommand<Options>({
       expires_at: lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs).toISOString(),
     }
     const key = await api.call('createApiKey', { body, token })
-    if (save) await settings.save({ api_key: key.key })
+    if (save) await settings.saveKey(key.key, base_url)
     output.result(key, `${key.key}\n`)
     output.aside(`${key.id}. ${save ? `Saved to ${settings.location}` : 'It is not shown again.'}`)
   },

@@ -23,9 +23,10 @@ export const define = defineCommand<CredentialOptions & { overlap: string; save?
     const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
     // A settings file that cannot be written must be reported before the key exists.
     if (options.save) await settings.saved()
+    const base_url = await settings.baseUrl()
     const token = await logIn(invocation)
     const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
-    if (options.save) await settings.save({ api_key: key.key })
+    if (options.save) await settings.saveKey(key.key, base_url)
     output.result(key, `${key.key}\n`)
     const former = overlap_seconds === 0 ? 'is revoked' : `goes on for ${showSeconds(overlap_seconds)}`
     const kept = options.save ? `Saved to ${settings.location}` : 'It is not shown again'

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
+import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError, exitCodes } from '../../core/errors.ts'
 import type { Output } from '../../core/output.ts'
@@ -133,13 +134,17 @@ async function sayWhatIsMissing(
   { options, settings, output }: Pick<Invocation<Options>, 'options' | 'settings' | 'output'>,
   title: string,
 ): Promise<void> {
-  if (options.http) return output.note(`${title} must find the API key in SANDLOT_API_KEY when it starts.`)
+  if (options.http) {
+    const address = await settings.baseUrl()
+    return output.note(`${title} must find an API key of ${address} in SANDLOT_API_KEY when it starts.`)
+  }
   if (options.portable && !settings.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))) {
     output.note(
       `The entry starts \`sandlot\`, which is not on the PATH here: \`npm install -g\` of its package puts it there, and without --portable the entry names this one.`,
     )
   }
-  const [url, key] = [await settings.find('url'), await settings.find('apiKey')]
+  const url = await settings.find('url')
+  const key = await settings.findKey(url && readAddress(url.value, url.source))
   if (url?.source === settings.location && key?.source === settings.location) return
   output.note(
     `${title} may start the server without your environment, and address or key are not saved: \`sandlot config set-url\` and \`set-key\` save them.`,

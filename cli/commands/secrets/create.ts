@@ -30,8 +30,7 @@ The value replaces the one from before.`,
   handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
     mustBeNameAlone(args)
-    await settings.baseUrl()
-    await settings.apiKey()
+    await settings.apiKey(await settings.baseUrl())
     const sandbox_id = await idOfGiven(options.session, api)
     const body = { name: args[0]!, value: await readValue(invocation), sandbox_id }
     const secret = await api.call('createSecret', { body })

@@ -1,6 +1,7 @@
 /** Nothing that is drawn is taller or wider than the screen, whatever stands in it. */
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
+import { FileText, start } from '../../../cli/ui/file-text.ts'
 import { field, newForm } from '../../../cli/ui/form.ts'
 import { Scrollback } from '../../../cli/ui/scrollback.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
@@ -55,9 +56,9 @@ const pages: Record<string, Page[]> = {
       id: web.id,
       path: `/workspace/${nasty}`,
       pathBase64: undefined,
-      content: Scrollback.of(nasty.repeat(50)),
+      content: FileText.of(nasty.repeat(50)),
       status: '1 byte',
-      top: 3,
+      top: start,
     },
   ],
 }

@@ -2,7 +2,13 @@
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
-import { oneLine as plainLine, printable, printableJson } from '../../../cli/core/printable.ts'
+import {
+  oneLine as plainLine,
+  printable,
+  printableJson,
+  styledPieces,
+  withStyle,
+} from '../../../cli/core/printable.ts'
 import { ScreenModes } from '../../../cli/exec/screen-modes.ts'
 import { Scrollback } from '../../../cli/ui/scrollback.ts'
 import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
@@ -36,16 +42,62 @@ const hostile = fc
   )
   .map((parts) => parts.join(''))
 
+const styles = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom('red', ' ', '語', '\t', '\r', '\u001b[0m', '\u001b[m', '\u001b[38;5;208m', '\u001b[8m'),
+      fc
+        .array(fc.integer({ min: 0, max: 110 }), { maxLength: 4 })
+        .map((codes) => `\u001b[${codes.join(';')}m`),
+    ),
+  )
+  .map((parts) => parts.join(''))
+
+/** Bold and the like, and colours: of a palette of 16, of 256, or of three bytes. */
+const style =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /\u001b\[(?:[1-4]|7|9|2[2-479]|[39][0-7]|39|4[0-7]|49|10[0-7]|[34]8;5;\d{1,3}|[34]8;2;\d{1,3};\d{1,3};\d{1,3})m/g
+const withoutStyles = (text: string) => text.replace(style, '')
+
+/** The styles that are on at the end of a text. */
+function openAtEnd(text: string): string[] {
+  const open = new Set<string>()
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  for (const [, code = ''] of text.matchAll(/\u001b\[([\d;]*)m/g)) {
+    const number = Number(code.split(';')[0])
+    const kind =
+      number < 10 ? (number < 3 ? 22 : 20 + number) : [3, 9].includes(Math.floor(number / 10)) ? 39 : 49
+    if ([22, 23, 24, 27, 29, 39, 49].includes(Number(code))) open.delete(code)
+    else open.add(String(kind))
+  }
+  return [...open]
+}
+
 test('nothing steers a terminal, whatever came', () => {
   fc.assert(
     fc.property(fc.oneof(anything, hostile), (text) => {
       expect(oneLine(text)).not.toMatch(steering)
-      expect(printedLine(text.replaceAll('\n', ''))).not.toMatch(steering)
+      expect(withoutStyles(printedLine(text.replaceAll('\n', '')))).not.toMatch(steering)
       expect(plainLine(text)).not.toMatch(steering)
       expect(printable(text).replace(/[\t\n]/g, '')).not.toMatch(steering)
       const json = printableJson(JSON.stringify({ text }))
       expect(json).not.toMatch(steering)
       expect(JSON.parse(json)).toEqual({ text })
+    }),
+  )
+})
+
+test('styles are colours and the like, and each piece of text ends its own', () => {
+  fc.assert(
+    fc.property(fc.oneof(anything, hostile, styles), fc.integer({ min: 1, max: 20 }), (text, width) => {
+      const line = printedLine(text.replaceAll('\n', ''))
+      // Said twice, it is the same.
+      expect([...styledPieces(line)].map(withStyle).join('')).toBe(line)
+      const rows = wrap(line, width)
+      for (const row of rows) {
+        expect(stringWidth(row)).toBeLessThanOrEqual(width)
+        expect(openAtEnd(row)).toEqual([])
+      }
     }),
   )
 })
@@ -62,7 +114,12 @@ test('what steers nothing comes as it is', () => {
 
 describe('what a program printed', () => {
   test.each([
-    ['\u001b[31mred\u001b[0m text', 'red text'],
+    ['\u001b[31mred\u001b[0m text', '\u001b[31mred\u001b[39m text'],
+    ['\u001b[1;38;5;208mx', '\u001b[1m\u001b[38;5;208mx\u001b[39m\u001b[22m'],
+    ['\u001b[48:2::1:2:3mx', '\u001b[48;2;1;2;3mx\u001b[49m'],
+    ['\u001b[4:3mx\u001b[4:0my', '\u001b[4mx\u001b[24my'],
+    ['\u001b[8mhidden\u001b[5m\u001b[?1m\u001b[>4;2mx', 'hiddenx'],
+    ['\u001b[38;5;999m\u001b[58;5;31mx', 'x'],
     ['\u001b]8;;https://x\u0007link\u001b]8;;\u0007', 'link'],
     ['10%\r50%\r100%', '100%'],
     ['windows line\r', 'windows line'],
@@ -138,11 +195,15 @@ describe('a scrollback', () => {
 
   test('keeps the last lines of what never ends, and says how many went', () => {
     const text = new Scrollback()
-    for (let line = 0; line < 50_000; line++) text.append(`${line}\n`)
+    for (let line = 0; line < 300_000; line++) text.append(`${line}\n`)
     const rows = text.rows(80)
-    expect(rows.at(-1)).toBe('49999')
-    expect(rows.length).toBeLessThan(31_000)
-    expect(text.dropped).toBe(50_000 - rows.length)
+    expect(rows.at(-1)).toBe('299999')
+    expect(rows.length).toBeLessThan(250_001)
+    expect(text.dropped).toBe(300_000 - rows.length)
+    expect(Number(rows[0])).toBe(text.dropped)
+    const long = new Scrollback()
+    for (let line = 0; line < 10_000; line++) long.append(`${'y'.repeat(1_000)}\n`)
+    expect(long.rows(1_000).length).toBeLessThan(8_500)
   })
 
   test('breaks a line that does not end', () => {

@@ -1,0 +1,100 @@
+/**
+ * A saved key belongs to the address that it was saved for: scheme, host and port. It goes nowhere else, whatever
+ * `--url`, SANDLOT_URL or the .env of a project says.
+ */
+import { shellWord } from '../../shared/contract/shell-words.ts'
+import { readAddress } from './address.ts'
+import { CliError } from './errors.ts'
+
+/** The top of the settings file, or a profile. */
+export type SavedTable = Record<string, unknown>
+
+export interface SavedKey {
+  /** undefined for the top of the file. */
+  profile: string | undefined
+  key: string
+  /** undefined when none is saved with it, or none that may be used. */
+  address: string | undefined
+}
+
+/** `api_key_url` is there while `base_url` is another address: `config set-url` leaves the key with the old one. */
+export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined {
+  const { api_key, api_key_url, base_url } = table
+  if (typeof api_key !== 'string') return undefined
+  return { profile, key: api_key, address: readSaved(api_key_url ?? base_url) }
+}
+
+/** Whether what belongs to one address may go to the other. Neither an alias nor another port is the same. */
+export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
+  one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
+
+/** Those for an address; those without one, where there is no address. */
+export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
+  keys.filter((key) =>
+    address === undefined ? key.address === undefined : isSameService(key.address, address),
+  )
+
+/** `…abcd`. A text too short for a key is blanked whole. */
+export const blankKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
+
+export const placeOfKey = ({ profile }: SavedKey, file: string): string =>
+  profile === undefined ? file : `${file} [profiles.${profile}]`
+
+/** `…abcd (FILE) goes to https://…` */
+export function destinationOf(saved: SavedKey, file: string): string {
+  const { key, address } = saved
+  const end = address === undefined ? 'nowhere: no address is saved with it' : `to ${address}`
+  return `${blankKey(key)} (${placeOfKey(saved, file)}) goes ${end}`
+}
+
+/** Of a key that another one has taken the place of. */
+export const replacedWords = ({ address }: SavedKey): string =>
+  `The API key that was saved before${address === undefined ? '' : `, for ${address},`} is replaced.`
+
+interface Missing {
+  /** Where a key is needed. */
+  address: string
+  /** Whether that is the address which is saved where `profile` is. */
+  isSavedAddress: boolean
+  keys: SavedKey[]
+  profile: string | undefined
+  file: string
+}
+
+/** Says why no key goes there, and which command saves one. */
+export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
+  const own = keys.find((key) => key.profile === profile)
+  const [inProfile, flag] =
+    profile === undefined ? ['', ''] : [` in the profile ${profile}`, ` --profile ${profile}`]
+  const fail = (message: string, hint: string) => new CliError('no_api_key', message, { hint })
+  const url = shellWord(address)
+  const fitting = keysFor(keys, address)
+  if (profile === undefined && fitting.length > 1) {
+    const names = fitting.map((key) => key.profile).join(', ')
+    return fail(`Several profiles have an API key for ${address}: ${names}.`, 'Say which with --profile.')
+  }
+  const ways = (options: string, last = 'set SANDLOT_API_KEY') =>
+    `Type \`sandlot login${options}\`, \`sandlot signup${options}\` or \`sandlot config set-key${options}\`, or ${last}.`
+  if (own === undefined)
+    return fail(`No API key is set${inProfile}.`, ways(isSavedAddress ? flag : ` --url ${url}${flag}`))
+  const place = placeOfKey(own, file)
+  if (own.address === undefined) {
+    return fail(
+      `The API key in ${place} was saved without an address, so it goes nowhere.`,
+      `If it is one of ${address}, \`sandlot config set-url ${url}${flag}\` says so. Otherwise set SANDLOT_API_KEY.`,
+    )
+  }
+  return fail(
+    `No API key is saved for ${address}. The one in ${place} is for ${own.address}, and goes nowhere else.`,
+    ways(isSavedAddress ? flag : ` --url ${url} --profile NAME`),
+  )
+}
+
+/** undefined for one that is refused. */
+export function readSaved(address: unknown): string | undefined {
+  try {
+    return typeof address === 'string' ? readAddress(address, 'the settings file') : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,95 @@
+/** `files view` prints all of a file, or all of the lines that are asked for, and says where it does not. */
+import { createHash } from 'node:crypto'
+import { beforeAll, expect, test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import type { RunOptions } from './client.ts'
+import { makeUsers, shareSession } from './users.ts'
+
+const world = shareWorld()
+const user = shareSession(makeUsers(world))
+const view = (args: string[], options: RunOptions = {}) => user.run(['files', 'view', ...args], options)
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+const count = 200_000
+const numbers = (first: number, last: number) =>
+  Array.from({ length: last - first + 1 }, (_, index) => `${first + index}\n`).join('')
+/** As the sandbox sees it: its size and its sha256. */
+const factsOf = async (path: string) =>
+  (await view([path, '--json=size,sha256'])).json() as { size: number; sha256: string }
+
+beforeAll(async () => {
+  const script = [
+    `seq ${count} > numbers`,
+    'head -c 1500000 /dev/urandom > random',
+    '{ echo first; head -c 1500000 /dev/zero | tr "\\0" x; echo; echo last; } > long',
+    '{ seq 200000; echo "token=$TOKEN"; } > told',
+  ].join('\n')
+  await user.run(['secrets', 'create', 'TOKEN', '--from-file', '-'], { input: 'p4ssw0rd!' })
+  expect(await user.run(['exec', '-c', script])).toMatchObject({ code: 0 })
+})
+
+test.each(['numbers', 'random', 'long'])(
+  '%s comes whole, byte for byte, and nothing is said',
+  async (path) => {
+    const { size, sha256: sum } = await factsOf(path)
+    const { bytes, stderr, code } = await view([path])
+    expect({ size: bytes.length, sum: sha256(bytes), stderr, code }).toEqual({
+      size,
+      sum,
+      stderr: '',
+      code: 0,
+    })
+    expect(sha256((await view([path, '-q', '--reveal'])).bytes)).toBe(sum)
+  },
+)
+
+test.each([
+  ['numbers', '199999:', '199999\n200000\n'],
+  ['numbers', '2:190000', numbers(2, 190_000)],
+  ['numbers', '500000:', ''],
+  ['long', '2', `${'x'.repeat(1_500_000)}\n`],
+  ['long', '3:', 'last\n'],
+])('the lines of %s at %s are whole', async (path, lines, whole) => {
+  const { stdout, stderr, code } = await view([path, '--lines', lines])
+  // As one boolean: a difference of megabytes would be printed.
+  expect({ is: stdout === whole, stderr, code }).toEqual({ is: true, stderr: '', code: 0 })
+})
+
+test('secrets are blanked out far into a file too, unless they are to be shown', async () => {
+  expect((await view(['told'])).stdout.endsWith('200000\ntoken=[secret TOKEN]\n')).toBe(true)
+  expect((await view(['told', '--lines', '200001'])).stdout).toBe('token=[secret TOKEN]\n')
+  expect((await view(['told', '--lines', '200001', '--reveal'])).stdout).toBe('token=p4ssw0rd!\n')
+  expect((await view(['told', '--reveal'])).stdout.endsWith('token=p4ssw0rd!\n')).toBe(true)
+})
+
+test('--json has a bound: it ends with a whole line, and the exit code says that there is more', async () => {
+  const { json, stderr, code } = await view(['numbers', '--json'])
+  const { content, truncated, total_lines } = json()
+  expect({ code, truncated, total_lines }).toEqual({ code: 9, truncated: true, total_lines: count })
+  const lines = content.split('\n').length - 1
+  expect(content === numbers(1, lines)).toBe(true)
+  expect(stderr).toContain('--lines shows other parts')
+  expect(await view(['numbers', '--json', '-q'])).toMatchObject({ code: 9, stderr: '' })
+  // The facts of a file are whole without its content.
+  expect(await view(['numbers', '--json=size'])).toMatchObject({ code: 0, stderr: '' })
+  expect(await view(['numbers', '--json', '--lines', '5:6'])).toMatchObject({ code: 0, stderr: '' })
+})
+
+test('a list that is cut says so with its exit code', async () => {
+  await user.run(['exec', '-c', 'mkdir many; cd many; seq 10001 | xargs touch; seq 1001 > ../lines'])
+  const ran = [
+    await user.run(['files', 'ls', 'many', '-q']),
+    await user.run(['files', 'grep', '-q', '.', 'lines']),
+  ]
+  expect(ran.map(({ code }) => code)).toEqual([9, 9])
+  expect((await user.run(['files', 'ls', 'many'])).stderr).toContain('there is more than the 10000 entries')
+})
+
+test('a reader that has enough, a file that is not there, a folder', async () => {
+  const head = await view(['numbers'], {
+    onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
+  })
+  expect(head).toMatchObject({ code: 0, stderr: '' })
+  expect(await view(['nowhere'])).toMatchObject({ code: 3, stdout: '' })
+  expect(await view(['.', '--lines', '1'])).toMatchObject({ code: 5, stdout: '' })
+})
