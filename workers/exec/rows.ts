@@ -1,13 +1,13 @@
 /** The table `exec`: what each command was and how it ended, for when its worker is gone. */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { ofRequests, prepare, type Queries } from '../../shared/data/database.ts'
 import { commandSealContext, oneLine } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { StartExec } from '../../shared/rpc/calls.ts'
-import { type DatabaseClock, readOf } from '../sandbox/enter.ts'
 import type { Ending } from './command.ts'
 import { notRun, type TakenBack } from './taken-back.ts'
 

@@ -1,5 +1,6 @@
 /** What every call that works inside a sandbox begins and ends with. */
 
+import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { prepare, type Row } from '../../shared/data/database.ts'
 import { sandboxColumns } from '../../shared/data/entities.ts'
 import {
@@ -24,16 +25,6 @@ export interface EnteredSandbox {
   leftMs: number
   clock: DatabaseClock
 }
-
-/** PostgreSQL's clock, which this process counts on by itself. It is behind the real one rather than ahead. */
-export interface DatabaseClock {
-  /** Milliseconds since 1970, when PostgreSQL was asked. */
-  ms: number
-  /** When the answer came, in `performance.now()`. */
-  readAt: number
-}
-
-export const readOf = ({ ms, readAt }: DatabaseClock): number => ms + performance.now() - readAt
 
 const withTimeLeft = prepare(
   'sandbox with time left',
