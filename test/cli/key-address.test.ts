@@ -136,6 +136,15 @@ test('set-key saves a key for the saved address, not for the one of a variable',
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
 })
 
+test('set-key saves a key for the address of a variable only while none is saved, and says so', async () => {
+  await using at = await startPeers()
+  at.home.writeConfig('')
+  const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
+  expect(stderr).toContain(`It is saved for ${at.other.url}, the address of SANDLOT_URL.`)
+  expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('newe') })
+  expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
+})
+
 test('a key that an earlier version saved without an address goes nowhere until set-url says where', async () => {
   await using at = await startPeers()
   at.home.writeConfig(`api_key = "${key('bare')}"\n`)
