@@ -6,7 +6,7 @@ import { readAddress } from '../../cli/core/address.ts'
 import { isSameService, keyIn } from '../../cli/core/saved-keys.ts'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
-import { openTerminal } from './terminal.ts'
+import { openScreen } from './screen.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
@@ -188,12 +188,12 @@ test('doctor and config show say which key goes where', async () => {
 
 test('the picker asks for a key of the other service', async () => {
   await using at = await startPeers()
-  const environment = at.home.environment({ SANDLOT_URL: at.other.url })
-  const picker = openTerminal([process.execPath, clientPath], environment)
-  await picker.shows('Paste an API key')
-  await picker.shows('No API key is saved for')
-  picker.type('\u0003')
-  await picker.ended
+  using screen = openScreen(
+    [process.execPath, clientPath],
+    at.home.environment({ SANDLOT_URL: at.other.url }),
+  )
+  await screen.shows('Paste an API key')
+  await screen.shows('No API key is saved for')
   expect(at.keysAt(at.other).filter(Boolean)).toEqual([])
 })
 
