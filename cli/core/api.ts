@@ -36,7 +36,7 @@ export type Request<Name extends EndpointName> = Part<Name, 'params'> &
     /** The session token, for the routes that take one. */
     token?: string
     headers?: Record<string, string>
-    /** How long the answer may take; 60 s by default. */
+    /** How long the answer may take in all; 30 s by default. */
     timeoutMs?: number
     /** The body of a route that takes bytes; read anew for each try. */
     bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
@@ -47,7 +47,14 @@ export type Reply<Name extends EndpointName> =
 
 export type Api = ReturnType<typeof createApi>
 
-const answerMs = 60_000
+/** Of a request that is no command, whatever is tried again. */
+const answerMs = 30_000
+/** Of one that goes through files: the service may look for 30 s. */
+export const longestSearchMs = 45_000
+/** Silence that is told to a person. */
+const silenceMs = 3_000
+/** A Retry-After that is waited for without being asked, and how long in all. */
+const shortWaitSeconds = 10
 /** Pauses before each further try, when the connection failed and trying again is safe. */
 const retryMs = [100, 400]
 
@@ -65,8 +72,19 @@ export interface RequestTrace {
 
 export type Trace = (request: RequestTrace) => void
 
-/** @param trace told of each request, once it is answered or has failed */
-export const createApi = (settings: Settings, trace?: Trace) => ({
+/** Whom to tell of a wait. */
+export interface Waiting {
+  /** Beside the result. */
+  note(text: string): void
+  /** To a person at a terminal. */
+  aside(text: string): void
+}
+
+/**
+ * @param trace told of each request, once it is answered or has failed
+ * @param waiting with it, a short Retry-After is waited for
+ */
+export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) => ({
   /**
    * Calls a route.
    * @throws {CliError} with the service's code, or one of the client's own when there was no such answer
@@ -76,7 +94,10 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
     const send = tracing(exchange, headOf, trace)
     const isStopping = ({ status }: HttpAnswer) =>
       status === 503 && 'idempotency-key' in call.outgoing.headers
-    return readAnswer(await exchangeAgain(send, call, isStopping), call) as Reply<Name>
+    return await waitShortly(waiting, async () => {
+      const answer = await tellingSilence(waiting, call, () => exchangeAgain(send, call, isStopping))
+      return readAnswer(answer, call) as Reply<Name>
+    })
   },
 
   /**
@@ -86,11 +107,13 @@ export const createApi = (settings: Settings, trace?: Trace) => ({
   async open<Name extends EndpointName>(name: Name, request: Request<Name>): Promise<OpenExchange> {
     const call = await prepare(name, request, settings)
     const send = tracing(openExchange, ({ response }) => headOf(response), trace)
-    const opened = await exchangeAgain(send, call)
-    const { statusCode: status = 0, headers } = opened.response
-    if (status >= 200 && status < 300) return opened
-    readAnswer({ status, headers, text: await readText(opened.response) }, call)
-    throw new CliError('unexpected_answer', `${call.outgoing.url.origin} answered ${status}.`)
+    return await waitShortly(waiting, async () => {
+      const opened = await tellingSilence(waiting, call, () => exchangeAgain(send, call))
+      const { statusCode: status = 0, headers } = opened.response
+      if (status >= 200 && status < 300) return opened
+      readAnswer({ status, headers, text: await readText(opened.response) }, call)
+      throw new CliError('unexpected_answer', `${call.outgoing.url.origin} answered ${status}.`)
+    })
   },
 
   /** What a WebSocket to a route needs: its address and headers, how to read a refusal, and the trace. */
@@ -209,23 +232,63 @@ function tracing<T, Outgoing extends Pick<Exchange, 'method' | 'url'>>(
   }
 }
 
+/** A command takes as long as it takes, and so does an upload: they have a bound of their own. */
+async function tellingSilence<T>(
+  waiting: Waiting | undefined,
+  { outgoing: { url, timeoutMs } }: Call,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (waiting === undefined || timeoutMs > longestSearchMs) return await work()
+  const words = `${url.origin} has not answered yet; waiting for ${timeoutMs / 1000} s at most.`
+  const timer = setTimeout(() => waiting.aside(words), silenceMs)
+  try {
+    return await work()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** @throws {CliError} a refusal that asks for a longer wait, and every other failure */
+async function waitShortly<T>(waiting: Waiting | undefined, attempt: () => Promise<T>): Promise<T> {
+  for (let waited = 0; ; ) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const seconds = shortWaitOf(error)
+      if (waiting === undefined || seconds === undefined || waited + seconds > answerMs / 1000) throw error
+      waiting.note(`sandlot: ${(error as CliError).message}\nWaiting, ${seconds} s at most.`)
+      waited += seconds
+      await sleep(seconds * 1000)
+    }
+  }
+}
+
+function shortWaitOf(error: unknown): number | undefined {
+  if (!(error instanceof CliError) || error.code !== 'rate_limited') return undefined
+  const seconds = Number(error.details.retry_after)
+  return seconds <= shortWaitSeconds ? Math.max(1, seconds) : undefined
+}
+
 /** @param mayPass whether an answer is worth another try, such as that of a process that is stopping */
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
   { route, outgoing }: Call,
   mayPass: (answer: T) => boolean = () => false,
 ): Promise<T> {
+  const end = performance.now() + outgoing.timeoutMs
+  const again = (pause: number) => performance.now() + pause < end
+  const left = () => ({ ...outgoing, timeoutMs: Math.max(1, Math.ceil(end - performance.now())) })
   for (const pause of retryMs) {
     try {
-      const answer = await send(outgoing)
-      if (!mayPass(answer)) return answer
+      const answer = await send(left())
+      if (!mayPass(answer) || !again(pause)) return answer
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error
+      if (!(error instanceof ConnectionError) || !again(pause)) throw error
       if (error.reached && !isRepeatable(route, outgoing.headers)) throw error
     }
     await sleep(pause)
   }
-  return send(outgoing)
+  return send(left())
 }
 
 function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given, outgoing }: Call): unknown {

@@ -149,7 +149,7 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
       const output = createOutput(await outputOptionsOf(options, names && { fields: names, list }))
       const settings = new Settings(options, process.env, { mayBeNew: makesProfile, warn: output.note })
       const trace = options.debug ? output.trace : undefined
-      const api = createApi(settings, trace)
+      const api = createApi(settings, trace, output)
       const ask = createAsk(options)
       const session = (typed?: string) => selectSession(settings, api, typed)
       const { args } = command

@@ -119,7 +119,7 @@ async function upload(
 }
 
 const timeout = (milliseconds: number) =>
-  Object.assign(new Error(`no answer within ${milliseconds / 1000} s`), { code: 'ETIMEDOUT' })
+  Object.assign(new Error(`no answer within ${Math.ceil(milliseconds / 1000)} s`), { code: 'ETIMEDOUT' })
 
 export function explain(error: NodeJS.ErrnoException, { origin }: URL, reached: boolean): ConnectionError {
   const { code = '', message } = error

@@ -99,7 +99,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
       return `\`sandlot whoami\` shows the usage. ${later}`
     case 'rate_limited':
     case 'unavailable':
-      return later
+      return problem.detail.includes('Try again in') ? undefined : later
   }
   return undefined
 }

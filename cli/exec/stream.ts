@@ -4,7 +4,7 @@ import { addStory, CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { leave as leaveClient } from '../core/leaving.ts'
 import { showSeconds } from '../core/times.ts'
-import { isGone } from './ending.ts'
+import { describeEnd, isGone } from './ending.ts'
 import { feed } from './feed.ts'
 import { type Follower, follow } from './follow.ts'
 import type { Input } from './input.ts'
@@ -53,7 +53,10 @@ export async function runStreaming({
     // A connection may break before it has told the id.
     const reopen = (lastEventId?: string) =>
       execId === undefined ? start() : remote.follow(execId, lastEventId)
-    return await follow(first, reopen, follower)
+    const ended = await follow(first, reopen, follower)
+    if (taking.wasTerminated())
+      note(`sandlot: SIGTERM was passed on, and the command has ended: ${describeEnd(ended)}.`)
+    return ended
   } catch (error) {
     if (execId === undefined) throw error
     if (!isGone(error)) throw tellAway(error, remote, execId, mostMs)
@@ -110,10 +113,12 @@ export async function sendInput(
 /** From the command's start on, signals go to it. */
 function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text: string) => void) {
   let interrupts = 0
-  const pass = async (signal: 'INT' | 'TERM' | 'HUP') => {
+  let terminations = 0
+  const send = async (signal: 'INT' | 'TERM' | 'HUP') => {
     const id = idOf()
-    if (id) await remote.signal(id, signal).catch(() => {})
+    if (id) await remote.signal(id, signal)
   }
+  const pass = (signal: 'INT' | 'TERM' | 'HUP') => send(signal).catch(() => {})
   const leave = async (signal: 'TERM' | 'HUP', code: number) => {
     const late = setTimeout(() => leaveClient(code), 3_000)
     await pass(signal)
@@ -126,7 +131,12 @@ function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text
     if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
     void pass('INT')
   }
-  const onTerminate = () => void leave('TERM', 143)
+  // Its end is waited for and told as any other. A second one leaves, and so does one that cannot be passed on.
+  const onTerminate = () => {
+    terminations++
+    if (terminations > 1) return void leave('TERM', 143)
+    void send('TERM').catch(() => leave('TERM', 143))
+  }
   const onHangUp = () => void leave('HUP', 129)
   const onOutputError = (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') void leave('TERM', closedPipe)
@@ -143,6 +153,7 @@ function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text
       process.on('SIGHUP', onHangUp)
       process.stdout.on('error', onOutputError)
     },
+    wasTerminated: () => terminations > 0,
     end() {
       if (!began) return
       process.off('SIGINT', onInterrupt)

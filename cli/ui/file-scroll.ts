@@ -35,7 +35,8 @@ export function scrollFile(ui: Ui, page: FilePage, step: Step): void {
   show(place)
   attempt(ui, async () => {
     await read(place.line - ahead, place.line + ahead)
-    if (left !== 0) show(walk(content, width, place, left).place)
+    // From where it is by now: other keys may have been pressed.
+    if (left !== 0) show(walk(content, width, findPage(ui.store.get(), 'file')?.top ?? place, left).place)
   })
 }
 

@@ -76,6 +76,27 @@ test('a second Ctrl-C leaves, and ends the command', async () => {
   await world.eventually(async () => !(await isRunning('0.7[7]')), 5_000)
 })
 
+test.each([
+  ['trap "echo bye; exit 9" TERM', 'up\nbye\n', 9, 'exited 9'],
+  ['', 'up\n', 143, 'signaled SIGTERM'],
+])('SIGTERM goes to the command, with %j, and its end is told', async (trap, stdout, code, end) => {
+  const ran = await exec(['-c', `${trap}\necho up; sleep 300 & wait`], {
+    onStart: (child) => child.stdout!.once('data', () => child.kill('SIGTERM')),
+  })
+  expect(ran).toMatchObject({ stdout, code })
+  expect(ran.stderr).toBe(`sandlot: SIGTERM was passed on, and the command has ended: ${end}.\n`)
+})
+
+test('a second SIGTERM leaves a command that does not end', async () => {
+  const { code } = await exec(['-c', 'trap "echo again" TERM; echo up; while :; do sleep 0.78; done'], {
+    onStart: (child) =>
+      child.stdout!.on('data', (chunk) => {
+        if (/up|again/.test(String(chunk))) child.kill('SIGTERM')
+      }),
+  })
+  expect(code).toBe(143)
+})
+
 test('a client that was killed takes its command along, after the grace that it asked for', async () => {
   const { signal } = await exec(['-n', '--grace', '100ms', '-c', 'echo up; sleep 775'], {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),

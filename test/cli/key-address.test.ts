@@ -6,7 +6,7 @@ import { readAddress } from '../../cli/core/address.ts'
 import { isSameService, keyIn } from '../../cli/core/saved-keys.ts'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
-import { openTerminal } from './terminal.ts'
+import { openScreen } from './screen.ts'
 
 const key = (end: string) => `sandlot_live_${'x'.repeat(45)}${end}`
 const saved = (home: Home) => parse(readFileSync(home.configFile, 'utf8'))
@@ -136,6 +136,15 @@ test('set-key saves a key for the saved address, not for the one of a variable',
   expect(await at.sent(['whoami'], env)).toMatchObject({ own: [], other: ['work'] })
 })
 
+test('set-key saves a key for the address of a variable only while none is saved, and says so', async () => {
+  await using at = await startPeers()
+  at.home.writeConfig('')
+  const { stderr } = await at.sent(['config', 'set-key', key('newe')], { SANDLOT_URL: at.other.url })
+  expect(stderr).toContain(`It is saved for ${at.other.url}, the address of SANDLOT_URL.`)
+  expect(saved(at.home)).toEqual({ base_url: at.other.url, api_key: key('newe') })
+  expect(await at.sent(['whoami'], { SANDLOT_URL: at.own.url })).toMatchObject({ code: 4, own: [] })
+})
+
 test('a key that an earlier version saved without an address goes nowhere until set-url says where', async () => {
   await using at = await startPeers()
   at.home.writeConfig(`api_key = "${key('bare')}"\n`)
@@ -179,12 +188,12 @@ test('doctor and config show say which key goes where', async () => {
 
 test('the picker asks for a key of the other service', async () => {
   await using at = await startPeers()
-  const environment = at.home.environment({ SANDLOT_URL: at.other.url })
-  const picker = openTerminal([process.execPath, clientPath], environment)
-  await picker.shows('Paste an API key')
-  await picker.shows('No API key is saved for')
-  picker.type('\u0003')
-  await picker.ended
+  using screen = openScreen(
+    [process.execPath, clientPath],
+    at.home.environment({ SANDLOT_URL: at.other.url }),
+  )
+  await screen.shows('Paste an API key')
+  await screen.shows('No API key is saved for')
   expect(at.keysAt(at.other).filter(Boolean)).toEqual([])
 })
 

@@ -35,6 +35,8 @@ only while none is saved.`,
     const end = base_url === undefined ? '' : ` for ${base_url}`
     output.aside(`Saved the key …${api_key.slice(-4)}${end} to ${settings.location}`)
     if (former !== undefined && former.key !== api_key) output.aside(replacedWords(former))
+    if (found?.source === 'SANDLOT_URL')
+      output.note(`It is saved for ${base_url}, the address of SANDLOT_URL.`)
     if (base_url === undefined) {
       output.note('No address is saved with it: `sandlot config set-url URL` says where it may go.')
     } else if (!isSameService(base_url, readSaved((await settings.find('url'))?.value)))

@@ -1,4 +1,5 @@
 /** `sandlot files glob PATTERN`: paths that match. */
+import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { globFields } from '../../core/shapes.ts'
 import { line, nameBytes, tellMore } from './names.ts'
@@ -13,7 +14,7 @@ export const define = defineCommand<{ path?: string }>({
   handle: async ({ args, options, session, api, output, exitWith }) => {
     const id = await session()
     const query = { pattern: args[0]!, path: options.path }
-    const found = await api.call('globFiles', { params: { id }, query })
+    const found = await api.call('globFiles', { params: { id }, query, timeoutMs: longestSearchMs })
     const lines = found.paths.map((path, index) => line(nameBytes(path, found.paths_base64?.[String(index)])))
     output.result(found, Buffer.concat(lines))
     if (found.truncated) exitWith(tellMore(output, `${found.paths.length} paths`))

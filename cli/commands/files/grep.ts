@@ -1,4 +1,5 @@
 /** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
+import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
@@ -30,7 +31,7 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
     const [pattern = '', path] = args
     const { include, ignoreCase, fixed } = options
     const query = { pattern, path, include, ignore_case: trueIf(ignoreCase), fixed: trueIf(fixed) }
-    const found = await api.call('grepFiles', { params: { id }, query })
+    const found = await api.call('grepFiles', { params: { id }, query, timeoutMs: longestSearchMs })
     const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
       line(nameBytes(path, path_base64), `:${number}:`, text),
     )

@@ -1,5 +1,6 @@
 /** `sandlot files ls [PATH]`: what is in a folder. */
 import type { FileEntry } from '../../../shared/contract/files.ts'
+import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { fileEntryFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
@@ -19,7 +20,11 @@ bytes and times.`,
   list: 'entries',
   handle: async ({ args, options, session, api, output, exitWith }) => {
     const id = await session()
-    const listed = await api.call('listFiles', { params: { id }, query: { path: args[0] } })
+    const listed = await api.call('listFiles', {
+      params: { id },
+      query: { path: args[0] },
+      timeoutMs: longestSearchMs,
+    })
     const { entries } = listed
     const shown =
       options.all || !process.stdout.isTTY ? entries : entries.filter(({ name }) => name[0] !== '.')
