@@ -8,6 +8,7 @@ const withTimes = [
   'test/api/exec.test.ts',
   'test/api/outages.test.ts',
   'test/api/process.test.ts',
+  'test/api/redis-failover.test.ts',
   'test/api/stop.test.ts',
   'test/cli/picker-on-a-terminal.test.ts',
   'test/drivers/kubernetes-failures.test.ts',

@@ -45,8 +45,8 @@ async function expectRecovery() {
   for (const process of [...world.apis, ...world.workers])
     await world.eventually(() => isReady(process), recoverMs)
   const { body } = await world.eventually(() => alice.call('createSandbox'), recoverMs)
-  const ran = await alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
-  expect(ran.body.stdout).toBe('on\n')
+  const run = () => alice.call('execCommand', { params: { id: body.id }, body: { command: 'echo on' } })
+  expect((await world.eventually(run, recoverMs)).body.stdout).toBe('on\n')
   await world.eventually(() => world.account(), recoverMs)
 }
 
@@ -64,7 +64,7 @@ test('a primary that becomes a replica is left, by every connection, once the ad
   pair.lead(second)
   await expectRecovery()
   await world.eventually(() => first.connections() === 0, recoverMs)
-  expect(second.connections()).toBe(ownConnections)
+  await world.eventually(() => second.connections() === ownConnections, recoverMs)
 })
 
 test('a primary that freezes is left; what comes back in its place is a replica of the other', async () => {
@@ -79,7 +79,7 @@ test('a primary that freezes is left; what comes back in its place is a replica 
   await second.follow(first)
   await expectRecovery()
   await world.eventually(() => second.connections() === 0, recoverMs)
-  expect(first.connections()).toBe(ownConnections)
+  await world.eventually(() => first.connections() === ownConnections, recoverMs)
 })
 
 test('connections that fall silent are replaced, every one of them', async () => {
@@ -107,9 +107,9 @@ test('a worker that cannot reach Redis keeps its commands, and tells how they en
   const command = 'until [ -e go ]; do sleep 0.1; done; exit 7'
   const start = async () =>
     (await alice.call('execCommand', { params, body: { command, background: true } })).body
-  const execs = await Promise.all([start(), start(), start()])
-  const rows = await world.db.query('select worker_id from exec where sandbox_id = ?', [sandboxId])
-  for (const { worker_id } of rows) expect(worker_id).toBe(id)
+  await Promise.all([start(), start(), start()])
+  const execs = await world.db.query<{ id: string }>('select id from exec where worker_id = ?', [id])
+  expect(execs).not.toEqual([])
 
   way.freeze()
   // Nobody lists it any more, and a sweep has asked it.
