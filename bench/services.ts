@@ -1,6 +1,6 @@
 /** A throw-away PostgreSQL, migrated, and a Redis for one benchmark, in a folder of their own. */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { migrate } from '../migrations/run.ts'
+import { migrate } from '../migrations/migrate.ts'
 import { startWatchdog, type Watchdog } from '../scripts/supervisor/watchdog.ts'
 import { ownPostgres, ownRedis } from '../test/support/services.ts'
 

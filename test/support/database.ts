@@ -1,8 +1,8 @@
 /** A migrated database for one world: a copy of a template that each run makes once. */
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { migrate } from '../../migrations/run.ts'
-import { type Database, openDatabase } from '../../shared/data/database.ts'
+import { migrate } from '../../migrations/migrate.ts'
+import { type Database, ofRequests, openDatabase } from '../../shared/data/database.ts'
 
 export interface TestDatabase {
   url: string
@@ -57,7 +57,9 @@ export async function dropDatabase({ name, server }: TestDatabase): Promise<void
 const otherDatabase = (url: string, name: string) => url.replace(/\/\/\/[^?]*/, `///${name}`)
 
 async function asAdmin(url: string, work: (db: Database) => Promise<unknown>): Promise<void> {
-  const db = openDatabase(url, { connections: 2 })
+  // Whoever makes the template keeps the others waiting.
+  const bounds = { ...ofRequests, answer: 0, statement: 0, lock: 0, idle: 0 }
+  const db = openDatabase(url, { connections: 2, bounds })
   try {
     await work(db)
   } finally {

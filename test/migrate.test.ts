@@ -1,0 +1,138 @@
+/** `npm run migrate` beside a stack that works, while others hold locks. The large form is in migrate.soak.ts. */
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { migrate } from '../migrations/migrate.ts'
+import { advisoryLocks } from '../shared/data/locks.ts'
+import { forgetMigrations } from './support/migrations.ts'
+import { shareWorld } from './support/shared.ts'
+
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
+const past = '20261125_past'
+
+let said: string[]
+const run = () => migrate(world.settings.databaseUrl, { say: (line) => said.push(line) })
+const isSaid = (words: string) => () => said.some((line) => line.includes(words))
+
+beforeEach(async () => {
+  said = []
+  await forgetMigrations(world.db, [past])
+})
+afterEach(run)
+
+/** Holds what `sql` locks, until it is released. */
+async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise<void> }> {
+  const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const over = world.db.transaction(async (db) => {
+    await db.query('set local idle_in_transaction_session_timeout = 0')
+    await db.query(sql)
+    locked.resolve()
+    await released.promise
+  })
+  await locked.promise
+  const release = async () => {
+    released.resolve()
+    await over
+  }
+  return { release, [Symbol.asyncDispose]: release }
+}
+
+/** As an operator runs it. */
+function runCommand() {
+  const env = { ...process.env, DATABASE_URL: world.settings.databaseUrl }
+  const child = spawn(process.execPath, ['migrations/run.ts'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const code = new Promise((resolve) => child.once('exit', resolve))
+  return Promise.all([code, text(child.stdout), text(child.stderr)]).then(([code, out, words]) => ({
+    code,
+    out,
+    words,
+  }))
+}
+
+async function insertEnded(count: number) {
+  const alice = await world.account()
+  await world.db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason,
+                          reaped_at, sealed_env, pod_name)
+     select 'sbx_' || lpad(n::text, 26, '0'), account.id, 'any', now(), now() + interval '1 hour', now(), now(),
+            'requested', now(), 'sealed', n::text
+       from account, generate_series(1, ?::int) as n where email = ?`,
+    [count, alice.email],
+  )
+  return alice
+}
+
+test('creates go on while it waits for the lock of a table that somebody holds', async () => {
+  const alice = await world.account()
+  await using held = await hold('lock table sandbox in row exclusive mode')
+  const migrating = run()
+  await world.eventually(isSaid('waits for a lock'), 10_000)
+  for (let n = 0; n < 3; n++) expect((await alice.call('createSandbox')).status).toBe(201)
+  await held.release()
+  expect(await migrating).toEqual([past])
+})
+
+test('it goes through a table bite by bite, and waits for a row that somebody holds', async () => {
+  const alice = await insertEnded(2_500)
+  await using held = await hold(`select from sandbox where id = 'sbx_${'2000'.padStart(26, '0')}' for update`)
+  const migrating = run()
+  await world.eventually(isSaid('waits for a lock'), 10_000)
+  const [left] = await world.db.query(
+    'select count(*)::int as rows from sandbox where sealed_env is not null',
+  )
+  expect(left!.rows).toBeGreaterThan(0)
+  expect(left!.rows).toBeLessThan(2_500)
+  expect((await alice.call('createSandbox')).status).toBe(201)
+  await held.release()
+  expect(await migrating).toEqual([past])
+  expect(await world.db.query('select id from sandbox where sealed_env is not null')).toEqual([])
+})
+
+test('of two one migrates, and the other waits for it', async () => {
+  await using held = await hold('lock table sandbox in row exclusive mode')
+  const first = run()
+  await world.eventually(isSaid('waits for a lock'), 10_000)
+  const second = run()
+  await world.eventually(isSaid('Another process migrates'), 10_000)
+  await held.release()
+  expect(await Promise.all([first, second])).toEqual([[past], []])
+})
+
+const findIndex = async () => {
+  const [index] = await world.db.query(
+    "select indisvalid as valid from pg_index where indexrelid = to_regclass('sandbox_metadata')",
+  )
+  return index
+}
+
+test('when its connection is lost it says so; run again, it goes on and makes an unfinished index anew', async () => {
+  // An index is ready when the last transaction has ended that may still see the table without it.
+  await using held = await hold('set transaction isolation level repeatable read; select 1')
+  const broken = runCommand()
+  await world.eventually(async () => (await findIndex())?.valid === false, 10_000)
+  await world.db.query(
+    `select pg_terminate_backend(pid) from pg_locks join pg_database on pg_database.oid = database
+      where locktype = 'advisory' and objid = ? and datname = current_database()`,
+    [advisoryLocks.migrations],
+  )
+  const { code, words } = await broken
+  expect(words).toContain(`lost during ${past}`)
+  expect(words).toContain('Run `npm run migrate` again')
+  expect(code).toBe(1)
+  expect(await findIndex()).toEqual({ valid: false })
+  const migrating = run()
+  await world.eventually(isSaid('waiting for old snapshots, process'), 10_000)
+  await held.release()
+  expect(await migrating).toEqual([past])
+  expect(await findIndex()).toEqual({ valid: true })
+})
+
+test('a failure is told in words, and ends with 1', async () => {
+  await world.db.query('create table sandbox_metadata ()')
+  const { code, words } = await runCommand()
+  await world.db.query('drop table sandbox_metadata')
+  expect(words).toContain(`${past}: deletes environments of sandboxes that have ended`)
+  expect(words).toMatch(/20261125_past failed: .*already exists/)
+  expect(words).toContain('Run `npm run migrate` again')
+  expect(code).toBe(1)
+})
