@@ -35,7 +35,7 @@ export const rotateApiKey = route(
     const made = await db.share(account.id).transaction(async (db) => {
       await makeRoom(db, account.id)
       const [old] = await db.query<{ name: string | null; scope: Scope; again: string | null }>(
-        `select name, scope, sandlot_now() + (expires_at - created_at) as again from api_key
+        `select name, scope, sandlot_now() + case when is_replaced then lifetime else expires_at - created_at end as again from api_key
           where id = ? and account_id = ? and ${isLive}`,
         [key_id, account.id],
       )
@@ -43,7 +43,9 @@ export const rotateApiKey = route(
       const expires = old.again === null ? null : new Date(old.again)
       await db.query(
         `update api_key
-            set expires_at = least(expires_at, sandlot_now() + make_interval(secs => ?::int))
+            set expires_at = least(expires_at, sandlot_now() + make_interval(secs => ?::int)),
+                lifetime = case when is_replaced then lifetime else expires_at - created_at end,
+                is_replaced = true
           where id = ?`,
         [overlap_seconds, key_id],
       )

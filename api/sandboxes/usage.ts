@@ -13,19 +13,23 @@ const bounds = `
            date_trunc('month', coalesce(to_timestamp(?::text, 'YYYY-MM'), now) at time zone 'UTC') as since)`
 
 const billed = 'billed_ms(ready_at, destroyed_at, expires_at, since, least(until, now))'
+/** Of sandboxes whose rows are deleted (workers/sweep/forget.ts). */
+const folded = `
+  (select coalesce(sum(milliseconds), 0) from usage_day
+    where account_id = ? and day >= (since at time zone 'UTC')::date and day < (until at time zone 'UTC')::date)`
 const inMonth = 'account_id = ? and expires_at > since and ready_at < least(until, now)'
 
 const ofMonth = prepare(
   'usage',
   `with ${bounds}
    select month, now, until as month_end,
-          (select coalesce(sum(${billed}), 0) from sandbox where ${inMonth}) as used
+          (select coalesce(sum(${billed}), 0) from sandbox where ${inMonth}) + ${folded} as used
      from bounds`,
 )
 
 /** @param month in UTC, such as 2026-11; the current one if absent */
 export async function usage(db: Queries, accountId: string, month?: string) {
-  const [row] = await db.run<UsageRow>(ofMonth, [null, month ?? null, accountId])
+  const [row] = await db.run<UsageRow>(ofMonth, [null, month ?? null, accountId, accountId])
   return toUsage(row!)
 }
 
@@ -70,7 +74,7 @@ const bySandbox = prepare(
           select id, name, created_at, ready_at, destroyed_at, ${billed} as milliseconds
             from sandbox, bounds where ${inMonth})
    select month, now, until as month_end,
-          (select coalesce(sum(milliseconds), 0) from billed) as used, page.*
+          (select coalesce(sum(milliseconds), 0) from billed) + ${folded} as used, page.*
      from bounds
      left join lateral (
        select * from billed
@@ -78,7 +82,10 @@ const bySandbox = prepare(
     order by page.id desc`,
 )
 
-/** The month's usage with its sandboxes, newest first, all as of one moment and in one statement. */
+/**
+ * The month's usage with its sandboxes, newest first, all as of one moment and in one statement. Of sandboxes that ended
+ * long ago only the sum is left.
+ */
 export async function usageBySandbox(
   db: Queries,
   accountId: string,
@@ -88,6 +95,7 @@ export async function usageBySandbox(
   const rows = await db.run<UsageRow & (SandboxUsageRow | { id: null })>(bySandbox, [
     asOf,
     month ?? null,
+    accountId,
     accountId,
     before,
     before,

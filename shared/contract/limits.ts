@@ -38,6 +38,8 @@ export const limits = {
   overlapSeconds: { default: 60 * 60, most: 7 * 24 * 60 * 60 },
   /** Entries of a command allowlist; characters of one; characters of one as it is sent, with spaces that do not count. */
   allowlist: { entries: 200, characters: 200, sentCharacters: 1024 },
+  /** Names and values of a sandbox's metadata together. */
+  metadataBytes: 4 * 1024,
   /** Days that commands are listed, and a sandbox's metadata is kept, since it was made. */
   pastDays: 31,
   /** Days that refused commands are counted. */

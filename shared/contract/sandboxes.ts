@@ -79,7 +79,11 @@ export const sandboxes = family({
         metadata: z
           .record(Text.min(1).max(64), Text.max(512))
           .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
-          .meta({ maxProperties: 32 })
+          .refine(
+            (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,
+            `names and values must have at most ${limits.metadataBytes} bytes together`,
+          )
+          .meta({ maxProperties: 32, 'x-max-bytes': limits.metadataBytes })
           .optional(),
         env: Environment.optional(),
         ttl_seconds: z.int().min(1).optional().meta({

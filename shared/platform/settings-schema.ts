@@ -247,6 +247,13 @@ const processes = {
     .min(0.1)
     .default(10)
     .describe('How often the workers compare pods with rows.'),
+  SANDBOX_RECORD_DAYS: whole
+    .min(35)
+    .max(36_500)
+    .default(400)
+    .describe(
+      'How many days an ended sandbox stays listed, and in usage by sandbox. Then its usage is added to sums by day, and its row is deleted.',
+    ),
   EVENT_LOOP_STALL_SECONDS: whole
     .min(0)
     .default(30)

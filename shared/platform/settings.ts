@@ -113,6 +113,8 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     /** Addresses and CIDR ranges whose X-Forwarded-For is believed. */
     trustedProxies: env.TRUSTED_PROXIES,
     password: { logN: env.PASSWORD_SCRYPT_LOG_N, atOnce: env.PASSWORD_SCRYPT_AT_ONCE },
+    /** Days that rows of ended sandboxes stay. */
+    recordDays: env.SANDBOX_RECORD_DAYS,
     sweepSeconds: env.SWEEP_SECONDS,
     /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,

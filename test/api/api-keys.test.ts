@@ -283,6 +283,19 @@ describe('a key that is rotated', () => {
     await setClock(world.db, new Date(), { running: true })
   })
 
+  test('again within its overlap: the newest lives as long as the first was to', async () => {
+    const alice = await world.account()
+    const expires_at = new Date(Date.now() + 86_400_000).toISOString()
+    const rotate = async (key_id: string) => (await alice.call('rotateApiKey', { params: { key_id } })).body
+    const { body: brief } = await alice.call('createApiKey', { body: { expires_at } })
+    for (const key_id of [brief.id, brief.id, (await rotate(brief.id)).id]) {
+      const { expires_at: end } = await rotate(key_id)
+      expect(Math.abs(Date.parse(end!) - Date.parse(expires_at))).toBeLessThan(60_000)
+    }
+    const { body: eternal } = await alice.call('createApiKey', { body: {} })
+    for (let turn = 0; turn < 3; turn++) expect((await rotate(eternal.id)).expires_at).toBeNull()
+  })
+
   test('lives no longer for it, and not at all with an overlap of 0; a dead one cannot be', async () => {
     const alice = await world.account()
     const expires_at = new Date(Date.now() + 60_000).toISOString()

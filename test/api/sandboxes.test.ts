@@ -82,6 +82,10 @@ describe('create', () => {
     [{ name: '\ud800' }, 'name'],
     [{ metadata: { a: 1 } }, 'metadata.a'],
     [{ metadata: { a: '\udfff' } }, 'metadata.a'],
+    [
+      { metadata: Object.fromEntries(Array.from({ length: 9 }, (_, n) => [`a${n}`, '€'.repeat(512)])) },
+      'metadata',
+    ],
     [{ env: { '1A': 'x' } }, 'env.1A'],
     [{ env: { A: 'x\0' } }, 'env.A'],
     [{ cpu: 8 }, 'cpu'],

@@ -50,6 +50,49 @@ test('commands and metadata of more than a month ago are forgotten, what usage i
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toHaveLength(4)
 })
 
+test('sandboxes of long ago become sums by day, and no month loses a millisecond', async () => {
+  const alice = await world.account()
+  const ageDays = 430
+  // The first of a month, UTC: what crosses that midnight counts in two months and on two days.
+  const then = new Date(now - ageDays * dayMs)
+  const midnight = Date.UTC(then.getUTCFullYear(), then.getUTCMonth(), 1)
+  const daysAgo = (now - midnight) / dayMs
+  const lives = [
+    { from: midnight - 1_000, to: midnight + 2_003 },
+    { from: midnight + 5_000, to: midnight + 65_001 },
+    { from: midnight + 5 * dayMs, to: midnight + 5 * dayMs + 7 },
+    { from: null, to: midnight },
+  ]
+  for (const [n, { from, to }] of lives.entries()) {
+    const id = idOf('sbx', daysAgo, `7${n}`)
+    await world.db.query(
+      `insert into sandbox (id, account_id, image, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+       values (?, ?, 'past', ?, ?, ?, ?, 'requested', ?)`,
+      [
+        ...[id, alice.id, new Date(midnight - 2_000), from === null ? null : new Date(from)],
+        ...[new Date(midnight + 30 * dayMs), new Date(to), new Date(to)],
+      ],
+    )
+  }
+  const rows = () => world.db.query('select from sandbox where account_id = ?', [alice.id])
+  await world.eventually(async () => (await rows()).length === 0, 10_000)
+  const usedIn = async (ms: number) => {
+    const { body } = await alice.call('getUsage', {
+      query: { month: new Date(ms).toISOString().slice(0, 7) },
+    })
+    expect(body.data).toEqual([])
+    return body.total.milliseconds
+  }
+  expect(await usedIn(midnight - 1)).toBe(1_000)
+  expect(await usedIn(midnight)).toBe(2_003 + 60_001 + 7)
+  const days = await world.db.query<{ milliseconds: string }>(
+    'select milliseconds from usage_day where account_id = ? order by day',
+    [alice.id],
+  )
+  expect(days.map(({ milliseconds }) => Number(milliseconds))).toEqual([1_000, 62_004, 7])
+  expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
+})
+
 test('the environment of a sandbox ends with it, whoever ends it', async () => {
   const alice = await world.account()
   const create = async () => {

@@ -17,9 +17,11 @@ const readOnce = '(select sandlot_now())'
 export async function forgetThePast(worker: WorkerContext): Promise<void> {
   await forgetIdempotencyKeys(worker)
   await forgetRefusals(worker)
-  const before = placeInTime((await readClock(worker.db)).getTime() - limits.pastDays * dayMs)
+  const now = (await readClock(worker.db)).getTime()
+  const before = placeInTime(now - limits.pastDays * dayMs)
   await forgetCommands(worker, before)
   await forgetMetadata(worker, before)
+  await foldSandboxes(worker, placeInTime(now - worker.settings.recordDays * dayMs))
 }
 
 /** The prefix at which the ids of a moment begin: ids sort by the time they were made. */
@@ -45,12 +47,34 @@ async function forgetCommands({ db }: WorkerContext, before: string) {
   )
 }
 
-/** The rest of a sandbox's row stays: its usage is computed from it. */
+/** The rest of a sandbox's row stays for long: its usage is computed from it. */
 async function forgetMetadata({ db }: WorkerContext, before: string) {
   await db.query(
     `update sandbox set metadata = '{}' where id in (
        select id from sandbox
         where id < ? and metadata <> '{}' and destroyed_at is not null order by id limit ?)`,
+    [`sbx_${before}`, bite],
+  )
+}
+
+/** Adds the usage of sandboxes that ended long ago to sums by day, and deletes their rows, all in one statement. */
+async function foldSandboxes({ db }: WorkerContext, before: string) {
+  await db.query(
+    `with past as (
+       delete from sandbox where id in (
+         select id from sandbox
+          where id < ? and destroyed_at is not null and reaped_at is not null
+          order by id limit ? for update skip locked)
+       returning account_id, ready_at, destroyed_at, expires_at),
+     days as (
+       select account_id, day,
+              billed_ms(ready_at, destroyed_at, expires_at, day at time zone 'UTC', (day + interval '1 day') at time zone 'UTC') as ms
+         from past,
+              generate_series(date_trunc('day', ready_at at time zone 'UTC'), destroyed_at at time zone 'UTC',
+                              interval '1 day') as day)
+     insert into usage_day as kept (account_id, day, milliseconds)
+     select account_id, day::date, sum(ms) from days where ms > 0 group by account_id, day
+     on conflict (account_id, day) do update set milliseconds = kept.milliseconds + excluded.milliseconds`,
     [`sbx_${before}`, bite],
   )
 }
