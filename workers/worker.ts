@@ -123,7 +123,7 @@ async function openWorker(
     ...context,
     ...{ id, reach, driver, takenBack },
     opener: makeOpener(settings.secretsKeys),
-    commands: new Commands(takenBack),
+    commands: new Commands(takenBack, context.ledger),
     ends: new Ends(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),

@@ -1,11 +1,12 @@
 /**
  * The memory that a process holds for its clients, counted in one place: bytes by account and by kind. Bytes are taken
  * from the ledger before they are allocated, and given back when they go. One account has a bound, and all together.
+ * Kept output is only summed up here: it is dropped, and nobody is refused for it (workers/exec/registry.ts).
  */
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = ['requests', 'answers', 'stdin', 'downloads', 'followers'] as const
+export const heldKinds = ['requests', 'answers', 'stdin', 'downloads', 'followers', 'output'] as const
 export type HeldKind = (typeof heldKinds)[number]
 
 /** Bytes. */
@@ -37,8 +38,9 @@ export class Ledger {
     stdin: 0,
     downloads: 0,
     followers: 0,
+    output: 0,
   }
-  private readonly bounds: LedgerBounds
+  readonly bounds: LedgerBounds
   private readonly log: Logger
   private readonly ofOwner = new Map<string | undefined, Held>()
   private ofAll = 0

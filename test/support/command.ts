@@ -4,12 +4,16 @@ import { newExecId } from '../../shared/data/ids.ts'
 import { Command } from '../../workers/exec/command.ts'
 
 /** A command that nothing runs, for what is made of its output. @param more with `grace_ms`, it needs its client */
-export const makeCommand = (more: Pick<ExecRequest, 'grace_ms'> = {}) =>
+export const makeCommand = (
+  more: Pick<ExecRequest, 'grace_ms'> = {},
+  of: { accountId?: string; sandboxId?: string } = {},
+) =>
   new Command(
     {
       id: newExecId(),
       sandboxId: 'sbx_1',
       accountId: 'acc_1',
+      ...of,
       graceMs: more.grace_ms ?? limits.graceMs.default,
       needsClient: more.grace_ms !== undefined,
       startedAt: new Date(),

@@ -1,13 +1,16 @@
 /** A command and those who read it: for whom it waits, and whose output is let go of. */
+import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { Ledger } from '../../shared/platform/ledger.ts'
 import type { Command } from '../../workers/exec/command.ts'
 import type { Reader } from '../../workers/exec/output-log.ts'
 import { Commands } from '../../workers/exec/registry.ts'
 import { makeCommand as makeOne } from '../support/command.ts'
 
 const mib = 1024 * 1024
+const ledger = new Ledger({ ofAccount: 64 * mib, ofAll: 256 * mib }, pino({ level: 'silent' }))
 const makeCommand = () => makeOne({ grace_ms: 60_000 })
 
 /** Whether the command may go on, some milliseconds after it has printed so much. */
@@ -40,7 +43,7 @@ test('a command waits for a reader that left within its grace, until that one is
 })
 
 test('output of a sandbox is kept within its bound, and nothing is dropped that a reader is yet to get', async () => {
-  const commands = new Commands({ has: () => false })
+  const commands = new Commands({ has: () => false }, ledger)
   const print = async (command: Command, bytes: number) => {
     for (let printed = 0; printed < bytes; printed += 64 * 1024) {
       void command.take('stdout', Buffer.alloc(64 * 1024))
@@ -58,7 +61,7 @@ test('output of a sandbox is kept within its bound, and nothing is dropped that 
 })
 
 test('commands that are read slowly share the bound of their sandbox', async () => {
-  const commands = new Commands({ has: () => false })
+  const commands = new Commands({ has: () => false }, ledger)
   const all = Array.from({ length: 16 }, makeCommand)
   for (const command of all) {
     commands.add(command)
@@ -80,4 +83,25 @@ test('output that did not come is told in a field: nobody has to read the reason
   expect(whole.summary().truncated).toBe(false)
   expect(cut.summary().truncated).toBe(true)
   expect(cut.result().truncated).toBe(true)
+})
+
+test('where all sandboxes together keep too much, the account that has most gives first', async () => {
+  const small = new Ledger({ ofAccount: 64 * mib, ofAll: 20 * mib }, pino({ level: 'silent' }))
+  const commands = new Commands({ has: () => false }, small)
+  const print = async (accountId: string, sandboxId: string, bytes: number) => {
+    const command = makeOne({}, { accountId, sandboxId })
+    commands.add(command)
+    await command.take('stdout', Buffer.alloc(bytes))
+    commands.trim(sandboxId)
+    return command
+  }
+  const [first, second] = [await print('a', 'a1', 6 * mib), await print('a', 'a2', 5 * mib)]
+  const other = await print('b', 'b1', 5 * mib)
+  expect(small.sums.output).toBeLessThanOrEqual(20 * mib)
+  const kept = [first, second, other].map(({ log }) => log.keptBytes)
+  await print('c', 'c1', 4 * mib)
+  expect(small.sums.output).toBeLessThanOrEqual(20 * mib)
+  expect([first, second, other].map(({ log }, at) => log.keptBytes < kept[at]!)).toEqual([true, false, false])
+  for (const sandboxId of ['a1', 'a2', 'b1', 'c1'])
+    commands.endSandbox(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })

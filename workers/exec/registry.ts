@@ -1,9 +1,11 @@
 /** The commands that this worker runs or has run, by id, as long as their sandboxes live. */
 import { limits } from '../../shared/contract/limits.ts'
+import type { Ledger } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, Ending } from './command.ts'
+import { KeptOutput } from './kept-output.ts'
 import { notRun, type TakenBack } from './taken-back.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
@@ -14,8 +16,12 @@ export class Commands {
   private readonly bySandbox = new Map<string, Set<Command>>()
   private readonly takenBack: Pick<TakenBack, 'has'>
 
-  constructor(takenBack: Pick<TakenBack, 'has'>) {
+  private readonly ledger: Ledger
+  private readonly kept = new KeptOutput()
+
+  constructor(takenBack: Pick<TakenBack, 'has'>, ledger: Ledger) {
     this.takenBack = takenBack
+    this.ledger = ledger
   }
 
   add(command: Command): void {
@@ -49,17 +55,32 @@ export class Commands {
   of = (sandboxId: string): Command[] => [...(this.bySandbox.get(sandboxId) ?? [])]
   sandboxIds = (): string[] => [...this.bySandbox.keys()]
 
-  /** Called when output was taken. Keeps the output of a sandbox within its bound; the oldest goes first. */
+  /** Called when output was taken. Keeps the output of a sandbox, and of all, within bounds; the oldest goes first. */
   trim(sandboxId: string): void {
     const all = this.of(sandboxId)
     shareUnread(all)
-    let over = all.reduce((sum, { keptBytes }) => sum + keptBytes, 0) - limits.keptBytesOfSandbox
-    for (const command of all) {
-      if (over <= 0) return
-      const before = command.keptBytes
-      command.dropOutput(over)
-      over -= before - command.keptBytes
+    this.keepWithin(limits.keptBytesOfSandbox, sandboxId, all)
+    const mostOfAll = this.ledger.bounds.ofAll
+    if (this.kept.total <= mostOfAll) return
+    for (const other of this.kept.inOrder()) {
+      if (this.kept.total <= mostOfAll) return
+      const others = this.of(other)
+      this.keepWithin(sum(others) - (this.kept.total - mostOfAll), other, others)
     }
+  }
+
+  /** Drops what a sandbox keeps beyond a bound, except what somebody has yet to get. */
+  private keepWithin(most: number, sandboxId: string, all: readonly Command[]): void {
+    let kept = sum(all)
+    for (const command of all) {
+      if (kept <= most) break
+      const before = command.keptBytes
+      command.dropOutput(kept - most)
+      kept -= before - command.keptBytes
+    }
+    const [first] = all
+    if (first) this.kept.note(sandboxId, first.facts.accountId, kept)
+    this.ledger.sums.output = this.kept.total
   }
 
   /** Ends the commands of a sandbox that has ended, at once, on every open stream. */
@@ -77,8 +98,12 @@ export class Commands {
   private forgetSandbox(sandboxId: string): void {
     for (const command of this.of(sandboxId)) this.byId.delete(command.id)
     this.bySandbox.delete(sandboxId)
+    this.kept.forget(sandboxId)
+    this.ledger.sums.output = this.kept.total
   }
 }
+
+const sum = (all: readonly Command[]): number => all.reduce((bytes, { keptBytes }) => bytes + keptBytes, 0)
 
 /** Bytes that each command may have unread at least, however many are read. */
 const leastUnread = 256 * 1024
