@@ -113,5 +113,6 @@ export const withoutOutput = (ended: ExecEnd): ExecResult => ({
   ...ended,
   stdout: '',
   stderr: '',
+  lossy: false,
   truncated: ended.truncated || ended.stdout_bytes + ended.stderr_bytes > 0,
 })

@@ -11,6 +11,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { inTurn, largeLength } from './own-turn.ts'
+import { whyNoText } from './utf8.ts'
 
 /** At least this many bytes must come in each such time, or the rest of the body. Any line that carries megabytes is faster. */
 const pace = { ms: 10_000, bytes: 64 * 1024 }
@@ -38,7 +39,7 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
   try {
     const bytes = await gather(koa.req, unpack, most, held)
     if (bytes.length === 0) return undefined
-    const read = () => parse(new TextDecoder().decode(bytes))
+    const read = () => parse(textOf(bytes))
     return bytes.length < largeLength ? read() : await inTurn(held.accountId, read)
   } catch (error) {
     // The rest of the body is not waited for.
@@ -121,6 +122,12 @@ function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () 
     clearInterval(timer)
     request.off('data', count)
   }
+}
+
+function textOf(bytes: Buffer): string {
+  const why = whyNoText(bytes)
+  if (why !== undefined) throw refused(why)
+  return new TextDecoder().decode(bytes)
 }
 
 function parse(text: string): unknown {

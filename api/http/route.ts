@@ -15,6 +15,7 @@ import { endOnRevocation } from '../auth/revocation.ts'
 import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
+import { readQuery } from './query.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
@@ -116,7 +117,7 @@ export function route<E extends Endpoint>(
       if (account) endOnRevocation(app, account, koa.res)
       const given = await validate(endpoint, {
         params: koa.params,
-        query: koa.query,
+        query: readQuery(koa.querystring),
         headers: koa.headers,
         body,
       })

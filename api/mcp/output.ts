@@ -77,9 +77,10 @@ function cutList(result: CutResult['result'], name: string, list: unknown[], not
   const end = howManyFit(list)
   if (end === list.length) return
   result[name] = list.slice(0, end)
-  if (name === 'paths' && result.paths_base64) {
-    const kept = Object.entries(result.paths_base64).filter(([index]) => Number(index) < end)
-    result.paths_base64 = Object.fromEntries(kept)
+  const odd = result[`${name}_base64`]
+  if (odd) {
+    const kept = Object.entries(odd).filter(([index]) => Number(index) < end)
+    result[`${name}_base64`] = Object.fromEntries(kept)
   }
   notes.push(`${name} holds ${end} of ${list.length}. Narrow it down by a path or a pattern.`)
 }

@@ -2,7 +2,7 @@
 import type { Account, SandboxUsage } from '../../shared/contract/account.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import type { ApiKey, NewApiKey } from '../../shared/contract/api-keys.ts'
-import type { ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
+import type { ExecEnd, ExecResult, ExecSummary } from '../../shared/contract/exec.ts'
 import type { CreatedFile, FileEntry, FileView } from '../../shared/contract/files.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Secret } from '../../shared/contract/secrets.ts'
@@ -42,8 +42,8 @@ const summary = {
   reason: 1,
 } as const
 
-export const execEndFields = fields(summary satisfies All<Omit<ExecResult, 'stdout' | 'stderr'>>)
-export const execFields = fields({ ...summary, stdout: 1, stderr: 1 } satisfies All<ExecResult>)
+export const execEndFields = fields(summary satisfies All<ExecEnd>)
+export const execFields = fields({ ...summary, stdout: 1, stderr: 1, lossy: 1 } satisfies All<ExecResult>)
 
 export const execSummaryFields = fields({
   ...summary,
@@ -75,6 +75,7 @@ export const fileEntryFields = fields({
   mode: 1,
   modified_at: 1,
   target: 1,
+  target_base64: 1,
 } satisfies All<FileEntry>)
 
 export const matchFields = fields({
@@ -82,6 +83,7 @@ export const matchFields = fields({
   path_base64: 1,
   line: 1,
   text: 1,
+  text_base64: 1,
 } satisfies All<Reply<'grepFiles'>['matches'][number]>)
 
 export const globFields = fields({

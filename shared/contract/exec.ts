@@ -68,6 +68,10 @@ export const ExecResult = z
     stdout_bytes: z.int().meta({ description: 'All that was printed, also when it was cut' }),
     stderr_bytes: z.int(),
     truncated: z.boolean(),
+    lossy: z.boolean().meta({
+      description:
+        'Some bytes are not UTF-8, and stdout or stderr shows \ufffd for them; …/output has the bytes',
+    }),
     started_at: Time,
     duration_ms: z.number(),
     reason: z
@@ -82,7 +86,7 @@ export const ExecResult = z
   .meta({ id: 'ExecResult' })
 export type ExecResult = z.infer<typeof ExecResult>
 /** The result without its output, as events and rows carry it. */
-export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr'>
+export type ExecEnd = Omit<ExecResult, 'stdout' | 'stderr' | 'lossy'>
 
 /** Whom every route that works inside a sandbox takes, and the bucket that it counts against. */
 export const inside = { credential: 'key', scope: 'run', bucket: 'sandbox_ops' } as const
@@ -98,7 +102,7 @@ const ByExec = z.object({ id: Id, exec_id: Id })
 const execErrors = [...insideErrors, 'exec_not_found'] as const
 
 /** A command in a list: its result without the output, and its command line. */
-export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true })
+export const ExecSummary = ExecResult.omit({ stdout: true, stderr: true, lossy: true })
   .extend({
     command: z.string().meta({ description: 'As one line, cut to some hundred characters' }),
     background: z.boolean(),

@@ -25,6 +25,7 @@ const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string 
   given.path === undefined || given.path_base64 === undefined
 const notBoth = { path: ['path'], message: 'and path_base64 do not go together' }
 const located = { path: z.string(), path_base64: z.string().optional() }
+const NamesBase64 = z.record(z.string(), z.string()).optional()
 const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
 const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
 const writeErrors = [
@@ -74,7 +75,11 @@ export const FileEntry = z
     size: z.int(),
     mode: z.string().meta({ description: 'Octal, such as 644' }),
     modified_at: Time,
-    target: z.string().optional().meta({ description: 'Of a symlink' }),
+    target: z
+      .string()
+      .optional()
+      .meta({ description: 'Of a symlink, with \ufffd where a byte is not UTF-8' }),
+    target_base64: z.string().optional().meta({ description: 'The target itself, when it is not UTF-8' }),
   })
   .meta({ id: 'FileEntry' })
 
@@ -179,10 +184,7 @@ export const files = family({
     query: z.strictObject({ pattern: Text.min(1).max(4096), ...named }).refine(oneNameAtMost, notBoth),
     reply: z.object({
       paths: z.array(z.string()).meta({ description: 'Relative to path' }),
-      paths_base64: z
-        .record(z.string(), z.string())
-        .optional()
-        .meta({ description: 'By index in paths: those that are not UTF-8' }),
+      paths_base64: NamesBase64.meta({ description: 'By index in paths: those that are not UTF-8' }),
       truncated: z.boolean(),
     }),
     errors: readErrors,
@@ -216,9 +218,13 @@ export const files = family({
           path_base64: z.string().optional(),
           line: z.int(),
           text: z.string().meta({ description: 'Cut after 2000 bytes' }),
+          text_base64: z.string().optional().meta({ description: 'The same, when it is not UTF-8' }),
         }),
       ),
       skipped_binary: z.array(z.string()).meta({ description: 'Files that match and are no text' }),
+      skipped_binary_base64: NamesBase64.meta({
+        description: 'By index in skipped_binary: those that are not UTF-8',
+      }),
       truncated: z.boolean(),
     }),
     errors: readErrors,

@@ -248,6 +248,7 @@ export class Command {
       stderr: this.inline.stderr.toString(),
       stdout_bytes: this.inline.stdout.bytes,
       stderr_bytes: this.inline.stderr.bytes,
+      lossy: !(this.inline.stdout.isText && this.inline.stderr.isText),
       truncated: this.isCut || this.inline.stdout.truncated || this.inline.stderr.truncated,
       started_at: this.facts.startedAt.toISOString(),
       duration_ms: this.isRunning ? Math.round(performance.now() - this.started) : this.durationMs,
@@ -255,7 +256,7 @@ export class Command {
   }
 
   summary(): ExecEnd {
-    const { stdout: _stdout, stderr: _stderr, ...rest } = this.result()
+    const { stdout: _stdout, stderr: _stderr, lossy: _lossy, ...rest } = this.result()
     return rest
   }
 

@@ -15,26 +15,29 @@ import { makeTurns, oneOfFew } from './turns.ts'
 
 /**
  * One command in two steps. The script prints the file and a mark, then waits for the sha256 of the new content and of
- * the old one, and for the content. If nothing comes, it does nothing. It refuses when the file has changed. What
- * another command writes between that check and the rename, some milliseconds, is lost.
+ * the old one, and for the content. If nothing comes, it does nothing. It refuses when the file has changed. What a
+ * command of the client writes between that check and the rename, some milliseconds, is lost.
  */
 const script = `${probes}${writing}
 most=$2 mark=$3
 follow "$1"
 must_be_file "$f"
-must_be_writable
+must_be_replaceable
 if [ "$(wc -c <"$f")" -gt "$most" ]; then exit ${exits.tooLarge}; fi
 head -c "$most" "$f" || exit 1
 printf '${markStart}%s\\n' "$mark"
 read -r whole before || exit 0
 receive
 be_whole "$whole"
+take_turn
 set_mode keep
 be_unchanged "$before"
 put keep`
 
-/** Edits of one file through this worker take turns. An edit is refused when anything else has changed the file. */
+/** Edits of one path through this worker take turns, so that few are done in vain. */
 const inTurn = makeTurns()
+/** How often an edit is done when the file changes under it each time. */
+const mostTries = 5
 /** An account has two edits at a time: one of the largest file holds some 60 MiB. */
 const inAccount = makeTurns(2)
 /** Bytes that the script prints beside the file: the line of its mark. */
@@ -43,8 +46,8 @@ const markBytes = 1024
 /** Replaces exact text in a file. */
 export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
-  const mark = randomBytes(16).toString('hex')
   const edit = (): Promise<EditResult> => {
+    const mark = randomBytes(16).toString('hex')
     const step = twoSteps(mark, (content) => inSlices(args.accountId, change(content, args)))
     const args_ = [word, String(limits.editBytes), mark]
     const mostBytes = limits.editBytes + markBytes
@@ -53,10 +56,21 @@ export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) =>
     )
   }
   const { content, sha256, replacements } = await inTurn(`${args.sandboxId} ${shown.path}`, () =>
-    inAccount(args.accountId, edit),
+    inAccount(args.accountId, () => (args.if_match === undefined ? again(edit) : edit())),
   )
   return { ...shown, size: content.length, sha256, replacements }
 })
+
+/** An edit that means no certain file is done again on what the file has become. */
+async function again<T>(edit: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await edit()
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'file_changed') || tries === mostTries) throw error
+    }
+  }
+}
 
 interface EditResult {
   content: Buffer

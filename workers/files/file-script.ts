@@ -31,6 +31,7 @@ export const exits = {
   notDirectory: 48,
   badPattern: 49,
   notWritable: 50,
+  busy: 51,
 } as const
 
 /** Shell functions for the start of a script. They end it with the status of what they find. */
@@ -62,6 +63,10 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.tooLarge]: [
     'invalid_request',
     `The file has more than the ${limits.editBytes} bytes that an edit takes. files/raw takes any size.`,
+  ],
+  [exits.busy]: [
+    'unavailable',
+    'Other writes in this sandbox, or a lock on /workspace, took too long; nothing was written. Try again.',
   ],
   [exits.notDirectory]: ['file_not_found', 'The path is no directory.'],
 }

@@ -4,7 +4,7 @@ import type { files } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
-import { type DisplayPath, locate, prefixOf, show } from './location.ts'
+import { type DisplayPath, locate, oddNames, prefixOf, readName, show } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { findPart, findPatterns, readPattern } from './pattern.ts'
 import { jsonBytes, readRecords } from './records.ts'
@@ -64,7 +64,7 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
   const { matches: most, bytes: mostJson } = limits.listed
   const enough = new AbortController()
   const matches: Match[] = []
-  const skipped: string[] = []
+  const skipped: DisplayPath[] = []
   const prefix = prefixOf(args)
   let file: DisplayPath | undefined
   let size = 0
@@ -77,7 +77,7 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
     const rest = record.subarray(1)
     if (record[0] === letterF) file = isIncluded(include, rest) ? nameOf(rest, prefix) : undefined
     else if (!file || enough.signal.aborted) return
-    else if (record[0] === letterB) keep(skipped, file.path)
+    else if (record[0] === letterB) keep(skipped, file)
     else keep(matches, { ...file, ...readLine(record) })
   }
   const end = await runFileScript(worker, args, signal, {
@@ -96,19 +96,27 @@ export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) 
     enough: enough.signal,
     timeoutMs,
   })
-  return { matches, skipped_binary: skipped, truncated: end === 'cut' }
+  const odd = oddNames(skipped.map(({ path_base64 }) => path_base64))
+  return {
+    matches,
+    skipped_binary: skipped.map(({ path }) => path),
+    ...(odd && { skipped_binary_base64: odd }),
+    truncated: end === 'cut',
+  }
 })
 
 const letterF = 'F'.charCodeAt(0)
 const letterB = 'B'.charCodeAt(0)
 
 /** @param record `line:text`; the text may be cut */
-function readLine(record: Buffer): Pick<Match, 'line' | 'text'> {
+function readLine(record: Buffer): Pick<Match, 'line' | 'text' | 'text_base64'> {
   const colon = record.indexOf(':')
   const text = record.subarray(colon + 1)
   const shown = text.length > limits.grepLineBytes ? text.subarray(0, limits.grepLineBytes) : text
   const whole = shown.length < text.length ? wholeCharacters(shown, 'end') : shown
-  return { line: Number(record.toString('latin1', 0, colon)), text: whole.toString('utf8') }
+  const { text: read, base64 } = readName(whole)
+  const line = Number(record.toString('latin1', 0, colon))
+  return { line, text: read, ...(base64 !== undefined && { text_base64: base64 }) }
 }
 
 /** Below a folder, names begin with `./`. A single file is shown by the path that was asked for. */

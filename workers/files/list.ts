@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import type { FileEntry } from '../../shared/contract/files.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
-import { locate, readName } from './location.ts'
+import { locate, oddNames, readName } from './location.ts'
 import { makeMatcher } from './matcher.ts'
 import { deepest, findPatterns, literalStart, type Pattern, readPattern, wantsDots } from './pattern.ts'
 import { FirstInOrder, jsonBytes, readRecords } from './records.ts'
@@ -73,7 +73,8 @@ function readEntry(record: Buffer, mark: Buffer): { name: Buffer; value: FileEnt
   const type = types[mode >> 12]
   if (!type || !/^\d+$/.test(size ?? '') || !/^-?\d+$/.test(seconds ?? '')) return undefined
   const { text, base64 } = readName(name)
-  const target = type === 'symlink' ? targetOf(record.subarray(leadsAt + mark.length), path) : undefined
+  const leads = type === 'symlink' ? targetOf(record.subarray(leadsAt + mark.length), path) : undefined
+  const target = leads && readName(leads)
   return {
     name,
     value: {
@@ -83,7 +84,8 @@ function readEntry(record: Buffer, mark: Buffer): { name: Buffer; value: FileEnt
       size: Number(size),
       mode: (mode & 0o7777).toString(8).padStart(3, '0'),
       modified_at: readTime(Number(seconds), `${date}T${time}`),
-      ...(target === undefined ? {} : { target: target.toString('utf8') }),
+      ...(target === undefined ? {} : { target: target.text }),
+      ...(target?.base64 === undefined ? {} : { target_base64: target.base64 }),
     },
   }
 }
@@ -157,10 +159,10 @@ export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) 
     timeoutMs,
   })
   const names = found.values()
-  const odd = names.flatMap(({ base64 }, index) => (base64 === undefined ? [] : [[index, base64] as const]))
+  const odd = oddNames(names.map(({ base64 }) => base64))
   return {
     paths: names.map(({ text }) => text),
-    ...(odd.length === 0 ? {} : { paths_base64: Object.fromEntries(odd) }),
+    ...(odd && { paths_base64: odd }),
     truncated: found.truncated || isTooLong || end === 'cut',
   }
 })

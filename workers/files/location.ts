@@ -36,6 +36,12 @@ export function readName(bytes: Buffer): { text: string; base64?: string } {
   return Buffer.from(text).equals(bytes) ? { text } : { text, base64: bytes.toString('base64') }
 }
 
+/** What a list has beside it for its names that are not UTF-8: their bytes in base64 by index. */
+export function oddNames(list: (string | undefined)[]): Record<string, string> | undefined {
+  const odd = list.flatMap((base64, index) => (base64 === undefined ? [] : [[index, base64] as const]))
+  return odd.length === 0 ? undefined : Object.fromEntries(odd)
+}
+
 /** The path as the client gave it, to put before names found below it; empty for the workspace itself. */
 export function prefixOf({ path, path_base64 }: FileName): Buffer {
   const given = path_base64 === undefined ? Buffer.from(path ?? '.') : Buffer.from(path_base64, 'base64')

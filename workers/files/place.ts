@@ -7,10 +7,18 @@ import type { WorkerContext } from '../context.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
+/** How often a write asks for its turn, with 50 ms between. */
+const turnTries = 600
+
 /**
  * Shell functions. A link is followed, so its target is replaced. The content is written beside the target, checked
  * against its sha256, then renamed or linked into place. A file that is written over is copied before, so that it can
  * be restored on a full disk. The attempt to make a folder tells a read-only file system from a mode.
+ *
+ * The last look at the target and its replacement are one step for all writes of a sandbox, which take turns by a lock
+ * in it. So several names of one file do not matter, nor several workers. The lock is the kernel's, on the workspace,
+ * and ends with its shell. Where the image has no `flock`, it is a link to the shell's command line in /proc, which
+ * shows whether that shell still runs. Old tools know no wait with a limit, so a shell asks again and again.
  */
 export const writing = `
 follow() {
@@ -28,17 +36,40 @@ be_unchanged() {
   hash_of "$f"
   [ "$sum" = "$1" ] || exit ${exits.changed}
 }
+must_be_replaceable() {
+  if [ -d "$f" ]; then exit ${exits.isDirectory}; fi
+  if [ -e "$f" ] && [ ! -f "$f" ]; then exit ${exits.notRegular}; fi
+  if [ "$overwrite" = no ] && { [ -e "$f" ] || [ -L "$f" ]; }; then exit ${exits.exists}; fi
+  if [ -e "$f" ]; then must_be_writable; fi
+}
+take_turn() {
+  if command -v flock >/dev/null && [ -r "$HOME" ]; then exec 8<"$HOME"; lock=kernel; else lock=link; fi
+  tries=0
+  until lock_by_$lock; do
+    if [ "$tries" -ge ${turnTries} ]; then exit ${exits.busy}; fi
+    tries=$((tries + 1))
+    sleep 0.05 2>/dev/null || sleep 1
+  done
+  must_be_replaceable
+}
+lock_by_kernel() { flock -n 8; }
+lock_by_link() {
+  if ln -s "/proc/$$/cmdline" "$link" 2>/dev/null; then held=$link; return; fi
+  holder=$(readlink "$link") || return 1
+  if ! grep -qs sandlot "$holder" && [ "$(readlink "$link")" = "$holder" ]; then rm -f "$link"; fi
+  return 1
+}
 must_be_writable() {
   if [ -w "$f" ]; then return; fi
-  t=\${f%/*}/.sandlot-$$.tmp
-  words=$(mkdir "$t" 2>&1) && rmdir "$t"
+  words=$(mkdir "\${f%/*}/.sandlot-$$.tmp" 2>&1) && rmdir "\${f%/*}/.sandlot-$$.tmp"
   case $words in *'Read-only file system') printf '%s\\n' "$words" >&2; exit 1;; esac
   exit ${exits.notWritable}
 }
 receive() {
   t=\${f%/*}/.sandlot-$$.tmp
   if [ -e "$f" ] && [ ! -w "\${f%/*}/" ]; then t=/tmp/.sandlot-$$.tmp; fi
-  trap 'rm -f "$t" "$t.old"' EXIT
+  link=/tmp/.sandlot-turn held=
+  trap 'rm -f "$t" "$t.old" $held' EXIT
   trap 'exit 143' HUP INT TERM
   umask 022
   cat >"$t" || exit 1
@@ -52,10 +83,16 @@ set_mode() {
   if [ "$mode" = keep ]; then mode=$(stat -L -c %a "$f" 2>/dev/null) || mode=644; fi
   chmod "$mode" "$t" || exit 1
 }
+place_by() {
+  if "$@" -T "$t" "$f" 2>/dev/null; then return; fi
+  must_be_replaceable
+  "$@" "$t" "$f" || return
+  if [ -d "$f" ]; then rm -f "$f/\${t##*/}"; exit ${exits.isDirectory}; fi
+}
 put() {
   names=$(stat -c %h "$f" 2>/dev/null) || names=1
-  if [ "$names" = 1 ] && [ "\${t%/*}" = "\${f%/*}" ] && mv -f "$t" "$f" 2>/dev/null; then exit; fi
-  if [ ! -e "$f" ]; then mv -f "$t" "$f"; exit; fi
+  if [ "$names" = 1 ] && [ "\${t%/*}" = "\${f%/*}" ] && place_by mv -f 2>/dev/null; then exit; fi
+  if [ ! -e "$f" ]; then place_by mv -f; exit; fi
   trap '' HUP INT TERM
   cat "$f" >"$t.old" || exit 1
   if [ "$1" != keep ]; then chmod "$(stat -c %a "$f")" "$f" || exit 1; fi
@@ -69,10 +106,7 @@ const script = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
 f=$1
 if [ "$overwrite" = yes ]; then follow "$1"; fi
-if [ -d "$f" ]; then exit ${exits.isDirectory}; fi
-if [ -e "$f" ] && [ ! -f "$f" ]; then exit ${exits.notRegular}; fi
-if [ "$overwrite" = no ] && { [ -e "$f" ] || [ -L "$f" ]; }; then exit ${exits.exists}; fi
-if [ -e "$f" ]; then must_be_writable; fi
+must_be_replaceable
 if [ -n "$match" ]; then be_unchanged "$match"; fi
 umask 022
 [ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
@@ -84,12 +118,11 @@ if [ -z "$whole" ]; then
   dd if=/dev/null of="$t" bs=1 seek="$size" 2>/dev/null || exit 1
 fi
 be_whole "$whole"
+take_turn
 set_mode "$wanted"
 if [ -n "$match" ]; then be_unchanged "$match"; fi
 if [ "$overwrite" = yes ]; then put "$wanted"; exit; fi
-if ln "$t" "$f" 2>/dev/null; then exit 0; fi
-if [ -e "$f" ] || [ -L "$f" ]; then exit ${exits.exists}; fi
-ln "$t" "$f"`
+place_by ln`
 
 export interface FileWrite {
   location: Location

@@ -12,10 +12,14 @@ import { probes, runFileScript, streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { oneOfFew } from './turns.ts'
 
+/** What is told of a file is of one file, whatever is renamed to its path meanwhile. */
+const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
+
 /** Prints `size lines sha256` and a newline, then at most one byte more than is shown. */
 const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
 must_be_file "$f"
+${openOnce}
 size=$(wc -c <"$f") && lines=$(wc -l <"$f") && sum=$(sha256sum <"$f") || exit 1
 if [ -n "$(tail -c 1 "$f" | tr '\\0' x)" ]; then lines=$((lines + 1)); fi
 printf '%s %s %s\\n' $size $lines "\${sum%% *}"
@@ -76,6 +80,7 @@ function asText(bytes: Buffer): string | undefined {
 const rawScript = `${probes}
 f=$1
 must_be_file "$f"
+${openOnce}
 size=$(stat -L -c %s "$f" 2>/dev/null) || size=0
 if [ "$size" -eq 0 ]; then size=$(wc -c <"$f") || exit 1; fi
 printf '%s\\n' "$size"

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 
 /** Keeps the head and the tail of a stream of unknown length, and counts all of it. */
@@ -38,14 +39,25 @@ export class BoundedOutput {
     return this.bytes > this.keptBytes
   }
 
-  /** Head and tail. Where the middle was dropped, a line says how much. */
+  /** Head and tail. Where the middle was dropped, a line says how much. A byte that is not UTF-8 becomes U+FFFD. */
   toString(): string {
+    const [head, tail] = this.parts()
+    if (!tail) return head.toString('utf8')
+    const dropped = this.bytes - head.length - tail.length
+    return `${head.toString('utf8')}\n[... ${dropped} bytes left out ...]\n${tail.toString('utf8')}`
+  }
+
+  /** Whether all bytes that are shown are UTF-8. */
+  get isText(): boolean {
+    return this.parts().every((part: Buffer) => isUtf8(part))
+  }
+
+  /** All of it, or what is shown of head and tail. */
+  private parts(): [Buffer] | [Buffer, Buffer] {
     const head = this.head.bytes
     const tail = this.tailBuffer()
-    if (!this.truncated) return Buffer.concat([head, tail]).toString('utf8')
-    const kept = [wholeCharacters(head, 'end'), wholeCharacters(tail, 'start')] as const
-    const dropped = this.bytes - kept[0].length - kept[1].length
-    return `${kept[0].toString('utf8')}\n[... ${dropped} bytes left out ...]\n${kept[1].toString('utf8')}`
+    if (!this.truncated) return [Buffer.concat([head, tail])]
+    return [wholeCharacters(head, 'end'), wholeCharacters(tail, 'start')]
   }
 
   private pushTail(chunk: Buffer) {

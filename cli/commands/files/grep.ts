@@ -3,7 +3,7 @@ import { longestSearchMs } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
-import { line, nameBytes, tellMore } from './names.ts'
+import { line, nameBytes, tellMore, textBytes } from './names.ts'
 
 export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fixed?: boolean }>({
   declare: (command) =>
@@ -32,8 +32,8 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
     const { include, ignoreCase, fixed } = options
     const query = { pattern, path, include, ignore_case: trueIf(ignoreCase), fixed: trueIf(fixed) }
     const found = await api.call('grepFiles', { params: { id }, query, timeoutMs: longestSearchMs })
-    const lines = found.matches.map(({ path, path_base64, line: number, text }) =>
-      line(nameBytes(path, path_base64), `:${number}:`, text),
+    const lines = found.matches.map(({ path, path_base64, line: number, text, text_base64 }) =>
+      line(nameBytes(path, path_base64), `:${number}:`, textBytes(text, text_base64)),
     )
     output.result(found, Buffer.concat(lines))
     for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)

@@ -58,9 +58,9 @@ async function longLine(entries: FileEntry[]) {
     return (entry: FileEntry) => show(entry).padStart(width)
   })
   return (entry: FileEntry) => {
-    const { name, name_base64, type, mode, target } = entry
+    const { name, name_base64, type, mode, target, target_base64 } = entry
     const cells = [`${letters[type]}${permissions(mode)}`, ...columns.map((cell) => cell(entry)), '']
-    const end = target === undefined ? [] : [' -> ', nameBytes(target, undefined)]
+    const end = target === undefined ? [] : [' -> ', nameBytes(target, target_base64)]
     return line(cells.join(' '), nameBytes(name, name_base64), ...end)
   }
 }

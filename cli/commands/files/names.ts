@@ -5,8 +5,12 @@ import type { Output } from '../../core/output.ts'
 /** @param base64 given when the name is not UTF-8 */
 export function nameBytes(text: string, base64: string | undefined): Buffer {
   if (process.stdout.isTTY) return Buffer.from(text.replace(/[\n\t]/g, '\ufffd'))
-  return base64 === undefined ? Buffer.from(text) : Buffer.from(base64, 'base64')
+  return textBytes(text, base64)
 }
+
+/** The exact bytes for programs; on a terminal the text. @param base64 given when it is not UTF-8 */
+export const textBytes = (text: string, base64: string | undefined): Buffer =>
+  base64 === undefined || process.stdout.isTTY ? Buffer.from(text) : Buffer.from(base64, 'base64')
 
 export const line = (...parts: (Buffer | string)[]): Buffer =>
   Buffer.concat([...parts, '\n'].map((part) => Buffer.from(part as string)))

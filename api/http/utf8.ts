@@ -1,0 +1,24 @@
+/** Text that clients send. Bytes that are not UTF-8 would become other ones in silence, so they are refused. */
+import { isUtf8 } from 'node:buffer'
+
+/** @returns why these bytes are no text, as the end of a sentence; undefined where they are */
+export function whyNoText(bytes: Buffer): string | undefined {
+  if (isUtf8(bytes)) return undefined
+  const at = invalidAt(bytes)
+  return `is not UTF-8: its byte ${at} (0x${bytes[at]!.toString(16)}) begins no character`
+}
+
+const replacement = Buffer.from('\ufffd')
+
+/** The offset of the first byte that becomes a replacement character and is none. */
+function invalidAt(bytes: Buffer): number {
+  const text = bytes.toString('utf8')
+  let at = 0
+  for (let from = 0; ; from++) {
+    const next = text.indexOf('\ufffd', from)
+    at += Buffer.byteLength(text.slice(from, next))
+    if (!bytes.subarray(at, at + replacement.length).equals(replacement)) return at
+    at += replacement.length
+    from = next
+  }
+}
