@@ -57,14 +57,19 @@ async function forgetMetadata({ db }: WorkerContext, before: string) {
   )
 }
 
-/** Adds the usage of sandboxes that ended long ago to sums by day, and deletes their rows, all in one statement. */
+/** Sandboxes that one pass folds. */
+const foldBite = 200
+
+/** Adds the usage of sandboxes that ended long ago to sums by day, and deletes their rows, both in one statement. */
 async function foldSandboxes({ db }: WorkerContext, before: string) {
+  const past = await db.query<{ id: string }>(
+    `select id from sandbox where id < ? and destroyed_at is not null and reaped_at is not null order by id limit ?`,
+    [`sbx_${before}`, foldBite],
+  )
+  if (past.length === 0) return
   await db.query(
     `with past as (
-       delete from sandbox where id in (
-         select id from sandbox
-          where id < ? and destroyed_at is not null and reaped_at is not null
-          order by id limit ? for update skip locked)
+       delete from sandbox where id = any(?::text[])
        returning account_id, ready_at, destroyed_at, expires_at),
      days as (
        select account_id, day,
@@ -75,6 +80,6 @@ async function foldSandboxes({ db }: WorkerContext, before: string) {
      insert into usage_day as kept (account_id, day, milliseconds)
      select account_id, day::date, sum(ms) from days where ms > 0 group by account_id, day
      on conflict (account_id, day) do update set milliseconds = kept.milliseconds + excluded.milliseconds`,
-    [`sbx_${before}`, bite],
+    [past.map(({ id }) => id)],
   )
 }
