@@ -184,7 +184,7 @@ describe('PostgreSQL', () => {
     // Each process of PostgreSQL reads its settings when it next has nothing to do.
     const refusal = await world.eventually(
       () =>
-        alice.call('createApiKey').then(
+        alice.call('createApiKey', { body: {} }).then(
           () => undefined,
           (error: Refusal) => error,
         ),
