@@ -34,8 +34,18 @@ export function scrollFile(ui: Ui, page: FilePage, step: Step): void {
   const { place, left } = walk(content, width, top, by)
   show(place)
   attempt(ui, async () => {
-    await read(place.line - ahead, place.line + ahead)
-    if (left !== 0) show(walk(content, width, place, left).place)
+    let at = place
+    for (let rest = left; ; ) {
+      await read(at.line - ahead, at.line + ahead)
+      if (rest === 0) return
+      // From where it is by now: other keys may have been pressed.
+      const next = walk(content, width, findPage(ui.store.get(), 'file')?.top ?? at, rest)
+      show(next.place)
+      // The beginning, or the end.
+      if (next.left === rest) return
+      at = next.place
+      rest = next.left
+    }
   })
 }
 

@@ -152,7 +152,8 @@ describe.skipIf(!oldNode)('on Node 20', () => {
   test('everything is checked and works: a session, a command as it runs, files, an MCP server', async () => {
     using user = await newUserOfNode20()
     expect(await user.run('doctor')).toMatchObject({ code: 0, stderr: '' })
-    expect(await user.run('doctor', '--url', 'https://127.0.0.1:1')).toMatchObject({
+    const elsewhere = ['--url', 'https://127.0.0.1:1', '--api-key', `sandlot_live_${'x'.repeat(49)}`]
+    expect(await user.run('doctor', ...elsewhere)).toMatchObject({
       code: 1,
       stdout: expect.stringContaining('it does not know NODE_USE_ENV_PROXY'),
     })

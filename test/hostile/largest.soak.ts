@@ -1,0 +1,99 @@
+/** Each route gets its largest legal input: what the processes hold is in the ledger, and no loop stands still for long. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { limits } from '../../shared/contract/limits.ts'
+import { memoryOf } from '../support/memory.ts'
+import { sumUp } from '../support/metrics.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const mebibyte = 1024 * 1024
+const { world, alice, params } = shareSandbox()
+
+/** Bytes of a JSON body without its other fields. */
+const large = limits.bodyBytes - 64 * 1024
+const text = 'x'.repeat(large)
+const values = JSON.stringify(Array.from({ length: 90_000 }, () => 'abcdefgh'))
+const variables = Object.fromEntries(
+  Array.from({ length: 12 }, (_, at) => [`A${at}`, 'x'.repeat(limits.argumentBytes - 100)]),
+)
+
+const ways: Record<string, () => Promise<unknown>> = {
+  'stdin of a command': () =>
+    alice.call('execCommand', { params, body: { command: 'cat >/dev/null', stdin: text } }),
+  'environment of a command': () =>
+    alice.call('execCommand', { params, body: { command: 'true', env: variables } }),
+  'output of a command': () =>
+    alice.call('execCommand', { params, body: { command: 'head -c 20000000 /dev/zero' } }),
+  'a file of one line': () =>
+    alice.call('createFile', { params, body: { path: 'line', content: text, overwrite: true } }),
+  'a file of many values': () =>
+    alice.call('createFile', { params, body: { path: 'values', content: values, overwrite: true } }),
+  'an edit': () =>
+    alice.call('editFile', {
+      params,
+      body: { path: 'line', old: 'x'.repeat(large / 2), new: 'y', replace_all: true },
+    }),
+  'raw bytes': () =>
+    alice.call('writeRawFile', { params, query: { path: 'raw' }, bytes: Buffer.alloc(32 * mebibyte) }),
+  'a view': () => alice.call('viewFile', { params, query: { path: 'values' } }),
+  'an MCP message': () =>
+    alice
+      .open('callMcp', {
+        headers: { accept: 'application/json, text/event-stream' },
+        body: {
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: {
+            name: 'file_create',
+            arguments: { session_id: params.id, path: 'mcp', content: text, overwrite: true },
+          },
+        } as never,
+      })
+      .then((response) => response.text()),
+}
+
+const told: Record<string, { stallMs: number; grownMiB: number; heldMiB: number }> = {}
+const processes = () => [...world.apis, ...world.workers]
+const urls = () => processes().map(({ internalUrl }) => internalUrl)
+
+/** The longest stall of each loop since it was last asked, in milliseconds. */
+async function longestStall(): Promise<number> {
+  const answers = await Promise.all(urls().map(async (url) => (await fetch(`${url}/metrics`)).text()))
+  const seconds = answers.map((text) =>
+    Number(/^nodejs_eventloop_lag_max_seconds\S* (\S+)$/m.exec(text)?.[1]),
+  )
+  return Math.round(1000 * Math.max(...seconds))
+}
+
+async function heldBytes(): Promise<number> {
+  const sums = await sumUp(urls(), 'sandlot_held_bytes', 'kind')
+  return Object.values(sums).reduce((all, bytes) => all + bytes, 0)
+}
+
+beforeAll(async () => {
+  for (const way of Object.values(ways)) await way().catch(() => {})
+})
+afterAll(() => console.table(told))
+
+test.each(Object.entries(ways))('%s', async (name, way) => {
+  const before = processes().map(memoryOf)
+  await longestStall()
+  let heldMost = 0
+  const timer = setInterval(async () => {
+    heldMost = Math.max(heldMost, await heldBytes())
+  }, 50)
+  await Promise.all(Array.from({ length: 3 }, way))
+  const stallMs = await longestStall()
+  clearInterval(timer)
+  const grownMiB = Math.round(
+    Math.max(...processes().map((process, at) => memoryOf(process) - before[at]!)) / mebibyte,
+  )
+  told[name] = { stallMs, grownMiB, heldMiB: Math.round(heldMost / mebibyte) }
+  expect(grownMiB).toBeLessThan(200)
+  expect(stallMs).toBeLessThan(500)
+  // Only kept output is left when all is answered.
+  await world.eventually(async () => {
+    const { output = 0, ...rest } = await sumUp(urls(), 'sandlot_held_bytes', 'kind')
+    return Object.values(rest).every((bytes) => bytes === 0) && output <= limits.keptBytesOfSandbox
+  }, 10_000)
+})
