@@ -5,6 +5,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { parse } from 'smol-toml'
+import { encodeTime } from 'ulid'
 import { describe, expect, test } from 'vitest'
 import { patient } from '../support/eventually.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -303,10 +304,10 @@ describe.concurrent('with settings', () => {
     using other = await users.newUser()
     await world.db.query(
       `insert into sandbox (id, account_id, name, image, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
-       select 'sbx_' || lpad((1001 - n)::text, 26, '0'), (select id from account where email = ?), 'job-' || n, 'debian',
+       select 'sbx_' || ? || lpad((1001 - n)::text, 16, '0'), (select id from account where email = ?), 'job-' || n, 'debian',
               now() - n * interval '1 s', now(), now(), now(), 'expired', now()
          from generate_series(1, 1000) n`,
-      [other.email],
+      [encodeTime(Date.now()).toLowerCase(), other.email],
     )
     using screen = openPicker(other.home)
     await screen.shows('No sessions')
