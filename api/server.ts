@@ -9,6 +9,7 @@ import { within } from '../shared/platform/patience.ts'
 import { Problem } from '../shared/platform/problem.ts'
 import { boundRest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
+import { tellKeys } from '../shared/rpc/key-holders.ts'
 import { type App, openApp } from './app.ts'
 import { isLocal, makeHostCheck } from './http/allowed-hosts.ts'
 import { aroundRequest, type RequestState } from './http/errors.ts'
@@ -60,6 +61,7 @@ export function openApi(context: Context) {
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, serve)
   const closeUnused = trackUnused(server)
+  let withdrawKeys: ReturnType<typeof tellKeys> | undefined
   const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
   return {
     /**
@@ -69,6 +71,7 @@ export function openApi(context: Context) {
     async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings
       await triedOnce(context.redis)
+      withdrawKeys = tellKeys(context, 'api')
       const internalPort = await listen(internal, inside)
       const port = await listen(server, http)
       context.log.info({ port, internal_port: internalPort }, 'listening')
@@ -85,6 +88,7 @@ export function openApi(context: Context) {
       timers.forEach(clearTimeout)
       await app.apiKeys.close()
       app.workers.close()
+      await withdrawKeys?.()
       await finish(internal, internalMs)
     },
   }

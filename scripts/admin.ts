@@ -1,8 +1,10 @@
 /**
- * `npm run admin`: what an operator does to accounts. It needs the database alone: DATABASE_URL, else
- * the one that `npm start` runs in this folder. docs/hosting.md has a table of it.
+ * `npm run admin`: what an operator does to accounts, and sees of keys. It needs the database alone, or Redis alone:
+ * DATABASE_URL or REDIS_URL, else those that `npm start` runs in this folder. docs/hosting.md has a table of it.
  */
+import { once } from 'node:events'
 import { parseArgs } from 'node:util'
+import { pino } from 'pino'
 import {
   endSessionsOf,
   listAccounts,
@@ -10,11 +12,13 @@ import {
   suspendAccount,
   unsuspendAccount,
 } from '../api/admin/accounts.ts'
+import { listKeys } from '../api/admin/keys.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
 import type { Told } from '../api/admin/told.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
-import { findDatabase, showPublicKey } from './admin/environment.ts'
+import { connectRedis } from '../shared/platform/redis.ts'
+import { findDatabase, findRedis, showPublicKey } from './admin/environment.ts'
 
 const usage = `Usage: npm run admin -- [--json] COMMAND
 
@@ -30,6 +34,7 @@ const usage = `Usage: npm run admin -- [--json] COMMAND
   suspend EMAIL            ends its sandboxes, refuses its keys and its logins
   unsuspend EMAIL          undoes that, but for the sandboxes
   delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
+  keys                     which process holds which keys, by fingerprint: it needs Redis alone
   public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database
 
 --json prints one JSON object, errors too.`
@@ -52,7 +57,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
     return await removeAccount(db, account, (line) => console.error(line))
   },
 }
-const withoutAccount = ['accounts', 'public-key']
+const withoutAccount = ['accounts', 'keys', 'public-key']
 /** The options that each takes beside --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
@@ -83,11 +88,22 @@ async function run(args: string[]): Promise<Told> {
   if (wrong) throw wrongUsage(`--${wrong} does not go with ${command}.`)
 
   if (command === 'public-key') return showPublicKey()
+  if (command === 'keys') return await showKeys()
   const db = openDatabase(findDatabase(), { connections: 2 })
   try {
     return act ? await act(db, await findAccount(db, operands[0]!), values) : await listAccounts(db)
   } finally {
     await db.close()
+  }
+}
+
+async function showKeys(): Promise<Told> {
+  const redis = connectRedis(findRedis(), 'impatient', pino({ level: 'silent' }))
+  try {
+    await once(redis, 'ready')
+    return await listKeys(redis)
+  } finally {
+    redis.disconnect()
   }
 }
 

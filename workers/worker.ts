@@ -10,6 +10,7 @@ import { makeOpener } from '../shared/platform/seal.ts'
 import type { Settings } from '../shared/platform/settings.ts'
 import { endWhenStalled } from '../shared/platform/stall.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal-server.ts'
+import { tellKeys } from '../shared/rpc/key-holders.ts'
 import type { WorkerContext } from './context.ts'
 import { openDriver } from './drivers/open.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
@@ -62,6 +63,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   prepareSlots(worker)
   const sweeping = sweepForEver(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
+  const withdrawKeys = tellKeys(context, 'worker')
   const announcement = await announce(worker, `https://${settings.internal.host}:${port}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
@@ -85,7 +87,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   }
 
   async function close() {
-    await announcement.withdraw()
+    await Promise.all([announcement.withdraw(), withdrawKeys()])
     server.closeAllConnections()
     channel.close()
     server.close()

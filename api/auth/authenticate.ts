@@ -92,7 +92,7 @@ async function callerOfToken(app: App, credential: string): Promise<Caller> {
     'select suspended_at is not null as suspended, session_generation from account where id = ?',
     [id],
   )
-  if (!account) throw new Problem('invalid_credentials', 'The account of this session token is gone.')
+  if (!account) throw gone()
   if (account.session_generation !== generation) {
     throw new Problem('invalid_credentials', 'The session of this token was ended. Log in to get a new one.')
   }
@@ -100,6 +100,9 @@ async function callerOfToken(app: App, credential: string): Promise<Caller> {
   const again = () => callerOfToken(app, credential)
   return { id, credentialId: id, scope: undefined, allowlist: [], overrides: {}, again }
 }
+
+/** For a request that finds no account any more: a key is remembered for a moment. */
+export const gone = () => new Problem('invalid_credentials', 'The account of this credential is gone.')
 
 export const suspended = () =>
   new Problem('account_suspended', 'The account is suspended. Ask the operator of this service why.')

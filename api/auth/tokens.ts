@@ -21,7 +21,7 @@ export const looksLikeToken = (credential: string): boolean =>
 export class Tokens {
   private readonly secrets: readonly string[]
 
-  /** @param secrets newest first: the first signs, all of them verify */
+  /** @param secrets the first signs, all of them verify */
   constructor(secrets: readonly string[]) {
     this.secrets = secrets
   }

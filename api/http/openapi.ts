@@ -127,7 +127,11 @@ function describeProblems(endpoint: Endpoint, content: Json): Json {
   const byStatus = Map.groupBy(codesOf(endpoint), (code) => errors[code].status)
   const described = [...byStatus].map(([status, codes]) => {
     const waits = status === 429 || status === 503
-    const headers = references(['X-Request-Id', ...(waits ? ['Retry-After'] : [])])
+    const headers = references([
+      'X-Request-Id',
+      ...(waits ? ['Retry-After'] : []),
+      ...(status === 429 ? limitHeaders : []),
+    ])
     const description = codes.map((code) => `\`${code}\`: ${errors[code].title}`).join('; ')
     return [String(status), { description, headers, ...content }]
   })

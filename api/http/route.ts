@@ -169,7 +169,10 @@ async function takeToken(app: App, { bucket }: Endpoint, koa: KoaContext, accoun
     ? app.buckets.take(bucket, account.id, account.overrides[bucket])
     : app.buckets.take(bucket, app.clientAddress(koa.req))
   const { limit, remaining } = await taken
-  koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) })
+  const headers = { 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(remaining) }
+  koa.set(headers)
+  const { upgrade, requestId } = koa.state as RequestState
+  if (upgrade) Object.assign(upgrade.headers, headers, { 'X-Request-Id': requestId })
 }
 
 async function reply(

@@ -8,6 +8,8 @@ import { invalid } from './validate.ts'
 export interface Upgrade {
   socket: Duplex
   head: Buffer
+  /** Of the answer, beside those of the handshake. */
+  headers: Record<string, string>
 }
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>()
@@ -35,7 +37,7 @@ export function serveUpgrades(server: Server, serve: RequestListener): () => voi
     open.add(socket)
     socket.on('close', () => open.delete(socket))
     socket.on('error', () => socket.destroy())
-    upgrades.set(request, { socket, head })
+    upgrades.set(request, { socket, head, headers: {} })
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     response.assignSocket(socket as never)

@@ -21,21 +21,28 @@ export interface BucketState {
 // many units as the bucket has tokens a minute. All of it is whole numbers, so nothing is rounded.
 const takeScript = `
   local limit, token = tonumber(ARGV[1]), 60000000
+  local full = limit * token
   local t = redis.call('TIME')
   local now = t[1] * 1000000 + t[2]
-  local missing = 0
+  local missing, at = 0, now
+  local function keep()
+    redis.call('SET', KEYS[1], string.format('%.0f %.0f', missing, now), 'PX', math.ceil(missing / limit / 1000))
+  end
   local stored = redis.call('GET', KEYS[1])
   if stored then
     local space = string.find(stored, ' ', 1, true)
-    local past = math.max(0, now - tonumber(string.sub(stored, space + 1)))
-    missing = math.max(0, tonumber(string.sub(stored, 1, space - 1)) - past * limit)
+    at = tonumber(string.sub(stored, space + 1))
+    -- The limit may have been lowered since: no more is missing than a full bucket.
+    missing = math.min(full, tonumber(string.sub(stored, 1, space - 1)))
+    missing = math.max(0, missing - math.max(0, now - at) * limit)
   end
-  local full = limit * token
   if missing + token > full then
+    -- The clock went back: what comes back is counted from now on, not from when it is there again.
+    if at > now then keep() end
     return {0, 0, math.ceil((missing + token - full) / limit)}
   end
   missing = missing + token
-  redis.call('SET', KEYS[1], string.format('%.0f %.0f', missing, now), 'PX', math.ceil(missing / limit / 1000))
+  keep()
   return {1, math.floor((full - missing) / token), 0}`
 
 /** Allowed (1 or 0), tokens left, microseconds until the next. */

@@ -1,4 +1,5 @@
 import { account as contract } from '../../shared/contract/account.ts'
+import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { millisecondsPerHour, usage, usageBySandbox } from '../sandboxes/usage.ts'
@@ -16,7 +17,8 @@ export const getAccount = route(
       ),
       usage(db, id),
     ])
-    const { email, created_at, concurrent, hours, active } = row!
+    if (!row) throw gone()
+    const { email, created_at, concurrent, hours, active } = row
     return {
       id,
       email,

@@ -5,6 +5,7 @@ import { allowlist as contract } from '../../shared/contract/allowlist.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { rememberMs } from '../auth/api-keys.ts'
+import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 
 export const getAllowlist = route(contract.getAllowlist, async ({ account }, { context: { db } }) =>
@@ -33,12 +34,13 @@ export const checkAllowlist = route(
 
 /** Writes the list, and resolves when every API process has forgotten the one before. */
 async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
-  await db
+  const written = await db
     .share(accountId)
-    .query('update account set allowlist = ?::jsonb where id = ?', [
+    .query('update account set allowlist = ?::jsonb where id = ? returning id', [
       commands && JSON.stringify(commands),
       accountId,
     ])
+  if (written.length === 0) throw gone()
   await sleep(rememberMs)
 }
 

@@ -8,6 +8,7 @@ import { lockAccount } from '../../shared/data/locks.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
+import { gone } from '../auth/authenticate.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
@@ -95,7 +96,7 @@ const unknownKey = () => new Problem('not_found', 'There is no such API key.')
  * @throws {Problem} `api_key_limit_reached`
  */
 async function makeRoom(db: Queries, accountId: string): Promise<void> {
-  await lockAccount(db, accountId)
+  if (!(await lockAccount(db, accountId))) throw gone()
   const count = async () => {
     const [row] = await db.query<{ count: string }>(
       'select count(*) as count from api_key where account_id = ?',

@@ -5,10 +5,11 @@ import { limits } from '../../shared/contract/limits.ts'
 import { newAccountId } from '../../shared/data/ids.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { suspended } from '../auth/authenticate.ts'
+import { gone, suspended } from '../auth/authenticate.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import { route } from '../http/route.ts'
 import { networkOf } from '../limits/client-address.ts'
+import type { Waiter } from '../limits/fair-queue.ts'
 
 type AccountRow = {
   id: string
@@ -46,11 +47,13 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
   const owner = JSON.stringify(isKnown ? ['known', email, address] : ['new', email])
   await app.buckets.take('login_account', digest('sha256', owner))
   const waiter = { group: networkOf(address), isKnown, signal }
-  const matches = await app.passwords.matches(password, account?.password_hash, waiter)
+  const decoy = await app.decoys.of(email)
+  const matches = await app.passwords.matches(password, account?.password_hash ?? decoy, waiter)
   if (!account || !matches) {
     throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
   }
   if (account.suspended) throw suspended()
+  if (app.passwords.isOutdated(account.password_hash)) await hashAgain(app, account, password, waiter)
   if (account.login_addresses[0] !== address) await rememberAddress(app, account, address)
   return sessionOf(account, app.tokens)
 })
@@ -62,7 +65,8 @@ export const changePassword = route(
     const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
     const address = app.clientAddress(request)
     const waiter = { group: networkOf(address), isKnown: true, signal }
-    if (!(await app.passwords.matches(body.current_password, account!.password_hash, waiter))) {
+    if (!account) throw gone()
+    if (!(await app.passwords.matches(body.current_password, account.password_hash, waiter))) {
       throw new Problem('invalid_credentials', 'The current password is wrong.')
     }
     const hash = await app.passwords.hash(body.new_password, waiter)
@@ -71,7 +75,7 @@ export const changePassword = route(
       `update account set password_hash = ?, session_generation = session_generation + 1,
               login_addresses = ?::jsonb
         where id = ? and session_generation = ? returning ${shown}`,
-      [hash, JSON.stringify([address]), id, account!.session_generation],
+      [hash, JSON.stringify([address]), id, account.session_generation],
     )
     if (!changed) throw new Problem('invalid_credentials', 'The session was ended meanwhile. Log in again.')
     return sessionOf(changed, app.tokens)
@@ -84,6 +88,19 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id } 
     .query('update account set session_generation = session_generation + 1 where id = ?', [id])
   return undefined
 })
+
+/** Hashes at today's cost. Where that must wait for too long, a later login does it. */
+async function hashAgain(app: App, { id, password_hash }: KnownAccount, password: string, waiter: Waiter) {
+  const hash = await app.passwords.hash(password, waiter).catch(() => undefined)
+  if (!hash) return
+  await app.context.db
+    .share(id)
+    .query('update account set password_hash = ? where id = ? and password_hash = ?', [
+      hash,
+      id,
+      password_hash,
+    ])
+}
 
 async function rememberAddress(app: App, { id, login_addresses }: KnownAccount, address: string) {
   const addresses = [address, ...login_addresses.filter((one) => one !== address)].slice(0, mostAddresses)

@@ -101,7 +101,7 @@ export const attachExec = route(contract.attachExec, async (call, app) => {
   const { args, options } = await findInRunning(app, call)
   const opened = app.workers.attach(args, call.request.headers, options).catch(sayLost('Try again.'))
   const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
-  join(upgrade, tunnel, { 'X-Request-Id': call.requestId })
+  join(upgrade, tunnel)
   return answered
 })
 

@@ -18,6 +18,6 @@ export const connectPort = route(contract.connectPort, async (call, app) => {
     .catch((error) => {
       throw error instanceof CallLost ? unavailable('The worker does not answer. Try again.', error) : error
     })
-  join(upgrade, tunnel, { 'X-Request-Id': requestId })
+  join(upgrade, tunnel)
   return answered
 })

@@ -4,10 +4,11 @@ import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
+import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
-import { type Admission, admit, readOrder } from '../sandboxes/admit.ts'
+import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
 import { destroyed, settled } from '../sandboxes/running.ts'
@@ -15,13 +16,11 @@ import { destroyed, settled } from '../sandboxes/running.ts'
 export const createSandbox = route(
   contract.createSandbox,
   async ({ account, body, headers, requestId, log, signal }, app) => {
-    mayBeKept(account, 'sandbox', body.env)
-    const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
-    await app.workers.mustBeThere()
-    const admission = await admit(app.context, account.id, order, headers['idempotency-key'])
+    const key = headers['idempotency-key']
+    const known = await findReplay(app.context, account.id, body, key)
+    const admission = known ?? (await admitNew(app, account, body, key))
     const { sandboxId, replayed, pod } = admission
     log.info({ sandbox_id: sandboxId, replayed, pod }, 'admitted')
-    countClaim(app, order.image, pod)
     await enqueueCreate(app.context, admission, { requestId, log })
 
     const wait = { accountId: account.id, sandboxId, signal }
@@ -55,6 +54,15 @@ export const destroySandbox = route(
     return present(await findOwn(db, account.id, id))
   },
 )
+
+async function admitNew(app: App, account: Caller, body: CreateRequest, key: string | undefined) {
+  mayBeKept(account, 'sandbox', body.env)
+  const order = readOrder(app.context.settings, body, account.overrides.sandboxSeconds)
+  await app.workers.mustBeThere()
+  const admission = await admit(app.context, account.id, order, key)
+  countClaim(app, order.image, admission.pod)
+  return admission
+}
 
 function countClaim({ context: { metrics, settings } }: App, image: string, pod: Admission['pod']) {
   if (!pod || !settings.pools.has(image)) return

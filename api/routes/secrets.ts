@@ -6,6 +6,7 @@ import { newSecretId } from '../../shared/data/ids.ts'
 import { lockAccount } from '../../shared/data/locks.ts'
 import { secretSealContext } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { gone } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { route } from '../http/route.ts'
@@ -21,7 +22,7 @@ export const createSecret = route(
     const bytes = Buffer.byteLength(value) + name.length + 2
     const sealed = sealer.seal(value, secretSealContext(id))
     return await db.share(account.id).transaction(async (db) => {
-      await lockAccount(db, account.id)
+      if (!(await lockAccount(db, account.id))) throw gone()
       if (sandbox_id) await lockActive(db, account.id, sandbox_id)
       await removeOne(db, account.id, name, sandbox_id)
       await mustHaveRoom(db, account.id, bytes)

@@ -13,7 +13,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import { suspended } from '../auth/authenticate.ts'
+import { gone, suspended } from '../auth/authenticate.ts'
 import { invalid } from '../http/validate.ts'
 import { millisecondsPerHour, usage } from './usage.ts'
 
@@ -67,9 +67,8 @@ export async function admit(
 ): Promise<Admission> {
   return db.share(accountId).transaction(async (db) => {
     const account = await lockQuotas(db, accountId, settings)
-    const isSame = (hash: Buffer) => isHashOf(hash, body, settings.callsKeys)
-    const replay = idempotencyKey && (await findReplay(db, accountId, idempotencyKey, isSame))
-    if (replay) return { sandboxId: replay, replayed: true, lifeMs: 0, expired: [] }
+    const replay = await findReplay({ db, settings }, accountId, body, idempotencyKey)
+    if (replay) return replay
 
     const active = await db.run<InTheWay>(activeOfAccount, [accountId])
     const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
@@ -151,19 +150,31 @@ async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) 
     quotas.hoursPerMonth,
     accountId,
   ])
-  if (!row) throw new Problem('invalid_credentials', 'The account of this API key is gone.')
+  if (!row) throw gone()
   if (row.suspended) throw suspended()
   return { concurrentLimit: Number(row.concurrent), hoursLimit: Number(row.hours) }
 }
 
-async function findReplay(db: Queries, accountId: string, key: string, isSame: (hash: Buffer) => boolean) {
+/**
+ * The sandbox that this key and body made before, whatever limits hold now.
+ * @throws {Problem} `idempotency_conflict`
+ */
+export async function findReplay(
+  { db, settings }: { db: Queries; settings: Settings },
+  accountId: string,
+  body: CreateRequest,
+  key: string | undefined,
+): Promise<Admission | undefined> {
+  if (key === undefined) return undefined
   const [row] = await db.query<{ request_hash: Buffer; sandbox_id: string }>(
     `select request_hash, sandbox_id from idempotency_key
       where account_id = ? and key = ? and created_at > sandlot_now() - ? * interval '1 hour'`,
     [accountId, key, limits.idempotencyHours],
   )
   if (!row) return undefined
-  if (isSame(row.request_hash)) return row.sandbox_id
+  if (isHashOf(row.request_hash, body, settings.callsKeys)) {
+    return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
+  }
   throw new Problem(
     'idempotency_conflict',
     'This Idempotency-Key was used with another body. Use a new key for a new sandbox.',

@@ -63,11 +63,10 @@ export async function openTunnel(opening: TunnelOptions): Promise<Tunnel | { ref
 
 /** Answers the client as the worker did, then passes bytes both ways. */
 export function join(
-  client: { socket: Duplex; head: Buffer },
+  client: { socket: Duplex; head: Buffer; headers: Record<string, string> },
   worker: Tunnel,
-  more: Record<string, string>,
 ): void {
-  client.socket.write(headOf(worker.response, more))
+  client.socket.write(headOf(worker.response, client.headers))
   if (worker.head.length > 0) client.socket.write(worker.head)
   if (client.head.length > 0) worker.socket.write(client.head)
   const pairs = [

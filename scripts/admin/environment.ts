@@ -5,6 +5,7 @@ import type { Told } from '../../api/admin/told.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
 import { readDotEnv, root } from '../root.mjs'
 import { postgresUrl } from '../services/postgres.ts'
+import { redisSocket, redisUrl } from '../services/redis.ts'
 import { socketPath } from '../supervisor/data-folder.ts'
 import { secretFile } from '../supervisor/stack-settings.ts'
 
@@ -18,6 +19,18 @@ export function findDatabase(): string {
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(join(sockets, '.s.PGSQL.5432'))) return postgresUrl(sockets)
   throw new Error('No database: set DATABASE_URL, or run npm start in this folder.')
+}
+
+/**
+ * REDIS_URL of the environment or of .env, as for `npm start`; else its embedded one.
+ * @throws in words for the terminal when there is neither
+ */
+export function findRedis(): string {
+  readDotEnv()
+  if (process.env.REDIS_URL) return process.env.REDIS_URL
+  const sockets = socketPath(join(root, '.data'))
+  if (existsSync(redisSocket(sockets))) return redisUrl(sockets)
+  throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
 }
 
 /**

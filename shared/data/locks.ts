@@ -13,6 +13,11 @@ export async function tryLock(transaction: Queries, name: keyof typeof advisoryL
   return row?.locked ?? false
 }
 
-/** Locks the account until the transaction ends, so that no two requests pass one of its bounds, or quotas, together. */
-export const lockAccount = (transaction: Queries, accountId: string) =>
-  transaction.query('select from account where id = ? for no key update', [accountId])
+/**
+ * Locks the account until the transaction ends, so that no two requests pass one of its bounds, or quotas, together.
+ * @returns false when there is no such account any more
+ */
+export async function lockAccount(transaction: Queries, accountId: string): Promise<boolean> {
+  const rows = await transaction.query('select from account where id = ? for no key update', [accountId])
+  return rows.length > 0
+}

@@ -20,7 +20,7 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   const ledger = new Ledger(settings.memory, log)
   const db = openDatabase(settings.databaseUrl)
   const jobs = openQueue(redis)
-  watchEvictionPolicy(redis, log)
+  const endWatch = watchEvictionPolicy(redis, log)
   return {
     settings,
     log,
@@ -36,6 +36,7 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
     /** Seals and opens the lines of commands. */
     lines: makeBox(settings.callsKeys),
     async close(): Promise<void> {
+      endWatch()
       await jobs.close().catch(() => {})
       redis.disconnect()
       subscriber.disconnect()
@@ -44,12 +45,31 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
   }
 }
 
-/** Ends the process when Redis may evict jobs, whenever it is first reached. */
-function watchEvictionPolicy(redis: Redis, log: Logger) {
-  redis.on('ready', async () => {
+/** Milliseconds. Somebody may change it while Redis runs. */
+const lookEveryMs = 10_000
+/** As for settings that are wrong: another start would meet the same. */
+const wrongSettings = 2
+
+/**
+ * Ends the process when the first Redis that it reaches may evict jobs. Later that is logged, once each time, and
+ * /readyz says so: what runs goes on, and the sweep finds what a lost job has not done.
+ * @returns what ends it
+ */
+function watchEvictionPolicy(redis: Redis, log: Logger): () => void {
+  let before: string | undefined
+  let isFirst = true
+  const look = async () => {
+    if (redis.status !== 'ready') return
     const wrong = await wrongEvictionPolicy(redis)
-    if (!wrong) return
-    log.fatal(wrong)
-    process.exit(1)
-  })
+    if (wrong && isFirst) {
+      log.fatal(wrong)
+      process.exit(wrongSettings)
+    }
+    isFirst = false
+    if (wrong && wrong !== before) log.error(wrong)
+    before = wrong
+  }
+  redis.on('ready', look)
+  const timer = setInterval(look, lookEveryMs).unref()
+  return () => clearInterval(timer)
 }

@@ -5,9 +5,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import { deriveKey } from './seal.ts'
 
-/** The hash of a request's JSON, whatever the order of its keys. @param secrets CALLS_KEY, newest first */
-export const hashOfRequest = (request: unknown, [newest]: readonly string[]): Buffer =>
-  hashUnder(newest!, textOf(request))
+/** The hash of a request's JSON, whatever the order of its keys. @param secrets CALLS_KEY; the first is used */
+export const hashOfRequest = (request: unknown, [first]: readonly string[]): Buffer =>
+  hashUnder(first!, textOf(request))
 
 /** @param hash made under any of the keys, or under none, as early versions did */
 export function isHashOf(hash: Buffer, request: unknown, secrets: readonly string[]): boolean {

@@ -70,7 +70,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
   }
 }
 
-/** For the lines of commands. @param secrets CALLS_KEY, newest first: the first seals, all of them open */
+/** For the lines of commands. @param secrets CALLS_KEY: the first seals, all of them open */
 export const makeBox = (secrets: readonly string[]): Sealer & Opener =>
   boxOf(versions.underCallsKey, 'sandlot command lines', secrets)
 

@@ -79,13 +79,13 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
-    /** Newest first: the first signs, all verify. */
+    /** The first signs, all verify. */
     jwtSecrets: env.JWT_SECRET ?? [],
-    /** Newest first. They open what is sealed; an API needs none. */
+    /** They open what is sealed; an API needs none. */
     secretsKeys,
     /** Secrets and environments are sealed to it. */
     secretsPublicKey: env.SECRETS_PUBLIC_KEY ?? publicKeyOf(secretsKeys[0]!),
-    /** Newest first. API and workers prove themselves to each other by them. */
+    /** The first seals, all open. API and workers prove themselves to each other by them. */
     callsKeys: env.CALLS_KEY ?? secretsKeys.map(callsKeyOf),
     driver: env.SANDBOX_DRIVER,
     ...driver,

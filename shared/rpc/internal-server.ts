@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Context } from '../platform/context.ts'
 import { within } from '../platform/patience.ts'
+import { wrongEvictionPolicy } from '../platform/redis.ts'
 import { boundRest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
@@ -20,7 +21,11 @@ const headMs = 20_000
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
   postgres: () => db.query('select 1'),
   // A replica answers reads.
-  redis: () => redis.set(readinessKey, '1', 'PX', 10 * checkMs),
+  redis: async () => {
+    await redis.set(readinessKey, '1', 'PX', 10 * checkMs)
+    const wrong = await wrongEvictionPolicy(redis)
+    if (wrong) throw new Error(wrong)
+  },
 })
 
 export function openInternalServer(

@@ -6,6 +6,7 @@ import { endSessionsOf, listAccounts, suspendAccount, unsuspendAccount } from '.
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
 import { listWorkers } from '../../shared/rpc/directory.ts'
+import { fingerprintOf } from '../../shared/rpc/key-holders.ts'
 import { type Account, callAs, type Refusal } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -13,10 +14,12 @@ import { shareWorld } from '../support/shared.ts'
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '3' } })
 
 /** Needs the database's address and nothing else. */
-async function admin(...args: string[]) {
+const admin = (...args: string[]) => adminWith({ DATABASE_URL: world.settings.databaseUrl }, args)
+
+async function adminWith(env: Record<string, string>, args: string[]) {
   const child = spawn(process.execPath, ['scripts/admin.ts', ...args], {
     cwd: root,
-    env: { PATH: process.env.PATH, DATABASE_URL: world.settings.databaseUrl },
+    env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const code = new Promise<number | null>((resolve) => child.on('close', resolve))
@@ -72,6 +75,18 @@ test("an account's own limits take the place of the settings within a second, an
       JSON.stringify([before.usage.limit, before.concurrent.limit, before.limits])
     )
   })
+})
+
+test('keys shows fingerprints of the keys of each process, and asks Redis alone', async () => {
+  const { redisUrl, jwtSecrets } = world.settings
+  const { code, stdout } = await adminWith({ REDIS_URL: redisUrl }, ['--json', 'keys'])
+  expect(code).toBe(0)
+  const { data, missing } = JSON.parse(stdout)
+  expect(data.map(({ kind }: { kind: string }) => kind)).toEqual(['api', 'worker'])
+  expect(data[0].keys.JWT_SECRET).toEqual(jwtSecrets.map(fingerprintOf))
+  expect(missing).toEqual([])
+  const away = await adminWith({ REDIS_URL: 'redis://127.0.0.1:1' }, ['keys'])
+  expect(away).toMatchObject({ code: 1, stderr: expect.stringContaining('ECONNREFUSED') })
 })
 
 test('an account whose sessions are ended logs in again; its keys go on', async () => {

@@ -6,6 +6,7 @@ import { Buckets } from '../../api/limits/rate-limit.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { openContext } from '../../shared/platform/context.ts'
+import type { Problem } from '../../shared/platform/problem.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { send } from '../support/http.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -265,6 +266,14 @@ describe('by address', () => {
   })
 })
 
+interface TestedBucket {
+  /** In Redis. */
+  key: string
+  take(limit: number): Promise<unknown>
+  /** Takes, and must be refused. */
+  refusal(limit: number): Promise<Problem>
+}
+
 describe('a bucket', () => {
   /** Takes until it is refused. */
   async function drain(buckets: Buckets, owner: string): Promise<number> {
@@ -276,6 +285,49 @@ describe('a bucket', () => {
       if (refused) return taken
     }
   }
+
+  async function withBuckets(owner: string, use: (bucket: TestedBucket) => Promise<void>) {
+    const context = openContext('api', { ...world.settings, logLevel: 'silent' })
+    await new Promise((resolve) => context.redis.once('ready', resolve))
+    const buckets = new Buckets(context)
+    const key = `sandlot:bucket:sandbox_ops:${owner}`
+    try {
+      await use({
+        key,
+        take: (limit) => buckets.take('sandbox_ops', owner, limit),
+        refusal: (limit) =>
+          buckets.take('sandbox_ops', owner, limit).then(
+            () => expect.unreachable('there was a token'),
+            (error) => error,
+          ),
+      })
+    } finally {
+      await context.close()
+    }
+  }
+
+  test('whose limit was lowered says how long it really takes', async () => {
+    await withBuckets('lowered', async ({ key, take, refusal }) => {
+      for (let n = 0; n < 60; n++) await take(60)
+      const { retryAfterSeconds = 0 } = await refusal(1)
+      expect(retryAfterSeconds).toBeGreaterThan(0)
+      expect(retryAfterSeconds).toBeLessThanOrEqual(60)
+      // As if that had passed.
+      const [missing, us] = (await world.redis.get(key))!.split(' ')
+      await world.redis.set(key, `${missing} ${Number(us) - retryAfterSeconds * 1e6}`)
+      expect(await take(1)).toMatchObject({ limit: 1, remaining: 0 })
+    })
+  })
+
+  test("goes on refilling after Redis' clock went back", async () => {
+    await withBuckets('back', async ({ key, take, refusal }) => {
+      // An hour ahead of the clock, and empty.
+      const [seconds] = await world.redis.time()
+      await world.redis.set(key, `${60 * 60_000_000} ${(Number(seconds) + 3_600) * 1e6}`)
+      expect(await refusal(60)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 })
+      await world.eventually(() => take(60), 1_500)
+    })
+  })
 
   test.each([1, 7, 60, 120, 999])('of %i a minute holds that many, and refills steadily', async (limit) => {
     const rates = { ...world.settings.rates, sandbox_ops: limit }

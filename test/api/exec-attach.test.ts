@@ -1,6 +1,7 @@
 /** A WebSocket to a command: a terminal, or the plain streams. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -39,6 +40,15 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect(exit).not.toHaveProperty('stdout')
     expect(code).toBe(1000)
     expect(line.stderr()).toBe('')
+  })
+
+  test('the answer that opens it says how much of its limit is left, as every answer does', async () => {
+    const line = await open(await start({ command: ['true'], tty: true }))
+    const { headers } = line.opened
+    expect(headers['x-ratelimit-limit']).toBe(String(world.settings.rates.sandbox_ops))
+    expect(Number(headers['x-ratelimit-remaining'])).toBeGreaterThan(0)
+    expect(headers['x-request-id']).toMatch(/^req_/)
+    await line.end()
   })
 
   test('nothing of the command’s text is echoed', async () => {
@@ -265,6 +275,7 @@ async function attach(world: World, account: Account, id: string, execId: string
     look()
   })
   const closed = new Promise<number>((resolve) => socket.on('close', resolve))
+  const upgraded = new Promise<IncomingMessage>((resolve) => socket.on('upgrade', resolve))
   await new Promise<void>((resolve, reject) => {
     socket.on('open', resolve)
     socket.on('error', reject)
@@ -277,6 +288,7 @@ async function attach(world: World, account: Account, id: string, execId: string
     })
   })
   return {
+    opened: await upgraded,
     type: (keys: string | Buffer) => socket.send(Buffer.from(keys as string)),
     stopReading: () => socket.pause(),
     breakOff: () => socket.terminate(),

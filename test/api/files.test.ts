@@ -125,7 +125,9 @@ describeOnBothDrivers('files', (driver) => {
 
   test('what cannot be read or written is told apart', async () => {
     await sh('mkdir -p folder; mkfifo pipe; touch secret; chmod 000 secret; touch plain')
-    const refusals: [() => Promise<unknown>, number, string][] = [
+    const name = 'x'.repeat(256)
+    type Refused = [() => Promise<unknown>, number, string]
+    const refusals: Refused[] = [
       [() => view({ path: 'nowhere' }), 404, 'file_not_found'],
       [() => view({ path: 'folder' }), 409, 'is_directory'],
       [() => view({ path: 'secret' }), 403, 'permission_denied'],
@@ -134,6 +136,22 @@ describeOnBothDrivers('files', (driver) => {
       [() => create({ path: 'plain/below', content: '' }), 409, 'file_exists'],
       [() => create({ path: '/usr/new', content: '' }), 403, 'read_only'],
       [() => create({ path: 'x', content: 'no base64!', encoding: 'base64' }), 400, 'invalid_request'],
+      ...[name, `${name}/below`, `folder/${'ä'.repeat(128)}`].flatMap((path) =>
+        [true, false].map(
+          (overwrite): Refused => [() => create({ path, content: '', overwrite }), 400, 'invalid_request'],
+        ),
+      ),
+      ...[
+        '/proc/new',
+        '/proc/new/below',
+        '/proc/1/fd/new',
+        '/proc/version',
+        '/proc/sys/kernel/new',
+        '/proc/self/oom_score_adj',
+        '/proc/self/mem',
+      ].map(
+        (path): Refused => [() => create({ path, content: 'x', overwrite: true }), 403, 'permission_denied'],
+      ),
     ]
     for (const [refused, status, code] of refusals)
       await expect(refused()).rejects.toMatchObject({ status, code })

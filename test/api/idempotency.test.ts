@@ -59,6 +59,23 @@ test('a key is answered also when the quota is full, and for a sandbox that is g
   })
 })
 
+test('a key is answered also when a new sandbox like that one would be refused by now', async () => {
+  const alice = await world.account()
+  const body = { ttl_seconds: 600, env: { PATH: '/somewhere' } }
+  const create = () => alice.call('createSandbox', { headers: keyed('k7', asynchronously), body })
+  const { id } = (await create()).body
+  await alice.call('setAllowlist', { body: { commands: ['ls'] } })
+  expect((await create()).body.id).toBe(id)
+  await alice.call('clearAllowlist')
+  await world.db.query('update account set sandbox_seconds_limit = 60 where id = ?', [alice.id])
+  await world.eventually(
+    async () => (await alice.call('getAccount')).body.limits.sandbox_seconds === 60,
+    1_000,
+  )
+  expect((await create()).body.id).toBe(id)
+  await expect(alice.call('createSandbox', { body })).rejects.toMatchObject({ status: 400 })
+})
+
 test('a refusal is not remembered', async () => {
   const alice = await world.account()
   await world.db.query('update account set concurrent_limit = 0 where id = ?', [alice.id])

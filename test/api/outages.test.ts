@@ -131,12 +131,21 @@ describe('Redis', () => {
     expect(ran.body.stdout).toBe('on\n')
   })
 
-  test('that may drop jobs is refused', async () => {
+  test('that may drop jobs is refused for good at a start, and told by those that run', async () => {
+    const running = [world.apis[0]!, world.workers[0]!]
+    const hasTold = ({ lines }: Process) => lines.some(({ msg }) => msg.includes('Set it to noeviction'))
     await world.redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
-    const process = await world.startApi()
-    expect(await process.ended).toBe(1)
+    for (const process of running) {
+      expect((await readiness(process)).parts.redis).toContain('Set it to noeviction')
+      await world.eventually(() => hasTold(process), 12_000)
+    }
+    const starting = await world.startApi()
+    // npm start does not start it again.
+    expect(await starting.ended).toBe(2)
+    expect(hasTold(starting)).toBe(true)
     await world.redis.config('SET', 'maxmemory-policy', 'noeviction')
-    expect(process.lines.some(({ msg }) => msg.includes('noeviction'))).toBe(true)
+    expect((await readiness(running[0]!)).parts).toMatchObject({ redis: 'ok' })
+    expect(running.every((process) => process.isWell())).toBe(true)
   })
 })
 

@@ -81,6 +81,10 @@ test('wrong passwords for one account are slowed from wherever they come, known 
     return { ...JSON.parse(text), request_id: '', detail: '' }
   }
   expect(refusal(hers)).toEqual(refusal(nobodys))
+  for (const { status, headers } of [...hers, ...nobodys]) {
+    if (status === 429)
+      expect(headers).toMatchObject({ 'x-ratelimit-limit': '5', 'x-ratelimit-remaining': '0' })
+  }
   expect((await logIn(alice, home)).status).toBe(200)
 })
 

@@ -77,6 +77,17 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
     'read_only',
     'This part of the sandbox is read-only. Write below /workspace or /tmp.',
   ],
+  [
+    /File name too long/i,
+    'invalid_request',
+    'A name in the path has more than 255 bytes, or the whole path more than 4,095.',
+  ],
+  // The folder was found or made just before: it takes no new names. Shells word this in their own ways.
+  [
+    /(create|sandlot-).*(No such file|nonexistent)|Invalid argument|\/proc\/.*Input\/output error/i,
+    'permission_denied',
+    'Nothing can be written here, such as below /proc.',
+  ],
   [/No space left|Disk quota exceeded/i, 'no_space', "The sandbox's disk is full; nothing was written."],
   [/Text file busy/i, 'permission_denied', 'The file is a program that runs. Try again when it has ended.'],
   [/Permission denied|Operation not permitted/i, 'permission_denied', 'The sandbox may not do this.'],

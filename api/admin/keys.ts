@@ -1,0 +1,66 @@
+/** Tells which process holds which keys, for whoever rotates one. */
+import type { Redis } from 'ioredis'
+import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
+import type { Told } from './told.ts'
+
+interface Missing {
+  key: KeyName
+  fingerprint: string
+  /** The places of the processes that should have it, because others have, and do not. */
+  processes: string[]
+}
+
+export async function listKeys(redis: Redis): Promise<Told> {
+  const data = (await listKeyHolders(redis)).sort((a, b) =>
+    a.kind === b.kind ? a.place.localeCompare(b.place) : a.kind < b.kind ? -1 : 1,
+  )
+  const missing = keyNames.flatMap((key) => missingOf(key, data))
+  const head = ['PROCESS', 'KIND', ...keyNames]
+  const lines = [
+    head,
+    ...data.map(({ place, kind, keys }) => [
+      place,
+      kind,
+      ...keyNames.map((name) => keys[name].join(' ') || '-'),
+    ]),
+  ]
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
+  const text = [
+    ...lines.map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join('  ')
+        .trimEnd(),
+    ),
+    '',
+    ...(data.length === 0
+      ? ['No process says which keys it holds. Do they run, with this Redis?']
+      : missing.length === 0
+        ? ['No process lacks a key that another one has.']
+        : missing.map(
+            ({ key, fingerprint, processes }) =>
+              `${key} ${fingerprint} is missing in ${processes.join(', ')}`,
+          )),
+  ]
+  return { value: { data, missing }, text: text.join('\n') }
+}
+
+/** An API holds no SECRETS_KEY, and a worker no JWT_SECRET. */
+const holders: Record<KeyName, readonly KeyHolder['kind'][]> = {
+  JWT_SECRET: ['api'],
+  SECRETS_KEY: ['worker'],
+  CALLS_KEY: ['api', 'worker'],
+}
+
+function missingOf(key: KeyName, all: KeyHolder[]): Missing[] {
+  const should = all.filter(({ kind }) => holders[key].includes(kind))
+  // What an API seals to must open in each worker.
+  const known = new Set(all.flatMap(({ keys }) => keys[key]))
+  return [...known]
+    .map((fingerprint) => ({
+      key,
+      fingerprint,
+      processes: should.filter(({ keys }) => !keys[key].includes(fingerprint)).map(({ place }) => place),
+    }))
+    .filter(({ processes }) => processes.length > 0)
+}

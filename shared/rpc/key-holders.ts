@@ -1,0 +1,80 @@
+/**
+ * Which process holds which keys, by fingerprint: each tells it in Redis while it lives, so that an operator who rotates
+ * keys sees when all processes hold the new one (`npm run admin -- keys`).
+ */
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Redis } from 'ioredis'
+import * as z from 'zod'
+import type { Context } from '../platform/context.ts'
+import { within } from '../platform/patience.ts'
+import { deriveKey, publicKeyOf } from '../platform/seal.ts'
+import type { Role, Settings } from '../platform/settings.ts'
+
+/** As in the environment. An API is shown by what it has of SECRETS_KEY, the public half of the first. */
+export const keyNames = ['JWT_SECRET', 'SECRETS_KEY', 'CALLS_KEY'] as const
+export type KeyName = (typeof keyNames)[number]
+
+const fingerprint = /^[0-9a-f]{6}$/
+const Fingerprints = z.array(z.string().regex(fingerprint)).max(100)
+const KeyHolder = z.object({
+  kind: z.enum(['api', 'worker']),
+  /** Host and process id. */
+  place: z.string().regex(/^[\w.-]{1,255}:\d{1,10}$/),
+  /** In the order of their use: the first signs and seals. */
+  keys: z.object({ JWT_SECRET: Fingerprints, SECRETS_KEY: Fingerprints, CALLS_KEY: Fingerprints }),
+})
+export type KeyHolder = z.output<typeof KeyHolder>
+
+const prefix = 'sandlot:keys:'
+/** Milliseconds. */
+const tellEveryMs = 2_000
+const livesMs = 10_000
+const withdrawMs = 500
+
+/** @returns what takes it back */
+export function tellKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'>, kind: Role) {
+  const key = prefix + randomUUID()
+  const place = `${hostname()}:${process.pid}`
+  const text = JSON.stringify({ kind, place, keys: fingerprintsOf(settings, kind) } satisfies KeyHolder)
+  const tell = () => void redis.set(key, text, 'PX', livesMs).catch(() => {})
+  tell()
+  redis.on('ready', tell)
+  const timer = setInterval(tell, tellEveryMs).unref()
+  return async () => {
+    clearInterval(timer)
+    redis.off('ready', tell)
+    await within(withdrawMs, redis.del(key)).catch(() => {})
+  }
+}
+
+/** Those that live, or have died within ten seconds. Redis is believed: it has nothing to gain by these. */
+export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
+  const found: (string | null)[] = []
+  for await (const names of redis.scanStream({ match: `${prefix}*`, count: 1_000 })) {
+    if (names.length > 0) found.push(...(await redis.mget(names)))
+  }
+  return found
+    .flatMap((text) => (text === null ? [] : [KeyHolder.safeParse(parse(text)).data]))
+    .filter((holder) => holder !== undefined)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
+  JWT_SECRET: settings.jwtSecrets.map(fingerprintOf),
+  SECRETS_KEY: (kind === 'api' ? [settings.secretsPublicKey] : settings.secretsKeys.map(publicKeyOf)).map(
+    fingerprintOf,
+  ),
+  CALLS_KEY: settings.callsKeys.map(fingerprintOf),
+})
+
+/** 24 bits: they tell the few keys of one installation apart, and are too few to find a key by. */
+export const fingerprintOf = (key: string): string =>
+  deriveKey(key, 'sandlot key fingerprint').toString('hex').slice(0, 6)

@@ -1,0 +1,91 @@
+/** PASSWORD_SCRYPT_LOG_N may change: who has an account is not told by how long a refused login takes. */
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { costOf, Decoys } from '../../api/auth/decoys.ts'
+import { Passwords } from '../../api/auth/passwords.ts'
+import { callAs, type Refusal } from '../support/account.ts'
+import { shareWorld } from '../support/shared.ts'
+
+// Hashes of 3 ms and of 100 ms.
+const [before, today] = [15, 10]
+const world = shareWorld({ apis: 0, workers: 0 })
+const startApi = async (logN: number) =>
+  world.apis.indexOf(await world.startApi({ PASSWORD_SCRYPT_LOG_N: String(logN) }))
+
+const storedCost = async (id: string) => {
+  const [row] = await world.db.query<{ password_hash: Buffer }>(
+    'select password_hash from account where id = ?',
+    [id],
+  )
+  return costOf(row!.password_hash)
+}
+
+test('after a change the address of nobody takes as long as an account, and a login hashes anew', async () => {
+  const old = await startApi(before)
+  const alice = await world.account({ api: old })
+  expect(await storedCost(alice.id)).toBe(before)
+  const api = await startApi(today)
+  const logIn = (email: string, password: string) =>
+    callAs(world, {}, 'logIn', { body: { email, password }, api })
+  const refused = async (email: string) => {
+    const start = performance.now()
+    expect(((await logIn(email, 'wrong').catch((error) => error)) as Refusal).status).toBe(401)
+    return performance.now() - start
+  }
+
+  const times = { hers: [] as number[], nobodys: [] as number[] }
+  for (let n = 0; n < 4; n++) {
+    times.hers.push(await refused(alice.email))
+    times.nobodys.push(await refused(`${randomUUID()}@example.com`))
+  }
+  // A hash of today's cost takes a thirtieth.
+  expect(Math.min(...times.nobodys)).toBeGreaterThan(Math.min(...times.hers) / 5)
+  expect(await storedCost(alice.id)).toBe(before)
+
+  await logIn(alice.email, alice.password)
+  expect(await storedCost(alice.id)).toBe(today)
+  await logIn(alice.email, alice.password)
+  const { email, password } = alice
+  expect((await callAs(world, {}, 'logIn', { body: { email, password }, api: old })).status).toBe(200)
+})
+
+test('decoys have the costs of the accounts, in their shares, each address always the same', async () => {
+  const passwords = new Passwords({ logN: 10, atOnce: 2 })
+  const waiter = { group: '', isKnown: true }
+  const hash = await passwords.hash('a password', waiter)
+  await world.db.query('delete from account')
+  const addresses = Array.from({ length: 400 }, (_, n) => `${n}@example.com`)
+  const costs = async () => {
+    const decoys = new Decoys(world.db, 14)
+    return await Promise.all(addresses.map(async (address) => costOf(await decoys.of(address))))
+  }
+  const add = async (count: number, cost: number) => {
+    hash[7] = cost
+    await world.db.query(
+      `insert into account (id, email, password_hash)
+       select 'acc_' || lower(email), email, ?
+         from (select ? || n || '@example.org' as email from generate_series(1, ?::int) as n) as given`,
+      [hash, `${cost}-`, count],
+    )
+  }
+  expect(new Set(await costs())).toEqual(new Set([14]))
+  await add(30, 9)
+  await add(10, 11)
+  const found = await costs()
+  expect(new Set(found)).toEqual(new Set([9, 11]))
+  const olds = found.filter((cost) => cost === 9).length
+  expect(olds).toBeGreaterThan(240)
+  expect(olds).toBeLessThan(360)
+  expect(await costs()).toEqual(found)
+
+  // Ten log in: some addresses become as theirs, none goes back.
+  await world.db.query(
+    `update account set password_hash = set_byte(password_hash, 7, 11)
+      where id in (select id from account where get_byte(password_hash, 7) = 9 limit 10)`,
+  )
+  const later = await costs()
+  expect(later.filter((cost, n) => cost !== found[n]).length).toBeGreaterThan(0)
+  expect(later.every((cost, n) => cost === 11 || found[n] === 9)).toBe(true)
+  const decoys = new Decoys(world.db, 10)
+  expect(await passwords.matches('', await decoys.of(addresses[0]!), waiter)).toBe(false)
+})
