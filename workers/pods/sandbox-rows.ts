@@ -92,11 +92,23 @@ export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | und
   return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
 }
 
-/** A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). */
-export const endOf = ({ reason, detail }: PodDeath) => ({
-  reason: reason === 'expired' ? reason : ('pod_failed' as const),
-  detail,
-})
+/** Milliseconds by which a node's clock and PostgreSQL's may differ over the life of a sandbox. */
+const clocksDifferMs = 5_000
+
+/**
+ * A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). A
+ * deadline that came before the cap was another than ours: somebody changed the pod.
+ */
+export function endOf(
+  { reason, detail }: PodDeath,
+  { expires_at }: Pick<SandboxRow, 'expires_at'>,
+  now: Date,
+) {
+  const leftMs = expires_at.getTime() - now.getTime()
+  if (reason === 'expired' && leftMs <= clocksDifferMs) return { reason, detail }
+  const early = reason === 'expired' ? `: the pod ended ${Math.round(leftMs / 1000)} s before its cap` : ''
+  return { reason: 'pod_failed' as const, detail: detail + early }
+}
 
 /** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
 export async function markReaped(db: Queries, sandboxId: string): Promise<void> {
