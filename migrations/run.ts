@@ -10,6 +10,7 @@ import { Pool } from './20261122_pool.ts'
 import { Lost } from './20261123_lost.ts'
 import { Credentials } from './20261124_credentials.ts'
 import { Past } from './20261125_past.ts'
+import { FirstPod } from './20261126_first_pod.ts'
 
 const migrationsList = [
   { name: '20261121_first', class: First },
@@ -20,6 +21,7 @@ const migrationsList = [
   { name: '20261123_lost', class: Lost },
   { name: '20261124_credentials', class: Credentials },
   { name: '20261125_past', class: Past },
+  { name: '20261126_first_pod', class: FirstPod },
 ]
 
 /** Errors of the network, or PostgreSQL's: no such user, password or database, or it is starting. */

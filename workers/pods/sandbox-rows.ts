@@ -63,14 +63,15 @@ export async function markUsed(db: Queries, sandboxId: string, podUid: string): 
 }
 
 /**
- * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start and its bill begin
- * anew.
+ * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
+ * in its first pod stays billed: it was told already, and its month may be over.
  * @returns false when something has run, another worker did this, or the sandbox was destroyed
  */
 export async function dropWarmPod(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
   const rows = await db.query(
     `update sandbox
         set claim = 'replaced', pod_name = ?, pod_uid = null, pod_since = sandlot_now(), ready_at = null,
+            first_ready_at = ready_at, first_ended_at = greatest(sandlot_now(), ready_at),
             timings = jsonb_build_object('pod', 'replaced', 'dropped_ms', ${sinceAdmission})
       where id = ? and pod_uid = ? and claim = 'unused' and destroyed_at is null
   returning id`,
