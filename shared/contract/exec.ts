@@ -91,6 +91,7 @@ export const insideErrors = [
   'not_found',
   'sandbox_starting',
   'sandbox_destroyed',
+  'sandbox_exhausted',
   'account_suspended',
 ] as const
 

@@ -27,7 +27,7 @@ import {
   type StartOptions,
 } from '../driver.ts'
 import { assignLocalPod } from './assign.ts'
-import { greet, NoAnswer, openPort, startProcess } from './connection.ts'
+import { endAll, greet, NoAnswer, openPort, startProcess } from './connection.ts'
 import { endPod, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
@@ -155,6 +155,10 @@ export class LocalDriver implements Driver {
 
   start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
     return this.ask(name, (agent) => startProcess(agent, argv, ANSWER_MS, options))
+  }
+
+  endProcesses(name: PodName): Promise<void> {
+    return this.ask(name, (agent) => endAll(agent, ANSWER_MS))
   }
 
   connect(name: PodName, port: number): Promise<Duplex> {
