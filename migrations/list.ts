@@ -8,6 +8,7 @@ import { Pool } from './20261122_pool.ts'
 import { Lost } from './20261123_lost.ts'
 import { Credentials } from './20261124_credentials.ts'
 import { Past } from './20261125_past.ts'
+import { FirstPod } from './20261126_first_pod.ts'
 import { Usage } from './20261126_usage.ts'
 
 interface Runnable extends Migration {
@@ -38,5 +39,10 @@ export const migrationsList: Listed[] = [
   { name: '20261123_lost', class: Lost, does: 'marks commands that may still run after they were told lost' },
   { name: '20261124_credentials', class: Credentials, does: 'adds scopes of API keys, and ends of sessions' },
   { name: '20261125_past', class: Past, does: 'deletes environments of sandboxes that have ended' },
+  {
+    name: '20261126_first_pod',
+    class: FirstPod,
+    does: 'adds when a sandbox ran in a warm pod that died unused',
+  },
   { name: '20261126_usage', class: Usage, does: 'adds usage by day, and lifetimes of replaced API keys' },
 ]

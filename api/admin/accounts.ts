@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { lockAccount } from '../../shared/data/locks.ts'
-import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { billedMs, billedSince, endSandbox } from '../../shared/data/sandboxes.ts'
 import { describeOwnLimits, ownLimits } from './limits.ts'
 import type { Told } from './told.ts'
 
@@ -24,9 +24,9 @@ export async function listAccounts(db: Queries): Promise<Told> {
             case when deleted_at is not null then 'being deleted'
                  when suspended_at is not null then 'suspended' else 'active' end as state,
             (select count(*) from sandbox where account_id = account.id and destroyed_at is null) as sandboxes,
-            (select coalesce(sum(billed_ms(ready_at, destroyed_at, expires_at, since, now)), 0) / 3600000.0
+            (select coalesce(sum(${billedMs('since', 'now')}), 0) / 3600000.0
                from sandbox
-              where account_id = account.id and expires_at > since and ready_at < now) as hours
+              where account_id = account.id and expires_at > since and ${billedSince} < now) as hours
        from account, clock order by account.id`,
   )
   const data = rows.map((row) => ({

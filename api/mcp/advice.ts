@@ -17,6 +17,8 @@ const steps: { [C in ErrorCode]?: string } = {
   edit_not_unique: 'Add lines around the text to old so that it is there once, or set replace_all.',
   file_changed: 'Read the file again with file_view, then edit what is there now.',
   sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
+  sandbox_exhausted:
+    'If exhausted is disk, delete files with exec or call session_destroy. Otherwise call session_reset, which ends all processes and keeps the files; then call again.',
   sandbox_destroyed: 'Call session_create and use the new id; the files of the old session are gone.',
   body_too_large: 'Send less at once: split the content, or make it inside the session with exec.',
   body_too_slow: 'Make the same call again.',

@@ -2,7 +2,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { Problem } from '../../shared/platform/problem.ts'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
@@ -11,7 +11,8 @@ import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
-import { destroyed, settled } from '../sandboxes/running.ts'
+import { destroyed, running, settled } from '../sandboxes/running.ts'
+import { CallLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
   contract.createSandbox,
@@ -42,6 +43,23 @@ export const listSandboxes = route(
 
 export const getSandbox = route(contract.getSandbox, async ({ account, params }, app) =>
   present(await findOwn(app.context.db, account.id, params.id)),
+)
+
+/** Milliseconds for a reset. */
+const resetMs = 60_000
+
+export const resetSandbox = route(
+  contract.resetSandbox,
+  async ({ account, params: { id }, requestId, signal }, app) => {
+    const own = { accountId: account.id, sandboxId: id }
+    await running(app, { ...own, signal })
+    const options = { signal, timeoutMs: resetMs }
+    await app.workers.call('resetSandbox', { ...own, requestId }, options).catch((error) => {
+      if (!(error instanceof CallLost)) throw error
+      throw unavailable('The worker was lost during the reset. Send it again.', error)
+    })
+    return present(await findOwn(app.context.db, account.id, id))
+  },
 )
 
 export const destroySandbox = route(

@@ -2,14 +2,14 @@
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { prepare, type Queries, type Row } from '../../shared/data/database.ts'
 import { sandboxColumns } from '../../shared/data/entities.ts'
-import { toSandbox } from '../../shared/data/sandboxes.ts'
+import { billedMs, toSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
 export type OwnSandbox = ReturnType<typeof toOwn>
 
 /** Columns with what was billed over the sandbox's whole life, in whichever months. */
 const columns = `${sandboxColumns}, clock.now,
-  billed_ms(ready_at, destroyed_at, expires_at, '-infinity', clock.now) as billed`
+  ${billedMs("'-infinity'", 'clock.now')} as billed`
 const clock = 'with clock as materialized (select sandlot_now() as now)'
 
 const ownById = prepare(

@@ -1,5 +1,6 @@
 /** What an account has used in a month: the billed intervals of its sandboxes, cut to that month. */
 import { prepare, type Queries } from '../../shared/data/database.ts'
+import { billedMs, billedSince } from '../../shared/data/sandboxes.ts'
 
 export const millisecondsPerHour = 3_600_000
 
@@ -12,12 +13,12 @@ const bounds = `
       from clock,
            date_trunc('month', coalesce(to_timestamp(?::text, 'YYYY-MM'), now) at time zone 'UTC') as since)`
 
-const billed = 'billed_ms(ready_at, destroyed_at, expires_at, since, least(until, now))'
+const billed = billedMs('since', 'least(until, now)')
 /** Of sandboxes whose rows are deleted (workers/sweep/forget.ts). */
 const folded = `
   (select coalesce(sum(milliseconds), 0) from usage_day
     where account_id = ? and day >= (since at time zone 'UTC')::date and day < (until at time zone 'UTC')::date)`
-const inMonth = 'account_id = ? and expires_at > since and ready_at < least(until, now)'
+const inMonth = `account_id = ? and expires_at > since and ${billedSince} < least(until, now)`
 
 const ofMonth = prepare(
   'usage',
@@ -71,7 +72,7 @@ const bySandbox = prepare(
   'usage by sandbox',
   `with ${bounds},
         billed as materialized (
-          select id, name, created_at, ready_at, destroyed_at, ${billed} as milliseconds
+          select id, name, created_at, ${billedSince} as ready_at, destroyed_at, ${billed} as milliseconds
             from sandbox, bounds where ${inMonth})
    select month, now, until as month_end,
           (select coalesce(sum(milliseconds), 0) from billed) + ${folded} as used, page.*

@@ -35,6 +35,10 @@ export const commands: Branch = {
         summary: 'make a session the one that commands use',
         load: () => import('./session/use.ts'),
       },
+      reset: {
+        summary: 'end all processes of a session, and keep its files',
+        load: () => import('./session/reset.ts'),
+      },
       rm: { summary: 'destroy sessions', aliases: ['delete'], load: () => import('./session/rm.ts') },
     },
   },

@@ -54,6 +54,7 @@ const exceptions: Partial<Record<ErrorCode, number>> = {
   permission_denied: exitCodes.failed,
   read_only: exitCodes.failed,
   no_space: exitCodes.failed,
+  sandbox_exhausted: exitCodes.failed,
   host_not_allowed: exitCodes.usage,
   body_too_large: exitCodes.usage,
   body_too_slow: exitCodes.service,

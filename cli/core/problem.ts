@@ -89,6 +89,8 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
       return execIdHint
     case 'sandbox_destroyed':
       return '`sandlot session create` makes another one.'
+    case 'sandbox_exhausted':
+      return '`sandlot session reset` ends all its processes and keeps its files; `session rm` destroys it.'
     case 'sandbox_starting':
       return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
     case 'file_exists':

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { lockHolder, takeLock } from '../lock.mjs'
 import { root } from '../root.mjs'
+import { endLeftBehind, writeDown } from './left-behind.ts'
 import type { StackSettings } from './stack-settings.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
@@ -29,15 +30,17 @@ export function guardDataFolder(data: string) {
   )
 }
 
-/** Waits for that of an earlier run, which may still be ending what that one left. */
-export async function openWatchdog(
-  data: string,
-  { driver, localDirectory }: StackSettings,
-): Promise<Watchdog> {
-  const path = join(data, 'watchdog.lock')
-  while (lockHolder(path) !== undefined) await sleep(20)
-  const watchdog = startWatchdog()
-  takeLock(path, watchdog.pid)
+/** Waits until the watchdog of an earlier run has ended what that one left; ends it in its place if it was killed too. */
+export async function clearUp(data: string, say: (line: string) => void): Promise<void> {
+  while (lockHolder(join(data, 'watchdog.lock')) !== undefined) await sleep(20)
+  const count = await endLeftBehind(data)
+  if (count > 0)
+    say(`Ended ${count} ${count === 1 ? 'process' : 'processes'} that an earlier start had left behind.`)
+}
+
+export function openWatchdog(data: string, { driver, localDirectory }: StackSettings): Watchdog {
+  const watchdog = writeDown(data, startWatchdog())
+  takeLock(join(data, 'watchdog.lock'), watchdog.pid)
   if (driver === 'local') {
     const script = join(root, 'workers', 'drivers', 'local', 'end-all.ts')
     watchdog.afterwards([process.execPath, script, localDirectory])

@@ -7,7 +7,7 @@ import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
 import { graceMs, runApplication, startApplication } from './application.ts'
 import { guardCluster } from './cluster.ts'
-import { guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
+import { clearUp, guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
 import { startDatabases } from './databases.ts'
 import { guardDriver } from './former-driver.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
@@ -46,10 +46,11 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     const data = prepareDataFolder()
     settings = readStackSettings(args, data)
     guardDataFolder(data)
+    await clearUp(data, say)
     const procfile = parseProcfile(readFileSync(join(root, 'Procfile'), 'utf8'))
     const plan = await planProcesses(procfile.processes, settings)
     await guardCluster(process.env)
-    watchdog = await openWatchdog(data, settings)
+    watchdog = openWatchdog(data, settings)
 
     // The service does not need the client: a failed build is reported, and the rest goes on.
     const client = buildCli().catch((error: Error) => say(`The client could not be built: ${error.message}`))

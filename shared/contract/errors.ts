@@ -30,6 +30,7 @@ export const errors = {
   stdin_offset_conflict: { status: 409, title: 'The bytes do not follow what was sent before' },
   idempotency_conflict: { status: 409, title: 'The idempotency key was used for another request' },
   sandbox_starting: { status: 409, title: 'The sandbox is still starting' },
+  sandbox_exhausted: { status: 409, title: 'The sandbox has no processes, memory or disk left' },
   sandbox_destroyed: { status: 410, title: 'The sandbox is destroyed' },
   file_changed: { status: 412, title: 'The file has changed' },
   body_too_large: { status: 413, title: 'The body is too large' },

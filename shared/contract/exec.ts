@@ -95,6 +95,7 @@ export const insideErrors = [
   'not_found',
   'sandbox_starting',
   'sandbox_destroyed',
+  'sandbox_exhausted',
   'account_suspended',
 ] as const
 

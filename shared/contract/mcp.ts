@@ -74,6 +74,14 @@ export const tools = {
     endpoint: sandboxes.getSandbox,
     ...reads,
   },
+  session_reset: {
+    title: 'Reset a session',
+    description:
+      'End all processes of a session, of exec too, and keep its files. For sandbox_exhausted: a session that has no processes or memory left.',
+    endpoint: sandboxes.resetSandbox,
+    ...changes,
+    idempotent: true,
+  },
   session_destroy: {
     title: 'Destroy a session',
     description:

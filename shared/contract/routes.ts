@@ -19,6 +19,7 @@ export const routes = {
   createSandbox: { method: 'POST', path: '/v1/sandboxes', credential: 'key' },
   listSandboxes: { method: 'GET', path: '/v1/sandboxes', credential: 'key' },
   getSandbox: { method: 'GET', path: '/v1/sandboxes/:id', credential: 'key' },
+  resetSandbox: { method: 'POST', path: '/v1/sandboxes/:id/reset', credential: 'key' },
   destroySandbox: { method: 'DELETE', path: '/v1/sandboxes/:id', credential: 'key' },
   execCommand: { method: 'POST', path: '/v1/sandboxes/:id/exec', credential: 'key' },
   listExecs: { method: 'GET', path: '/v1/sandboxes/:id/exec', credential: 'key' },

@@ -126,6 +126,18 @@ export const sandboxes = family({
     reply: Sandbox,
     errors: ['not_found'],
   },
+  resetSandbox: {
+    summary: 'End all processes of a sandbox, and keep its files',
+    method: 'POST',
+    path: '/v1/sandboxes/:id/reset',
+    example: { client: 'sandlot session reset "$SANDBOX_ID" --yes' },
+    credential: 'key',
+    scope: 'run',
+    bucket: 'sandbox_lifecycle',
+    params: ById,
+    reply: Sandbox,
+    errors: ['not_found', 'sandbox_starting', 'sandbox_destroyed', 'sandbox_exhausted', 'account_suspended'],
+  },
   destroySandbox: {
     summary: 'Destroy a sandbox; one that is destroyed stays so',
     method: 'DELETE',

@@ -61,6 +61,14 @@ export async function endExpired(db: Queries, accountId: string): Promise<string
   return rows.map(({ id }) => id)
 }
 
+/** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
+export const billedMs = (since: string, until: string): string =>
+  `(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
+    billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`
+
+/** When its bill began. */
+export const billedSince = 'coalesce(first_ready_at, ready_at)'
+
 /** The pod of a sandbox, as its row says. */
 export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
   name: sandbox.pod_name ?? podName(sandbox.id),

@@ -198,10 +198,14 @@ const limits = {
     .describe('Connections to ports of sandboxes, per account.'),
   RATE_READS_PER_MINUTE: perMinute
     .default(600)
-    .describe('Looking at sandboxes, lists and the account, per account in each API process.'),
+    .describe(
+      'Looking at sandboxes, lists and the account, per account. Each API process counts for itself, so N of them allow N times as much.',
+    ),
   RATE_CHANGES_PER_MINUTE: perMinute
     .default(60)
-    .describe('Changes of keys, allowlist and secrets, per account in each API process.'),
+    .describe(
+      'Changes of keys, allowlist and secrets, per account. Each API process counts for itself, so N of them allow N times as much.',
+    ),
   RATE_MCP_PER_MINUTE: perMinute
     .default(300)
     .describe('Messages to `/v1/mcp`, per account. The call of a tool also counts as its route.'),

@@ -17,6 +17,8 @@ export interface Calls {
   /** The result so far, or at its end, of a command that was started before. */
   getExec: { args: OneExec & { wait: boolean }; result: ExecResult }
   stopExec: { args: OneExec & { signal: string }; result: ExecResult }
+  /** Ends all processes in the sandbox. Answers when a command can run again. */
+  resetSandbox: { args: InSandbox; result: Record<string, never> }
   viewFile: {
     args: InSandbox &
       FileName & {

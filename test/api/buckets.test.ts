@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { LocalBuckets } from '../../api/limits/local-buckets.ts'
 import { Buckets } from '../../api/limits/rate-limit.ts'
+import { readPage } from '../../scripts/docs.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { openContext } from '../../shared/platform/context.ts'
@@ -59,6 +60,20 @@ const allowed = (outcomes: Outcome[]) => outcomes.filter(({ status }) => status 
 
 /** How many come back in this time: whole ones. */
 const refilled = (limit: number, ms: number) => Math.floor((ms * limit) / 60_000)
+
+test('each process counts reads and changes for itself, and the settings and the operator’s page say so', async () => {
+  const alice = await world.account()
+  const read = (api: number) => outcomeOf(alice.call('getSandbox', { params: { id: newSandboxId() }, api }))
+  const first = await Promise.all(Array.from({ length: 200 }, () => read(0)))
+  expect(first.some(({ status }) => status === 429)).toBe(true)
+  expect((await read(1)).status).toBe(404)
+  const words = 'Each API process counts for itself, so N of them allow N times as much.'
+  const page = readPage('docs/settings.md').split('\n')
+  for (const name of ['RATE_READS_PER_MINUTE', 'RATE_CHANGES_PER_MINUTE']) {
+    expect(page.find((line) => line.includes(name))).toContain(words)
+    expect(readPage('docs/hosting.md').replaceAll('\n', ' ')).toMatch(new RegExp(`N times .*${name}`))
+  }
+})
 
 test('of 100 requests at once to 4 processes exactly as many pass as the bucket holds', async () => {
   const alice = await world.account()

@@ -120,6 +120,21 @@ const meetings: Record<ErrorCode, Meeting> = {
     await alice.call('destroySandbox', { params })
     return calling(alice, 'execCommand', { params, body: { command: 'true' } })
   },
+  sandbox_exhausted: async (alice) => {
+    const params = await sandboxOf(alice)
+    const fill = '(while sleep 600 </dev/null >/dev/null 2>&1 & do :; done); exec sleep 600'
+    await alice.call('execCommand', { params, body: { command: fill, background: true } })
+    const call = () => alice.call('execCommand', { params, body: { command: 'true' } })
+    await world.eventually(
+      () =>
+        call().then(
+          () => false,
+          () => true,
+        ),
+      30_000,
+    )
+    return calling(alice, 'execCommand', { params, body: { command: 'true' } })
+  },
   body_too_slow: async () => ({ name: 'createApiKey', call: slow }),
   body_too_large: async (alice) =>
     calling(alice, 'createApiKey', { body: { name: 'x'.repeat(limits.bodyBytes) } }),

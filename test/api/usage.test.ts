@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { usage } from '../../api/sandboxes/usage.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
+import { dropWarmPod, markReady } from '../../workers/pods/sandbox-rows.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import type { World } from '../support/index.ts'
@@ -104,6 +105,35 @@ test('a sandbox that never became ready costs nothing', async () => {
   const { body } = await alice.call('listSandboxes')
   expect(body.data).toMatchObject([{ billed_seconds: 0, ready_at: null }])
   expect((await alice.call('getAccount')).body.usage.milliseconds).toBe(0)
+})
+
+test('a warm pod that died unused and was replaced stays billed, in the month that it was in', async () => {
+  const alice = await world.account()
+  const ready = newYear - 10 * minute
+  await setClock(world.db, new Date(ready))
+  await write(world, alice.id, [{ created: ready, ready, destroyed: null, expires: newYear + 60 * minute }])
+  const [row] = await world.db.query<{ id: string }>(
+    `update sandbox set claim = 'unused', pod_uid = 'first' where account_id = ? returning id`,
+    [alice.id],
+  )
+  const figures = async () => [
+    (await usage(world.db, alice.id, '2026-12')).milliseconds,
+    (await usage(world.db, alice.id, '2027-01')).milliseconds,
+  ]
+  await setClock(world.db, new Date(newYear + 5 * minute))
+  expect(await figures()).toEqual([10 * minute, 5 * minute])
+  expect(await dropWarmPod(world.db, row!.id, 'first')).toBe(true)
+  expect(await figures()).toEqual([10 * minute, 5 * minute])
+
+  await setClock(world.db, new Date(newYear + 7 * minute))
+  await world.db.query(`update sandbox set pod_uid = 'second' where id = ?`, [row!.id])
+  await markReady(world.db, row!.id, 'second')
+  await setClock(world.db, new Date(newYear + 8 * minute))
+  expect(await figures()).toEqual([10 * minute, 6 * minute])
+  const shown = await alice.call('getSandbox', { params: { id: row!.id } })
+  expect(shown.body.billed_seconds).toBe(16 * 60)
+  const page = await alice.call('getUsage', { query: { month: '2026-12' } })
+  expect(page.body.data).toMatchObject([{ id: row!.id, milliseconds: 10 * minute }])
 })
 
 describe('by sandbox', () => {

@@ -123,6 +123,7 @@ const walk: Shown[] = [
     json: ['sandbox_id', 'exit_code', 'stdout', 'status'],
   },
   { line: 'exec -- echo ran', piped: /^ran\n$/, json: ['id', 'exit_code', 'stdout'] },
+  { line: 'session reset --yes', piped: new RegExp(`^${created}\n$`), json: ['id', 'state'] },
 ]
 
 const fill = (line: string) =>

@@ -24,6 +24,10 @@ const deaths: Record<string, { reason: string; detail: string | RegExp } | undef
   'deadline-exceeded': { reason: 'expired', detail: 'DeadlineExceeded' },
   terminating: { reason: 'pod_failed', detail: 'Deleted' },
   'container-error': { reason: 'pod_failed', detail: 'Error (exit code 3)' },
+  'image-changed': {
+    reason: 'pod_failed',
+    detail: 'Changed: its container was started again, from localhost/sandbox:debian',
+  },
   completed: { reason: 'pod_failed', detail: 'Completed (exit code 0)' },
   'start-error': { reason: 'start_failed', detail: /^StartError: .*no such file or directory/ },
   'image-pull-error': { reason: 'start_failed', detail: /^ErrImagePull: .*localhost\/no-such-image:2/ },

@@ -121,6 +121,22 @@ test('kill -9 of the stack leaves nothing alive, and the next start works at onc
   await clone.untilNothingRuns(5000)
 })
 
+test('kill -9 of the stack and of its watchdog leaves what the next start ends', async () => {
+  await using clone = new Clone()
+  const first = clone.start()
+  await first.ready()
+  const [watchdog] = readFileSync(join(clone.folder, '.data', 'watchdog.lock'), 'utf8').split(' ')
+  process.kill(Number(watchdog), 'SIGKILL')
+  first.child.kill('SIGKILL')
+  await first.exit
+  const left = clone.processes()
+  expect(left.length).toBeGreaterThan(3)
+  const second = clone.start()
+  await second.ready()
+  expect(second.output).toMatch(/Ended \d processes that an earlier start had left behind/)
+  expect(clone.processes().filter((one) => left.includes(one))).toEqual([])
+})
+
 test('kill -9 of npm stops all in order', async () => {
   await using clone = new Clone()
   const stack = clone.start({}, ['npm', 'start'])

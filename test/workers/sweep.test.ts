@@ -70,6 +70,24 @@ test('a sandbox whose pod died is ended with the reason of the pod', () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
 
+test('a deadline that somebody shortened is no end at the cap', () => {
+  const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
+  const end = (left: number, claim?: 'unused') => {
+    const changes = { expires_at: ago(-left), ...(claim && { claim, pod_name: 'sbx-1', pod_uid: 'u1' }) }
+    return decided([row(changes)], [pod({ death: expired })])
+  }
+  expect(end(3)).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...expired }])
+  expect(end(1795)).toEqual([
+    {
+      kind: 'end',
+      sandboxId: 'sbx_1',
+      reason: 'pod_failed',
+      detail: 'DeadlineExceeded: the pod ended 1795 s before its cap',
+    },
+  ])
+  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1' }])
+})
+
 test('the pod of a destroyed sandbox is deleted until it was seen to be gone', () => {
   const destroyed = row({ destroyed_at: ago(10), destroy_reason: 'requested' })
   expect(decided([destroyed], undefined)).toEqual([{ kind: 'delete', sandboxId: 'sbx_1' }])
@@ -108,7 +126,8 @@ test('a claimed pod that died unused is replaced, and one that was used ends its
   expect(decided([used], [warmState({ death })])).toMatchObject([{ kind: 'end', detail: 'OOMKilled' }])
   expect(decided([used], [])).toMatchObject([{ kind: 'end', detail: 'Gone' }])
   const expired = { reason: 'expired', detail: 'DeadlineExceeded' } as const
-  expect(decided([claimed()], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
+  const late = claimed({ expires_at: ago(-2) })
+  expect(decided([late], [warmState({ death: expired })])).toMatchObject([{ kind: 'end', ...expired }])
 })
 
 test('the start of a replacement counts from when it began', () => {

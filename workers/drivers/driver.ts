@@ -6,6 +6,7 @@
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
+import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
   settings: Settings
@@ -73,9 +74,18 @@ export interface Driver {
    * Starts a process in a pod, the leader of its own process group, with the pod's environment. The argv may show in
    * URLs and logs of the cluster, so it must hold nothing of a client's.
    * @throws {PodGone} no such pod, or it no longer runs
+   * @throws {PodExhausted} it has no room for the process
    * @throws {DriverUnavailable} the pod could not be reached, or has no terminals
    */
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
+
+  /**
+   * Ends all processes in a pod that are not the driver's own, and keeps its files. Needs no room for a process, so a
+   * fork bomb cannot stop it. Only the pod says that it is done, and nothing of what it says is believed.
+   * @throws {PodGone} no such pod, or it no longer runs
+   * @throws {DriverUnavailable} the pod could not be reached
+   */
+  endProcesses(pod: PodName): Promise<void>
 
   /**
    * Connects to a port of a pod's loopback interface; a listener of all interfaces takes it too. The stream ends when
@@ -163,6 +173,17 @@ export type ProcessEnd =
 
 export class DriverUnavailable extends Error {
   override name = 'DriverUnavailable'
+}
+
+/** The pod runs, and has used up what one more process needs. Nothing was started. */
+export class PodExhausted extends DriverUnavailable {
+  override name = 'PodExhausted'
+  readonly resource: Resource
+
+  constructor(resource: Resource, why: string) {
+    super(why)
+    this.resource = resource
+  }
 }
 
 /** The cluster answers, and is not as Sandlot needs it: only an operator can help. */

@@ -23,9 +23,11 @@ export function runInSlot(
   slot: Slot,
   shellCommand: ShellCommand,
   { stdin, background = false }: Input,
-): { pid: number; ended: Promise<CommandEnd> } {
+): { pid: number; began: Promise<void>; ended: Promise<CommandEnd> } {
+  const began = Promise.withResolvers<void>()
   const ended: Promise<CommandEnd> = slot.run(shellCommand, {
     stdin(writable) {
+      began.resolve()
       command.begin(bodyOf(worker, sandbox, slot.pid, ended, slot), writable)
       // A background command without stdin in its request may get it from later requests.
       if (stdin === undefined && background) return
@@ -34,7 +36,7 @@ export function runInSlot(
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
   })
-  return { pid: slot.pid, ended }
+  return { pid: slot.pid, began: began.promise, ended }
 }
 
 /** Writes the stdin of the request. It goes once the command has read it, or has ended. */

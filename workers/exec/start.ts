@@ -8,7 +8,7 @@ import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { execElsewhere, type StartExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import type { Wire } from '../sandbox/call.ts'
-import { type EnteredSandbox, enter, environmentOf, openSlotIn, podOf } from '../sandbox/enter.ts'
+import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn, podOf } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
@@ -130,7 +130,7 @@ async function run(
     }
     await mustBeAwaited()
     const { pid, ended } = slot
-      ? runInSlot(worker, sandbox, command, slot, shellCommand, input)
+      ? await begun(runInSlot(worker, sandbox, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
           mustBeAwaited,
@@ -149,6 +149,13 @@ async function run(
     command.finish(unknownEnd('lost', 'it could not be started'))
     throw error
   }
+}
+
+/** Resolves when the command runs, or its end is known. @throws {Problem} the sandbox had no room for it */
+async function begun<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
+  const end = await Promise.race([running.began, running.ended])
+  if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
+  return running
 }
 
 const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })

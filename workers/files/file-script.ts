@@ -7,7 +7,8 @@ import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
-import { enter, runInside } from '../sandbox/enter.ts'
+import { usedUpBy } from '../drivers/exhausted.ts'
+import { enter, exhausted, runInside } from '../sandbox/enter.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
@@ -191,6 +192,8 @@ function problemOf(status: number, words: string): Problem {
   }
   const known = problemOfExit[status] ?? problemOfWords.find(([meant]) => meant.test(words))?.slice(1)
   if (known) return new Problem(...(known as [ErrorCode, string]))
+  const resource = usedUpBy(words)
+  if (resource) return exhausted(resource)
   // A command of the sandbox killed it, or its end did, or its lack of memory.
   if (status > killed) {
     return unavailable('The sandbox ended this before it was done. Look at the file before you try again.')

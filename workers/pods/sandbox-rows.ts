@@ -63,14 +63,15 @@ export async function markUsed(db: Queries, sandboxId: string, podUid: string): 
 }
 
 /**
- * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start and its bill begin
- * anew.
+ * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
+ * in its first pod stays billed: it was told already, and its month may be over.
  * @returns false when something has run, another worker did this, or the sandbox was destroyed
  */
 export async function dropWarmPod(db: Queries, sandboxId: string, podUid: string): Promise<boolean> {
   const rows = await db.query(
     `update sandbox
         set claim = 'replaced', pod_name = ?, pod_uid = null, pod_since = sandlot_now(), ready_at = null,
+            first_ready_at = ready_at, first_ended_at = greatest(sandlot_now(), ready_at),
             timings = jsonb_build_object('pod', 'replaced', 'dropped_ms', ${sinceAdmission})
       where id = ? and pod_uid = ? and claim = 'unused' and destroyed_at is null
   returning id`,
@@ -92,11 +93,23 @@ export async function findByPod(db: Queries, pod: Pod): Promise<SandboxRow | und
   return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
 }
 
-/** A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). */
-export const endOf = ({ reason, detail }: PodDeath) => ({
-  reason: reason === 'expired' ? reason : ('pod_failed' as const),
-  detail,
-})
+/** Milliseconds by which a node's clock and PostgreSQL's may differ over the life of a sandbox. */
+const clocksDifferMs = 5_000
+
+/**
+ * A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). A
+ * deadline that came before the cap was another than ours: somebody changed the pod.
+ */
+export function endOf(
+  { reason, detail }: PodDeath,
+  { expires_at }: Pick<SandboxRow, 'expires_at'>,
+  now: Date,
+) {
+  const leftMs = expires_at.getTime() - now.getTime()
+  if (reason === 'expired' && leftMs <= clocksDifferMs) return { reason, detail }
+  const early = reason === 'expired' ? `: the pod ended ${Math.round(leftMs / 1000)} s before its cap` : ''
+  return { reason: 'pod_failed' as const, detail: detail + early }
+}
 
 /** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
 export async function markReaped(db: Queries, sandboxId: string): Promise<void> {

@@ -1,6 +1,7 @@
 /** Who answers which call: the handlers that the files of each family export. The compiler asks for every one. */
 import type { CallName, StreamCallName } from '../../shared/rpc/calls.ts'
 import * as commands from '../exec/calls.ts'
+import * as reset from '../exec/reset.ts'
 import * as commandStreams from '../exec/streams.ts'
 import * as edit from '../files/edit.ts'
 import * as grep from '../files/grep.ts'
@@ -9,7 +10,7 @@ import * as read from '../files/read.ts'
 import * as write from '../files/write.ts'
 import type { CallHandler, StreamHandler } from '../sandbox/call.ts'
 
-const families = { ...commands, ...commandStreams, ...edit, ...grep, ...list, ...read, ...write }
+const families = { ...commands, ...commandStreams, ...reset, ...edit, ...grep, ...list, ...read, ...write }
 
 /** `never` for an export that is no handler: an API could call it. */
 type HandlerOf<N> = N extends CallName ? CallHandler<N> : N extends StreamCallName ? StreamHandler<N> : never

@@ -13,7 +13,8 @@ import {
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { readWhatCame } from '../../shared/platform/standstill.ts'
 import type { WorkerContext } from '../context.ts'
-import { DriverUnavailable, PodGone } from '../drivers/driver.ts'
+import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
+import type { Resource } from '../drivers/exhausted.ts'
 import { awaitReplacement, renewPod, useWarmPod } from '../jobs/replace-pod.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
@@ -84,7 +85,9 @@ export async function runInside(
   const slot = await openSlotIn(worker, sandbox)
   // A client that was told meanwhile that this call is lost has hung up: then nothing is run.
   await readWhatCame()
-  return await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
+  const end = await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
+  if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
+  return end
 }
 
 /** A slot in the sandbox's pod. @throws {Problem} when none can be opened */
@@ -113,11 +116,30 @@ export async function reaching<T>(
     if (!(error instanceof PodGone || error instanceof DriverUnavailable)) throw error
     const now = await findSandbox(worker.db, sandbox.id)
     if (now?.destroyed_at) throw destroyed(now)
+    if (error instanceof PodExhausted) throw exhausted(error.resource)
     throw unavailable('The sandbox cannot be reached right now; nothing was run. Try again.', error)
   }
 }
 
 export { podOf }
+
+const remedies: Record<Resource, string> = {
+  processes:
+    'It has as many processes as it may have. End some, or reset it: that ends all and keeps its files.',
+  memory:
+    'Its memory is used up. Reset it, which ends its processes and keeps its files; files in /tmp may count.',
+  disk: 'Its disk is full. Delete files in it.',
+}
+
+/** Nothing has run for want of it. */
+export const exhausted = (resource: Resource): Problem =>
+  new Problem(
+    'sandbox_exhausted',
+    `The sandbox has no room for this; nothing was run. ${remedies[resource]}`,
+    {
+      members: { exhausted: resource },
+    },
+  )
 
 function destroyed({ destroy_reason, destroy_detail }: SandboxRow): Problem {
   return new Problem('sandbox_destroyed', `The sandbox is destroyed (${destroy_reason}). Create another.`, {

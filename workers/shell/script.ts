@@ -80,8 +80,8 @@ const pathWord = (path: string | Buffer): string => {
 export const markStart = '\x1e'
 
 /**
- * @param mark unguessable text. The script prints it as a line before the command starts, and after it has ended on
- *   both streams, on stdout with the status. A background child that holds the streams open delays neither.
+ * @param mark unguessable text. The process that becomes the command first prints it as a line. When that has ended,
+ *   the script prints it on both streams, on stdout with the status. A background child that holds the streams open delays neither.
  */
 export function scriptFor(command: ShellCommand, mark: string): Buffer {
   const parts = [
@@ -89,8 +89,7 @@ export function scriptFor(command: ShellCommand, mark: string): Buffer {
     'trap : TERM INT HUP QUIT USR1 USR2',
     // The shell's own message about a killed command is not the command's output.
     'exec 9>&2 2>/dev/null',
-    `echo ${mark}`,
-    `( ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `( echo ${mark}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
     `printf '\\036%s\\n' ${mark} >&9`,

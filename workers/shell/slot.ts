@@ -8,15 +8,21 @@ import { within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
   DriverUnavailable,
+  PodExhausted,
   type PodName,
   type Process,
   type StartOptions,
 } from '../drivers/driver.ts'
+import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { MarkFinder } from './mark.ts'
-import { messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
+import { markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
 /** Milliseconds. A shell that has not answered by then never will: half-open connections swallow writes. */
 export const answerMs = 5_000
+/** Milliseconds until the end of a process is known whose output has ended. */
+const endMs = 100
+/** The status of a shell that could not start a process. */
+const cannotFork = 2
 /** Milliseconds until the slot of an ended command is closed, which is work for the node: the answer goes first. */
 const closeAfterMs = 20
 
@@ -34,7 +40,13 @@ export type CommandEnd =
    * `withShell`: a signal also ended the shell, and the runtime reported that; a pod's death looks the same. `isCut`:
    * the end of stderr did not come, so how much was printed there is not known.
    */
-  { kind: 'exited'; code: number; withShell?: true; isCut?: true } | { kind: 'lost'; why: string }
+  | { kind: 'exited'; code: number; withShell?: true; isCut?: true }
+  | {
+      kind: 'lost'
+      why: string
+      /** The sandbox has used it up, so nothing has run. */
+      usedUp?: Resource
+    }
 
 /** Starts a process. An error of one of its streams shows as the stream's end, and `ended` tells why. */
 export async function startQuietly(
@@ -50,6 +62,7 @@ export async function startQuietly(
 
 /**
  * @throws {PodGone} the pod does not run
+ * @throws {PodExhausted} it has no room for the shell
  * @throws {DriverUnavailable} it could not be reached, or did not answer
  */
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
@@ -58,7 +71,10 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(Number(first), process, lines)
+  const end = await within(endMs, process.ended)
   process.close()
+  const resource = end?.kind === 'lost' ? usedUpBy(end.why) : undefined
+  if (end?.kind === 'lost' && resource) throw new PodExhausted(resource, end.why)
   throw new DriverUnavailable('the shell in the sandbox did not answer')
 }
 
@@ -106,8 +122,16 @@ export class Slot {
   private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandEnd> {
     const { process, lines } = this
     try {
-      if ((await within(answerMs, lines.next())) !== mark) {
-        return { kind: 'lost', why: 'the sandbox did not confirm that the command started' }
+      const first = await within(answerMs, lines.next())
+      // A signal ended that process before it said anything.
+      if (first?.startsWith(`${markStart}${mark} `)) {
+        return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }
+      }
+      if (first !== mark) {
+        // The command's own process confirms it, so a shell that ended before that could not start one.
+        const end = await within(endMs, process.ended)
+        const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
+        return { kind: 'lost', why: 'the sandbox did not confirm that the command started', ...usedUp }
       }
       if (!noStdin) feed(process.stdin, io.stdin)
       else if (typeof io.stdin === 'function') io.stdin(nowhere())

@@ -7,12 +7,17 @@ import { within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
   DriverUnavailable,
+  PodExhausted,
   type PodName,
   type Process,
   type TerminalSize,
 } from '../drivers/driver.ts'
+import { usedUpBy } from '../drivers/exhausted.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
 import { answerMs, LineReader, openSlot, type Slot, startQuietly } from './slot.ts'
+
+/** Characters of what the shell says about a failure. */
+const mostOfWords = 1_000
 
 /**
  * Resolves when the command has its terminal, before anything is typed.
@@ -20,6 +25,7 @@ import { answerMs, LineReader, openSlot, type Slot, startQuietly } from './slot.
  * @param ways.takeSlot takes the slot that carries the command; by default one is opened
  * @param ways.beforeStart may throw at the last moment, so that the command does not start
  * @throws {PodGone} the pod does not run
+ * @throws {PodExhausted} it has no room for the command, or for its text: nothing has run
  * @throws {DriverUnavailable} it could not be reached, or has no terminals: nothing has run
  */
 export async function openTerminal(
@@ -65,9 +71,18 @@ async function connect({ stdin, stdout, ended, close, resize }: Process) {
 /** Writes a file that only its owner can read, and never over an existing one. */
 async function writeScript(slot: Slot, file: string, script: Buffer): Promise<void> {
   const argv = ['/bin/sh', '-c', 'umask 077; set -C; cat >"$0"', file]
-  const ignore = () => {}
-  const end = await slot.run({ argv, cwd: '/' }, { stdin: script, onStdout: ignore, onStderr: ignore })
+  let words = ''
+  const io = {
+    stdin: script,
+    onStdout() {},
+    onStderr(chunk: Buffer) {
+      words = (words + chunk.toString('latin1')).slice(0, mostOfWords)
+    },
+  }
+  const end = await slot.run({ argv, cwd: '/', env: { LC_ALL: 'C' } }, io)
   if (end.kind === 'exited' && end.code === 0) return
+  const usedUp = end.kind === 'lost' ? end.usedUp : usedUpBy(words)
+  if (usedUp) throw new PodExhausted(usedUp, 'the sandbox has no room for the command')
   throw new DriverUnavailable('the sandbox did not take the command for its terminal')
 }
 

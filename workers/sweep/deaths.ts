@@ -1,7 +1,7 @@
 import type { WorkerContext } from '../context.ts'
 import { endAndDelete } from '../jobs/end-and-delete.ts'
 import { replacePod } from '../jobs/replace-pod.ts'
-import { endOf, findByPod } from '../pods/sandbox-rows.ts'
+import { endOf, findByPod, readClock } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
 /** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */
@@ -11,8 +11,8 @@ export function watchDeaths(worker: WorkerContext): void {
       if (await discardWarmPod(worker, pod)) return
       const sandbox = await findByPod(worker.db, pod)
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
-      if (pod.death.reason !== 'expired' && (await replacePod(worker, sandbox))) return
-      const { reason, detail } = endOf(pod.death)
+      const { reason, detail } = endOf(pod.death, sandbox, await readClock(worker.db))
+      if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
       await endAndDelete(worker, sandbox.id, reason, detail, () =>
         worker.reach('sweep or watch: the row is ended, the pod lives'),
       )

@@ -4,6 +4,7 @@
  */
 import { encodeTime } from 'ulid'
 import { limits } from '../../shared/contract/limits.ts'
+import { billedMs, billedSince } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import { readClock } from '../pods/sandbox-rows.ts'
 
@@ -70,12 +71,12 @@ async function foldSandboxes({ db }: WorkerContext, before: string) {
   await db.query(
     `with past as (
        delete from sandbox where id = any(?::text[])
-       returning account_id, ready_at, destroyed_at, expires_at),
+       returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at),
      days as (
        select account_id, day,
-              billed_ms(ready_at, destroyed_at, expires_at, day at time zone 'UTC', (day + interval '1 day') at time zone 'UTC') as ms
+              ${billedMs("day at time zone 'UTC'", "(day + interval '1 day') at time zone 'UTC'")} as ms
          from past,
-              generate_series(date_trunc('day', ready_at at time zone 'UTC'), destroyed_at at time zone 'UTC',
+              generate_series(date_trunc('day', ${billedSince} at time zone 'UTC'), destroyed_at at time zone 'UTC',
                               interval '1 day') as day)
      insert into usage_day as kept (account_id, day, milliseconds)
      select account_id, day::date, sum(ms) from days where ms > 0 group by account_id, day

@@ -125,12 +125,12 @@ function decideRow(
     const detail = `it was not ready within ${startSeconds} s`
     return { kind: 'end', sandboxId, reason: 'start_failed', detail }
   }
-  const death = seen?.pod?.death
+  const end = seen?.pod?.death && endOf(seen.pod.death, row, now)
   const isGone = seen !== undefined && !seen.pod
-  if (row.ready_at && row.claim === 'unused' && (isGone || (death && death.reason !== 'expired'))) {
+  if (row.ready_at && row.claim === 'unused' && (isGone || (end && end.reason !== 'expired'))) {
     return { kind: 'replace', sandboxId }
   }
-  if (death) return { kind: 'end', sandboxId, ...endOf(death) }
+  if (end) return { kind: 'end', sandboxId, ...end }
   if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
   if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
   const isUntold = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId

@@ -12,6 +12,7 @@ export function podDeath(pod: V1Pod): PodDeath | undefined {
     podReason(pod) ??
     disruption(pod) ??
     outOfMemory(main) ??
+    restart(main) ??
     // Somebody deleted it. How its processes then end means nothing.
     (pod.metadata?.deletionTimestamp ? failed('Deleted') : undefined) ??
     containerEnd(main) ??
@@ -62,6 +63,12 @@ const DISRUPTIONS: Record<string, string> = {
 
 function outOfMemory(container?: V1ContainerStatus): PodDeath | undefined {
   if (container?.state?.terminated?.reason === 'OOMKilled') return failed('OOMKilled')
+}
+
+/** No container of ours starts twice, unless somebody changed it: what ran in it is gone, and its image may be another. */
+function restart(container?: V1ContainerStatus): PodDeath | undefined {
+  if (container?.restartCount)
+    return failed(`Changed: its container was started again, from ${container.image}`)
 }
 
 function containerEnd(container?: V1ContainerStatus): PodDeath | undefined {

@@ -19,6 +19,7 @@ import {
 import type { PodProcess } from './channels.ts'
 import { ClusterConnection, readFailure } from './client.ts'
 import { podDeath } from './death.ts'
+import { endAllArgv, endAllProcesses } from './end-all.ts'
 import { openExec, wrap } from './exec.ts'
 import {
   assignClusterPod,
@@ -118,6 +119,11 @@ export class KubernetesDriver implements Driver {
   async start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
     this.mustRun(pod)
     return await this.exec(pod, wrap(argv, options), options)
+  }
+
+  async endProcesses(pod: PodName): Promise<void> {
+    this.mustRun(pod)
+    await endAllProcesses(await this.exec(pod, endAllArgv))
   }
 
   async connect(pod: PodName, port: number): Promise<Duplex> {

@@ -65,6 +65,7 @@ function serve(socket) {
     started = true
     socket.pause()
     const request = JSON.parse(payload.toString())
+    if (request.end) return endOthers(socket)
     const opening = request.port === undefined ? run(socket, request) : connectTo(socket, request.port)
     opening.then((pipe) => {
       if (!pipe) return socket.removeAllListeners('data').resume()
@@ -149,6 +150,49 @@ async function run(socket, request) {
     socket.end()
   })
   return stdin
+}
+
+/** Ends every process of the sandbox except this one and the loop that restarts it. Starts none for that. */
+function endOthers(socket) {
+  try {
+    if (process.env.SANDBOX_POD === undefined) process.kill(-1, 'SIGKILL')
+    else endMarked(`SANDBOX_POD=${process.env.SANDBOX_POD}`)
+    sendFrame(socket, Frame.started)
+  } catch (error) {
+    // No other process is there.
+    if (error.code === 'ESRCH') sendFrame(socket, Frame.started)
+    else sendFrame(socket, Frame.failed, Buffer.from(String(error.message ?? error)))
+  }
+  socket.end()
+}
+
+/** Without a process namespace, the mark in their environment tells the sandbox's processes. */
+function endMarked(mark) {
+  const found = () =>
+    fs.readdirSync('/proc').filter((pid) => {
+      if (!/^\d+$/.test(pid) || [process.pid, process.ppid].includes(Number(pid))) return false
+      try {
+        return fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark)
+      } catch {
+        return false
+      }
+    })
+  const signal = (pids, name) => {
+    for (const pid of pids) {
+      try {
+        process.kill(Number(pid), name)
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  }
+  // Who is stopped starts nothing, and makes no room for it.
+  let before
+  for (let pids = found(); pids.join() !== before; pids = found()) {
+    signal(pids, 'SIGSTOP')
+    before = pids.join()
+  }
+  signal(found(), 'SIGKILL')
 }
 
 /** Connects to a port and resolves with the connection; with nothing when nobody listens. */

@@ -8,6 +8,7 @@ import { type Duplex, type Readable, Writable } from 'node:stream'
 import { within } from '../../../shared/platform/patience.ts'
 import {
   DriverUnavailable,
+  PodExhausted,
   PortRefused,
   type Process,
   type ProcessEnd,
@@ -15,6 +16,7 @@ import {
   type TerminalSize,
 } from '../driver.ts'
 import { duplexOf } from '../duplex.ts'
+import { usedUpBy } from '../exhausted.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
 
@@ -56,6 +58,7 @@ const NOBODY = 'nobody listens'
 /**
  * Resolves when the process runs.
  * @throws {NoAnswer} nothing was started; try again
+ * @throws {PodExhausted} the sandbox has no room for the process
  * @throws {DriverUnavailable} there are no terminals
  * @throws {Error} the process cannot be started, or whether it was is not known
  */
@@ -75,6 +78,12 @@ export async function startProcess(
  */
 export async function openPort(path: string, port: number, ms: number): Promise<Duplex> {
   return duplexOf(await ask(path, { port }, ms, false), (why) => new Error(why))
+}
+
+/** Resolves when the agent has ended all processes but its own. @throws {NoAnswer} try again */
+export async function endAll(path: string, ms: number): Promise<void> {
+  const ending = await ask(path, { end: true }, ms, false)
+  ending.close()
 }
 
 async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean): Promise<AgentProcess> {
@@ -170,7 +179,9 @@ class AgentProcess implements Process {
 
 function refusal(why: string): Error {
   if (why.startsWith(NO_TERMINAL)) return new DriverUnavailable(why)
-  return why.startsWith(NOBODY) ? new PortRefused(why) : new Error(why)
+  if (why.startsWith(NOBODY)) return new PortRefused(why)
+  const resource = usedUpBy(why)
+  return resource ? new PodExhausted(resource, why) : new Error(why)
 }
 
 function inputOf(socket: Socket): Writable {

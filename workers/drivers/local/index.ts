@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { access, constants } from 'node:fs/promises'
+import { access, constants, statfs } from 'node:fs/promises'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../shared/platform/log.ts'
@@ -15,6 +15,7 @@ import {
   type Driver,
   type DriverOptions,
   DriverUnavailable,
+  NotSetUp,
   type Pod,
   type PodDeath,
   PodGone,
@@ -26,8 +27,9 @@ import {
   type Process,
   type StartOptions,
 } from '../driver.ts'
+import { usedUpBy } from '../exhausted.ts'
 import { assignLocalPod } from './assign.ts'
-import { greet, NoAnswer, openPort, startProcess } from './connection.ts'
+import { endAll, greet, NoAnswer, openPort, startProcess } from './connection.ts'
 import { endPod, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
@@ -73,14 +75,20 @@ export class LocalDriver implements Driver {
   }
 
   async ping(): Promise<void> {
-    await access(this.directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(throwUnavailable)
+    const { directory } = this
+    await access(directory, constants.R_OK | constants.W_OK | constants.X_OK).catch(throwUnavailable)
+    const { bavail } = await statfs(directory).catch(throwUnavailable)
+    if (bavail === 0) throw new NotSetUp(noSpace(directory))
   }
 
   async create(request: PodRequest): Promise<Pod> {
     const { directory, machine, installationId } = this
     const pod = await withLock(directory, request.name, () =>
       createLocalPod(directory, machine, { ...request, installationId }),
-    ).catch(throwUnavailable)
+    ).catch((error) => {
+      if (usedUpBy(String(error)) === 'disk') throw new PodRefused(noSpace(directory))
+      throwUnavailable(error)
+    })
     return { name: pod.name, uid: pod.uid, sandboxId: pod.sandboxId }
   }
 
@@ -157,6 +165,10 @@ export class LocalDriver implements Driver {
     return this.ask(name, (agent) => startProcess(agent, argv, ANSWER_MS, options))
   }
 
+  endProcesses(name: PodName): Promise<void> {
+    return this.ask(name, (agent) => endAll(agent, ANSWER_MS))
+  }
+
   connect(name: PodName, port: number): Promise<Duplex> {
     return this.ask(name, (agent) => openPort(agent, port, ANSWER_MS))
   }
@@ -215,6 +227,8 @@ export class LocalDriver implements Driver {
     return pod
   }
 }
+
+const noSpace = (directory: string) => `no space is left on the disk of ${directory}: make room there`
 
 function throwUnavailable(error: unknown): never {
   if (error instanceof DriverUnavailable) throw error

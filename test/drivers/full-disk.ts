@@ -1,0 +1,27 @@
+/** In a mount namespace of its own: a local driver whose folder has no space left. Prints what it says. */
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { LocalDriver } from '../../workers/drivers/local/index.ts'
+import { localSettings } from './local-settings.ts'
+import { newSandboxId, ofSandbox } from './requests.ts'
+
+const [directory = '', bwrap] = process.argv.slice(2)
+execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory])
+const settings = localSettings({ directory, bwrap, more: { SANDBOX_LOCAL_UNSAFE: 'yes' } })
+const driver = new LocalDriver({ settings, installationId: 'tests', log: pino({ level: 'silent' }) })
+const request = { ...ofSandbox(newSandboxId()), image: 'any', deadlineSeconds: 60 }
+const outcome = (work: Promise<unknown>) =>
+  work.then(
+    () => 'done',
+    (error: Error) => `${error.name}: ${error.message}`,
+  )
+await driver.ping()
+try {
+  writeFileSync(join(directory, 'big'), Buffer.alloc(1_000_000))
+} catch {
+  // All that there was is taken.
+}
+console.log(JSON.stringify([await outcome(driver.ping()), await outcome(driver.create(request))]))
+await driver.close()

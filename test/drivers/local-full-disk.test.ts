@@ -1,0 +1,17 @@
+/** The local driver on a disk without space: a small file system of the test's own, in a mount namespace. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { bwrap, directory } from './local-world.ts'
+
+const inNamespace = ['--user', '--map-root-user', '--mount']
+const canMount = spawnSync('unshare', [...inNamespace, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0
+
+test.runIf(canMount)('no sandbox is promised while the disk is full, and the words say why', () => {
+  const script = join(import.meta.dirname, 'full-disk.ts')
+  const command = [...inNamespace, process.execPath, script, directory, ...(bwrap ? [bwrap] : [])]
+  const [ping, create] = JSON.parse(execFileSync('unshare', command, { encoding: 'utf8' }))
+  const noSpace = `no space is left on the disk of ${directory}`
+  expect(ping).toContain(`NotSetUp: ${noSpace}`)
+  expect(create).toContain(`PodRefused: ${noSpace}`)
+})

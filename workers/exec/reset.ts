@@ -1,0 +1,37 @@
+/** The call that ends all processes of a sandbox. Such a file exports nothing but handlers (rpc/handlers.ts). */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import type { WorkerContext } from '../context.ts'
+import type { CallHandler } from '../sandbox/call.ts'
+import { type EnteredSandbox, enter, podOf, reaching, runInside } from '../sandbox/enter.ts'
+
+/** Milliseconds between two tries to run a command: processes that were killed go a little later. */
+const againMs = 100
+const tries = 20
+
+/** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */
+export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { signal }) => {
+  const { sandbox } = await enter(worker, args)
+  // They end with all the others.
+  worker.slots.drop(sandbox.id)
+  await reaching(worker, sandbox, () => worker.driver.endProcesses(podOf(sandbox)))
+  for (let tried = 1; ; tried++) {
+    try {
+      await runTrue(worker, sandbox, signal)
+      return {}
+    } catch (error) {
+      const isFull = error instanceof Problem && error.code === 'sandbox_exhausted'
+      if (!isFull || tried === tries) throw error
+    }
+    await sleep(againMs)
+  }
+}
+
+async function runTrue(worker: WorkerContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
+  const io = { onStdout() {}, onStderr() {} }
+  const end = await runInside(worker, sandbox, { argv: ['true'], noStdin: true }, io, {
+    timeoutMs: 10_000,
+    signal,
+  })
+  if (end.kind !== 'exited') throw unavailable('No command ran in the sandbox after its reset. Try again.')
+}
