@@ -3,7 +3,7 @@ import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-export const execIdHint = '`sandlot exec ls` lists the commands of a session.'
+export const execIdHint = '`sandlot ps` lists the commands of a session.'
 
 export interface ProblemReply {
   type?: string

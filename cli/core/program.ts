@@ -166,9 +166,9 @@ function agreeToNegated(command: Command): void {
 const messageOf = ({ code, message }: CommanderError): string =>
   code === 'commander.help' ? 'A command is missing.' : message.replace(/^error: /, '')
 
-/** `exec` and `session create --rm` leave all codes but a few to the command they run. */
+/** `exec`, `attach` and `session create --rm` leave all codes but a few to the command they run. */
 function exitCodeOf(error: CliError, { command }: Run): number {
-  const runsOne = command?.name() === 'exec' || command?.opts().rm === true
+  const runsOne = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsOne && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 

@@ -171,7 +171,7 @@ test('one that stays away is given up after the grace, and what was exceeded is 
   expect(stderr).toMatch(
     /away for longer than the command's grace of 3 s, and the service ends the command\. /,
   )
-  expect(stderr).toMatch(/`sandlot exec logs -s sbx_\w+ exec_\w+` shows what it printed/)
+  expect(stderr).toMatch(/`sandlot logs -s sbx_\w+ exec_\w+` shows what it printed/)
 })
 
 test('a session that is destroyed under a command says why it was killed', async () => {
