@@ -172,7 +172,7 @@ test('the detach keys leave the command running, and the way back is said', asyn
   second.type('\x01d')
   await second.shows('detached, and the command goes on')
   await leaves(second, 0)
-  const third = openClient([...way.split(' ').slice(1), '--detach-keys', 'none'])
+  const third = attachClient([...way.split(' '), '--detach-keys', 'none'])
   await third.shows('$ ')
   third.type('exit 7\r')
   await leaves(third, 7)
@@ -203,7 +203,7 @@ test('a shell without a prompt of its own shows the name of its session, and has
   expect(listed.screen()).not.toContain('web one')
   listed.type('exit\r')
   await leaves(listed, 0)
-  await user.run(['allowlist', 'clear'])
+  await user.run(['allowlist', 'clear', '--yes'])
   await user.run(['session', 'rm', '--yes', id])
 })
 

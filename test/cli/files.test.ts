@@ -220,7 +220,7 @@ describe('cp', () => {
       stderr: 'sandlot: not copied: ./out: a link to /etc/passwd leads out of the folder\n',
     })
     expect(readFileSync(local('odd/it'), 'utf8')).toBe('hunter2-hunter2\n')
-    await user.run(['secrets', 'rm', 'TOKEN'])
+    await user.run(['secrets', 'rm', '--yes', 'TOKEN'])
   })
 
   test('says what it cannot do', async () => {
@@ -240,6 +240,6 @@ describe('cp', () => {
     await user.run(['allowlist', 'set', 'ls'])
     await says([folder, ':x'], 1, 'Files can be copied one by one')
     await says([join(folder, 'sub', 'run'), ':x'], 0, '')
-    await user.run(['allowlist', 'clear'])
+    await user.run(['allowlist', 'clear', '--yes'])
   })
 })

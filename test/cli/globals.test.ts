@@ -126,7 +126,7 @@ test('--debug shows a request that got no answer, each time', async () => {
 test.each([
   ['signup', ['signup', '--url', 'http://127.0.0.1:1'], '--email and --password-stdin'],
   ['keys ls', ['keys', 'ls'], '--email and --password-stdin'],
-  ['session rm', ['session', 'rm', 'sbx_a'], '--yes'],
+  ['secrets rm', ['secrets', 'rm', 'A'], '--yes'],
   ['secrets create', ['secrets', 'create', 'A'], '--from-file'],
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],

@@ -163,8 +163,8 @@ describe('sessions', () => {
       expect(await user.run(alias)).toMatchObject({ code: 0, stdout: listed })
     }
 
-    expect(await user.run(['session', 'rm', id])).toMatchObject({ code: 2, stdout: '' })
-    expect(await user.run(['rm', id, '--yes'])).toMatchObject({ code: 0, stdout: `${id}\n` })
+    expect(await user.run(['session', 'rm'])).toMatchObject({ code: 2, stdout: '' })
+    expect(await user.run(['rm', id])).toMatchObject({ code: 0, stdout: `${id}\n` })
     expect(await user.run(['session', 'delete', id, '--yes'])).toMatchObject({ code: 0 })
     expect(await user.run(['session', 'ls'])).toMatchObject({ code: 0, stdout: '' })
     expect((await user.run(['session', 'ls', '--all'])).stdout).toContain(`${id}\tdestroyed`)
