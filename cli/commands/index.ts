@@ -106,12 +106,16 @@ export const commands: Branch = {
     },
   },
   account: {
-    summary: 'change the password, log out everywhere; asks for email and password unless you are logged in',
+    summary: 'change the password, log out everywhere, delete the account; asks for email and password',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {
         summary: 'log out everywhere: end every session token of the account',
         load: () => import('./account/end-sessions.ts'),
+      },
+      delete: {
+        summary: 'delete the account and all that it has, for good',
+        load: () => import('./account/delete.ts'),
       },
     },
   },

@@ -41,8 +41,8 @@ export const tools = (): string =>
 /** @param file shared/contract/routes.ts as it is */
 export const withRoutes = (file: string): string => {
   const lines = Object.values(endpoints).map(
-    ({ name, method, path, credential }) =>
-      `  ${name}: { method: '${method}', path: '${path}', credential: '${credential}' },\n`,
+    ({ name, method, path, credential, repeat }) =>
+      `  ${name}: { method: '${method}', path: '${path}', credential: '${credential}', repeat: '${repeat}' },\n`,
   )
   return file.replace(/(?<=export const routes = \{\n).*(?=\} as const)/s, lines.join(''))
 }

@@ -126,6 +126,7 @@ export const exec = family({
     summary: 'Run a command in a sandbox',
     method: 'POST',
     path: '/v1/sandboxes/:id/exec',
+    repeat: 'keyed',
     example: {
       body: { command: ['uname', '-a'], timeout_ms: 10_000 },
       client: 'sandlot exec --timeout 10s -- uname -a',
@@ -186,6 +187,7 @@ export const exec = family({
     summary: 'Feed a background command: bytes that begin at `offset` of its stdin',
     method: 'POST',
     path: '/v1/sandboxes/:id/exec/:exec_id/stdin',
+    repeat: 'no',
     example: { query: { eof: 'true' }, file: 'input.txt' },
     ...inside,
     params: ByExec,
@@ -216,6 +218,7 @@ export const exec = family({
     summary: "Signal a command's process group; TERM, the default, is followed by KILL after 2 s",
     method: 'DELETE',
     path: '/v1/sandboxes/:id/exec/:exec_id',
+    repeat: 'no',
     example: { query: { signal: 'INT' }, client: 'sandlot kill --signal INT "$EXEC_ID"' },
     ...inside,
     params: ByExec,

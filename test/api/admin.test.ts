@@ -81,6 +81,21 @@ test('an account whose sessions are ended logs in again; its keys go on', async 
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
+test('a lost password is replaced by one that is printed once; sessions end, and keys go on', async () => {
+  const alice = await world.account()
+  const { code, stdout } = await admin('reset-password', alice.email, '--json')
+  const { password, ...told } = JSON.parse(stdout)
+  expect({ code, ...told }).toEqual({ code: 0, id: alice.id, email: alice.email, sessions_ended: true })
+  const logIn = (password: string) => callAs(world, {}, 'logIn', { body: { email: alice.email, password } })
+  expect(await codeOf(logIn(alice.password))).toBe('invalid_credentials')
+  expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
+  expect((await alice.call('getAccount')).status).toBe(200)
+  expect((await logIn(password)).body.account.id).toBe(alice.id)
+  expect((await admin('reset-password', alice.email)).stdout).toMatch(
+    / is [\w-]{20}\nIt is shown only now\. /,
+  )
+})
+
 test('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
