@@ -109,7 +109,7 @@ test('--debug shows each request with status, time and id, and nothing that is s
   const args = ['files', 'view', '-s', 'sbx_a', 'secret-path', '--debug', '--quiet']
   const { stderr } = await home.run(args, { env: env(peer.url) })
   const [line] = stderr.split('\n')
-  expect(line).toMatch(/^debug: GET \/v1\/sandboxes\/sbx_a\/files\/view 404 \d+ ms req_abc$/)
+  expect(line).toMatch(/^debug: GET \/v1\/sandboxes\/sbx_a\/files\/raw 404 \d+ ms req_abc$/)
   for (const hidden of [secret, 'secret-path', 'hush', 'Bearer']) expect(stderr).not.toContain(hidden)
   const body = ['secrets', 'create', 'TOKEN', '--debug']
   const created = await home.run(body, { env: env(peer.url), input: 'very-hidden' })
