@@ -35,12 +35,16 @@ test('edit replaces text, from options or local files, and says where it is not 
   const several = await files(['edit', 'edited', '--old', 'a', '--new', 'A', '--json'])
   expect(several.code).toBe(5)
   expect(several.json().error).toMatchObject({ code: 'edit_not_unique', lines: [1, 3] })
+  expect(several.stderr).toMatch(/^sandlot: edited: .* Give more of what is around it, or --all\.\n/)
   writeFileSync(local('old'), 'a\n')
   const all = ['edit', 'edited', '--old-file', local('old'), '--new', '', '--all', '--json']
   expect((await files(all)).json()).toMatchObject({ replacements: 2, size: 2 })
   expect((await files(['view', 'edited'])).stdout).toBe('B\n')
   const changed = await files(['edit', 'edited', '--old', 'B', '--new', '', '--if-match', '0'.repeat(64)])
   expect(changed.code).toBe(5)
+  expect(changed.stderr).toContain('edited: The file is not the one that --if-match means')
+  const again = await files(['create', 'edited', '--content', 'x'])
+  expect(again.stderr).toMatch(/^sandlot: edited: The file exists already\.\n--overwrite replaces it\.\n/)
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
