@@ -62,7 +62,9 @@ async function mustBeMeant(value: string, { options, ask }: Invocation<Options>)
   const words = `The value has fewer than ${limits.blankedBytes} bytes, so it is not blanked out of output.`
   if (!options.yes && !ask.isPossible())
     throw new CliError('usage', `${words} Nothing was set.`, { hint: '--short sets it all the same.' })
-  if (!(await ask.whether(`${words} Set it all the same?`))) throw new CliError('failed', 'Nothing was set.')
+  // Short enough for a line of a terminal.
+  const question = `Under ${limits.blankedBytes} bytes it is not blanked out of output. Set it all the same?`
+  if (!(await ask.whether(question))) throw new CliError('failed', 'Nothing was set.')
 }
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {
