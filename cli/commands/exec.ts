@@ -1,5 +1,6 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
@@ -124,7 +125,7 @@ function mayHaveTerminal({ background, detachKeys }: Options): void {
 function sayNoTerminal(args: string[], say: (text: string) => void): void {
   const [program = '', ...more] = args
   if (more.length > 0 || !talking.test(program) || !process.stdin.isTTY) return
-  say(`${program} gets no input here; \`sandlot exec -it -- ${program}\` gives it this terminal.`)
+  say(`${program} gets no input here; \`sandlot exec -it -- ${shellWord(program)}\` gives it this terminal.`)
 }
 
 function readRequest(args: string[], options: Options): ExecRequest {
