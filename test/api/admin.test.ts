@@ -148,6 +148,23 @@ test('a deleted account is gone with all that it had, and its address can sign u
   expect(again.id).not.toBe(alice.id)
 })
 
+test('its owner deletes an account with the password, and all that it had ends', async () => {
+  const [alice, bob] = [await world.account(), await world.account()]
+  await create(alice)
+  const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
+  expect(await codeOf(remove('not her password'))).toBe('invalid_credentials')
+  expect(await codeOf(alice.call('getAccount'))).toBe('success')
+
+  const { id, email } = alice
+  expect((await remove(alice.password)).body).toEqual({ id, email, sandboxes_ended: 1 })
+  await withinASecond(async () => (await codeOf(alice.call('getAccount'))) !== 'success')
+  const rows = () => world.db.query('select id from account where id = ?', [id])
+  await world.eventually(async () => (await rows()).length === 0, 20_000)
+  expect(await codeOf(remove(alice.password))).toBe('invalid_credentials')
+  expect(await codeOf(bob.call('getAccount'))).toBe('success')
+  expect((await world.account({ email })).id).not.toBe(id)
+})
+
 test('an account that is being deleted stays suspended, and waits for the last pod', async () => {
   await using slow = await startWorld({ workers: 0 })
   const alice = await slow.account()

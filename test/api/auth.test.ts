@@ -252,35 +252,6 @@ test('of two changes of a password at once one holds', async () => {
   expect(logins.map(({ status }) => status)).toEqual(changes.map(({ status }) => status))
 })
 
-test('an account is deleted with its password alone, and all that it had ends', async () => {
-  const [alice, bob] = [await world.account(), await world.account()]
-  const { body: sandbox } = await alice.call('createSandbox', { headers: { prefer: 'respond-async' } })
-  const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
-  await expect(remove('not her password')).rejects.toMatchObject({ code: 'invalid_credentials' })
-  expect((await alice.call('getAccount')).status).toBe(200)
-
-  expect((await remove(alice.password)).body).toEqual({
-    id: alice.id,
-    email: alice.email,
-    sandboxes_ended: 1,
-  })
-  const [row] = await world.db.query('select destroy_reason from sandbox where id = ?', [sandbox.id])
-  expect(row?.destroy_reason ?? 'suspended').toBe('suspended')
-  for (const call of [() => remove(alice.password), () => logIn(alice), () => alice.call('listApiKeys')])
-    await expect(call()).rejects.toMatchObject({
-      code: expect.stringMatching(/account_suspended|invalid_credentials/),
-    })
-  await world.eventually(
-    () =>
-      alice.call('getAccount').then(
-        () => false,
-        () => true,
-      ),
-    1_000,
-  )
-  expect((await bob.call('getAccount')).status).toBe(200)
-})
-
 test('all sessions of an account end at once, and of no other', async () => {
   const alice = await world.account()
   const bob = await world.account()
