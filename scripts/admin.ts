@@ -9,6 +9,7 @@ import {
   endSessionsOf,
   listAccounts,
   removeAccount,
+  resetPasswordOf,
   suspendAccount,
   unsuspendAccount,
 } from '../api/admin/accounts.ts'
@@ -18,7 +19,7 @@ import type { Told } from '../api/admin/told.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
-import { findDatabase, findRedis, showPublicKey } from './admin/environment.ts'
+import { findDatabase, findPasswordCost, findRedis, showPublicKey } from './admin/environment.ts'
 
 const usage = `Usage: npm run admin -- [--json] COMMAND
 
@@ -31,6 +32,7 @@ const usage = `Usage: npm run admin -- [--json] COMMAND
     --sandbox-lifecycle N    creates and destroys a minute
     --reset                  takes all of them back
   end-sessions EMAIL       ends its sessions: whoever has a session token logs in again
+  reset-password EMAIL     gives it a new password, which is printed once, and ends its sessions
   suspend EMAIL            ends its sandboxes, refuses its keys and its logins
   unsuspend EMAIL          undoes that, but for the sandboxes
   delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
@@ -50,6 +52,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
     return await showLimits(db, account)
   },
   'end-sessions': endSessionsOf,
+  'reset-password': (db, account) => resetPasswordOf(db, account, findPasswordCost()),
   suspend: suspendAccount,
   unsuspend: unsuspendAccount,
   async delete(db, account, { yes }) {

@@ -5,9 +5,11 @@
 import { watchParent } from './parent.mjs'
 import { WrongSettings } from './supervisor/keep-running.ts'
 import { startStack } from './supervisor/stack.ts'
+import { measureStart } from './supervisor/start-time.ts'
 
 const say = (text: string) => process.stderr.write(`${text}\n`)
-const started = performance.now()
+const time = measureStart(process.env.SANDLOT_STARTED)
+delete process.env.SANDLOT_STARTED
 let stopping: number | undefined
 
 process.stderr.on('error', () => {})
@@ -27,9 +29,8 @@ try {
 }
 
 function welcome(baseUrl: string) {
-  const seconds = ((performance.now() - started) / 1000).toFixed(1)
   say(`
-Sandlot is ready at ${baseUrl} after ${seconds} s. Its data is in .data/; Ctrl-C stops it.
+Sandlot is ready at ${baseUrl} after ${time()}. Its data is in .data/; Ctrl-C stops it.
 Next, in another terminal:
 
   npx sandlot signup --url ${baseUrl}

@@ -1,8 +1,10 @@
 /** Lists, suspends and deletes accounts. */
+import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import Scrypt from 'scrypt-kdf'
 import type { Database, Queries } from '../../shared/data/database.ts'
-import { lockAccount } from '../../shared/data/locks.ts'
-import { billedMs, billedSince, endSandbox } from '../../shared/data/sandboxes.ts'
+import { billedMs, billedSince } from '../../shared/data/sandboxes.ts'
+import { suspend } from '../../shared/data/suspend.ts'
 import { describeOwnLimits, ownLimits } from './limits.ts'
 import type { Told } from './told.ts'
 
@@ -60,35 +62,31 @@ export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Pr
   return { value: { id, email, sessions_ended: true }, text }
 }
 
+/**
+ * Gives an account a random password, for somebody who has lost theirs, and ends its sessions.
+ * @param logN the cost of its hash, as of every other
+ */
+export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Told> {
+  const password = randomBytes(15).toString('base64url')
+  const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
+  await db.query(
+    `update account set password_hash = ?, session_generation = session_generation + 1,
+            login_addresses = '[]'
+      where id = ?`,
+    [hash, account.id],
+  )
+  const text = `The new password of ${account.email} is ${password}
+It is shown only now. All its sessions have ended; its API keys are as they were. \`sandlot account password\` changes it.`
+  return { value: { ...account, password, sessions_ended: true }, text }
+}
+
 /** Suspends an account: its keys stop within a second, and the pods of its sandboxes go at the next sweep. */
 export async function suspendAccount(db: Database, account: AccountLine): Promise<Told> {
-  const ended = await suspend(db, account)
+  const { length: ended } = await suspend(db, account.id)
   return {
     value: { ...account, state: 'suspended', sandboxes_ended: ended },
     text: `${account.email} is suspended; sandboxes ended: ${ended}.`,
   }
-}
-
-/** May be repeated. @returns how many sandboxes it ended */
-async function suspend(db: Database, { id }: AccountLine, deleted = false): Promise<number> {
-  return await db.transaction(async (db) => {
-    // Admission locks this row too, so no sandbox is admitted after this.
-    await lockAccount(db, id)
-    await db.query(
-      `update account
-          set suspended_at = coalesce(suspended_at, sandlot_now()),
-              deleted_at = coalesce(deleted_at, case when ? then sandlot_now() end)
-        where id = ?`,
-      [deleted, id],
-    )
-    const active = await db.query<{ id: string }>(
-      'select id from sandbox where account_id = ? and destroyed_at is null',
-      [id],
-    )
-    let ended = 0
-    for (const sandbox of active) if (await endSandbox(db, sandbox.id, 'suspended')) ended++
-    return ended
-  })
 }
 
 /** @throws when the account is being deleted */
@@ -110,7 +108,7 @@ export async function removeAccount(
   account: AccountLine,
   say: (line: string) => void,
 ): Promise<Told> {
-  const ended = await suspend(db, account, true)
+  const { length: ended } = await suspend(db, account.id, { forGood: true })
   say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
   const endMs = performance.now() + patienceMs
   while (performance.now() < endMs) {

@@ -3,6 +3,7 @@ import type { Session } from '../../shared/contract/auth.ts'
 import { auth, sessions } from '../../shared/contract/auth.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newAccountId } from '../../shared/data/ids.ts'
+import { suspend } from '../../shared/data/suspend.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { gone, suspended } from '../auth/authenticate.ts'
@@ -10,6 +11,7 @@ import type { Tokens } from '../auth/tokens.ts'
 import { route } from '../http/route.ts'
 import { networkOf } from '../limits/client-address.ts'
 import type { Waiter } from '../limits/fair-queue.ts'
+import { enqueueDestroy } from '../sandboxes/enqueue.ts'
 
 type AccountRow = {
   id: string
@@ -79,6 +81,22 @@ export const changePassword = route(
     )
     if (!changed) throw new Problem('invalid_credentials', 'The session was ended meanwhile. Log in again.')
     return sessionOf(changed, app.tokens)
+  },
+)
+
+export const deleteAccount = route(
+  sessions.deleteAccount,
+  async ({ account: { id }, body, request, requestId, log, signal }, app) => {
+    const { context } = app
+    const [account] = await context.db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
+    const waiter = { group: networkOf(app.clientAddress(request)), isKnown: true, signal }
+    if (!account) throw gone()
+    if (!(await app.passwords.matches(body.current_password, account.password_hash, waiter))) {
+      throw new Problem('invalid_credentials', 'The current password is wrong.')
+    }
+    const ended = await suspend(context.db.share(id), id, { forGood: true })
+    await enqueueDestroy(context, ended, { requestId, log })
+    return { id, email: account.email, sandboxes_ended: ended.length }
   },
 )
 

@@ -1,17 +1,18 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
-import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
 import { readDuration, readPairs } from '../core/parse.ts'
 import { execFields } from '../core/shapes.ts'
-import { defaultDetachKeys, readDetachKeys } from '../exec/detach-keys.ts'
-import { exitCodeOf, sayEnd } from '../exec/ending.ts'
+import { readDetachKeys } from '../exec/detach-keys.ts'
+import { exitCodeOf, finish } from '../exec/ending.ts'
 import { Input } from '../exec/input.ts'
+import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { runStreaming, sendInput } from '../exec/stream.ts'
-import { runSubcommand } from '../exec/subcommands.ts'
 
 interface Options {
   shell?: string
@@ -24,20 +25,21 @@ interface Options {
   stdin?: boolean
   tty?: boolean
   background?: boolean
-  attach?: string
   detachKeys: string
 }
+
+/** Programs that talk with whoever types, when they are given nothing else. */
+const talking = /^(?:.*\/)?(?:(?:ba|da|a|z|fi)?sh|python3?|node|irb|psql)$/
 
 /** Input that is available at once travels with the command: one request instead of three. */
 const inline = { bytes: 64 * 1024, ms: 50 }
 
 export const define = defineCommand<Options>({
-  declare: (command) =>
+  declare: (command) => {
     addSessionOption(command)
       .usage(
         `[options] [--] COMMAND [ARG…]
-       sandlot exec [options] -c SCRIPT
-       sandlot exec ls | logs [-f] EXEC_ID | kill [--signal TERM] EXEC_ID`,
+       sandlot exec [options] -c SCRIPT`,
       )
       .argument('[command...]')
       .passThroughOptions()
@@ -57,12 +59,8 @@ export const define = defineCommand<Options>({
       .option('-n, --no-stdin', 'send no stdin')
       .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
       .option('--background', 'print its id and leave it running')
-      .option('--attach <exec-id>', 'go back to a command that was started with -t')
-      .option(
-        '--detach-keys <keys>',
-        'with -t: the keys that leave the command running, or none',
-        defaultDetachKeys,
-      ),
+    addDetachKeys(command, 'with -t: ')
+  },
   notes: `
 Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
 connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a
@@ -71,15 +69,8 @@ second Ctrl-C leaves it. At a terminal, stdin is sent with -i alone.
 With -t, Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. A shell that has no prompt of
 its own shows the name of its session.
 
-\`exec ls\` lists the commands of the session, \`exec logs\` prints what one has printed, and \`exec kill\` signals
-one; \`exec ls --help\` and so on tell more. They are meant only when
-
-  ls          is followed by nothing but its own options
-  logs, kill  are followed by an id (exec_…), or by nothing but their own options
-
-and no option but --session and the global ones stands before them. Any other line runs the program of that
-name, as \`exec ls -la\` and \`exec kill -9 42\` do. Behind -- every word is a program: \`exec -- ls\`. Scripts should
-write the --.
+Every word behind the options is the command, whatever its name. \`sandlot ps\` lists the commands of a session,
+\`logs\` prints what one has printed, \`kill\` signals one, and \`attach\` goes back to its terminal.
 
 Exit codes: the command's own; 124 it timed out; 125 the client or the service failed, or the usage was
 wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted.`,
@@ -91,50 +82,50 @@ wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted
   ],
   fields: execFields,
   handle: async (invocation) => {
-    const { command, exitWith } = invocation
-    if (await runSubcommand(command, exitWith)) return
-    exitWith(await execute(invocation))
+    invocation.exitWith(await execute(invocation))
   },
 })
 
 /** @returns the exit code */
 async function execute(invocation: Invocation<Options>): Promise<number> {
   const { args, options, settings, session, api, output } = invocation
-  const wantsTerminal = options.tty === true || options.attach !== undefined
-  if (wantsTerminal) mustBeTerminal(options)
-  const request = options.attach === undefined ? readRequest(args, options) : undefined
+  if (options.tty) mayHaveTerminal(options)
+  const request = readRequest(args, options)
   // Wrong settings should be reported before we wait for stdin.
   await settings.apiKey(await settings.baseUrl())
   const remote = createRemote(api, await session())
-  if (wantsTerminal) return await useTerminal(invocation, remote, request)
+  if (options.tty) return await useTerminal(invocation, remote, request)
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
-  if (options.background) return await leaveRunning(invocation, remote, request!, input)
+  if (!input && !options.background) sayNoTerminal(args, output.aside)
+  if (options.background) return await leaveRunning(invocation, remote, request, input)
 
   const stdin = await readInline(input)
   const feeding = stdin === undefined ? input : undefined
-  const body = { ...request!, stdin }
+  const body = { ...request, stdin }
   const streaming = { remote, request: body, input: feeding, note: output.note }
-  if (!output.json) return finish(invocation, await runStreaming({ ...streaming, write: print }))
+  if (!output.json) return finish(await runStreaming({ ...streaming, write: print }), output)
   const result = feeding ? await remote.get((await runStreaming(streaming)).id) : await remote.run(body)
   output.result(result, '')
   return exitCodeOf(result)
 }
 
-function mustBeTerminal({ background, tty }: Options): void {
+/** @throws {CliError} `usage` */
+function mayHaveTerminal({ background, detachKeys }: Options): void {
   if (background) {
-    const option = tty ? '-t' : '--attach'
-    throw new CliError(
-      'usage',
-      `${option} keeps this terminal until the command ends, and --background does not.`,
-      {
-        hint: 'Give one of them.',
-      },
-    )
+    throw new CliError('usage', '-t keeps this terminal until the command ends, and --background does not.', {
+      hint: 'Give one of them.',
+    })
   }
-  if (process.stdin.isTTY) return
-  throw new CliError('usage', '-t needs a terminal, and stdin is not one.', {
-    hint: 'Leave -t out: what is piped in is sent to the command anyway.',
-  })
+  mustBeTerminal('-t', 'Leave -t out: what is piped in is sent to the command anyway.')
+  // Wrong keys should be told before anything runs.
+  readDetachKeys(detachKeys)
+}
+
+/** Docker and kubectl give no terminal without -it either; there the shell ends without a word. */
+function sayNoTerminal(args: string[], say: (text: string) => void): void {
+  const [program = '', ...more] = args
+  if (more.length > 0 || !talking.test(program) || !process.stdin.isTTY) return
+  say(`${program} gets no input here; \`sandlot exec -it -- ${shellWord(program)}\` gives it this terminal.`)
 }
 
 function readRequest(args: string[], options: Options): ExecRequest {
@@ -153,25 +144,15 @@ function readCommand(args: string[], script: string | undefined): string | strin
   })
 }
 
-/**
- * @param request what to start; undefined for `--attach`, whose command already runs
- * @returns the exit code
- */
+/** @returns the exit code */
 async function useTerminal(
   invocation: Invocation<Options>,
   remote: Remote,
-  request: ExecRequest | undefined,
+  request: ExecRequest,
 ): Promise<number> {
   const { options, output } = invocation
-  const { attachTerminal, wayBack } = await import('../exec/terminal.ts')
-  const detachKeys = readDetachKeys(options.detachKeys)
-  const { note } = output
-  const execId = request ? await launch(invocation, remote, request) : options.attach!
-  const ended = await attachTerminal(remote, execId, { note, isNew: request !== undefined, detachKeys })
-  if (ended !== 'detached') return finish(invocation, ended)
-  if (output.json) output.result(await remote.get(execId), '')
-  note(`sandlot: detached, and the command goes on. ${wayBack(remote, execId)}.`)
-  return exitCodes.done
+  const execId = await launch(invocation, remote, request)
+  return await stayAttached(remote, execId, { ...options, output, isNew: true })
 }
 
 async function launch({ api }: Invocation<Options>, remote: Remote, request: ExecRequest): Promise<string> {
@@ -197,10 +178,4 @@ async function leaveRunning(
 async function readInline(input: Input | undefined): Promise<string | undefined> {
   const bytes = await input?.whole(inline.bytes, inline.ms)
   return bytes && decodeUtf8(bytes)
-}
-
-function finish({ output }: Invocation<Options>, ended: ExecEnd): number {
-  if (output.json) output.result(ended, '')
-  else sayEnd(ended, output.note)
-  return exitCodeOf(ended)
 }

@@ -42,13 +42,16 @@ export const commands: Branch = {
       rm: { summary: 'destroy sessions', aliases: ['delete'], load: () => import('./session/rm.ts') },
     },
   },
-  ls: {
-    summary: 'list sessions, as `session ls` does',
-    aliases: ['ps'],
-    load: () => import('./session/ls.ts'),
-  },
+  ls: { summary: 'list sessions, as `session ls` does', load: () => import('./session/ls.ts') },
   rm: { summary: 'destroy sessions, as `session rm` does', load: () => import('./session/rm.ts') },
   exec: { summary: 'run a command in a session', load: () => import('./exec.ts') },
+  ps: { summary: 'list the commands of a session, newest first', load: () => import('./ps.ts') },
+  logs: { summary: 'print what a command has printed so far', load: () => import('./logs.ts') },
+  kill: { summary: 'send a signal to a command', load: () => import('./kill.ts') },
+  attach: {
+    summary: 'go back to a command that was started with -t',
+    load: () => import('./attach.ts'),
+  },
   files: {
     summary: 'work with the files of a session',
     commands: {
@@ -107,12 +110,16 @@ export const commands: Branch = {
     },
   },
   account: {
-    summary: 'change the password, log out everywhere; asks for email and password unless you are logged in',
+    summary: 'change the password, log out everywhere, delete the account; asks for email and password',
     commands: {
       password: { summary: 'change the password', load: () => import('./account/password.ts') },
       'end-sessions': {
         summary: 'log out everywhere: end every session token of the account',
         load: () => import('./account/end-sessions.ts'),
+      },
+      delete: {
+        summary: 'delete the account and all that it has, for good',
+        load: () => import('./account/delete.ts'),
       },
     },
   },

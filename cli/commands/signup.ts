@@ -1,8 +1,9 @@
 /** `sandlot signup`: creates account, session token and API key, and saves address and key. */
 import { defineCommand } from '../core/command.ts'
-import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
+import { addCredentialOptions, type CredentialOptions, readNewCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
 import { keyIn, replacedWords } from '../core/saved-keys.ts'
+import type { Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 
 export const define = defineCommand<CredentialOptions>({
@@ -27,7 +28,7 @@ goes on where it stopped.`,
     const base_url = await settings.baseUrl()
     // A settings file that cannot be written must be reported before the account exists.
     const former = keyIn(await settings.saved())
-    const credentials = await readCredentials(invocation)
+    const credentials = await readNewCredentials(invocation)
 
     const { account, made, key } = await signUp(api, settings, base_url, credentials)
     if (!made)
@@ -44,6 +45,13 @@ goes on where it stopped.`,
         saved: settings.file,
       }),
     )
-    output.aside('Next: sandlot session create')
+    output.aside(nextStep(settings))
   },
 })
+
+/** A line that works where the user stands. npx finds the client of a clone, which no shell does. */
+function nextStep(settings: Settings): string {
+  if (settings.isOnPath()) return 'Next: sandlot session create'
+  return `Next: ${settings.ownCall()} session create
+\`npm install -g ./cli\` in the clone puts sandlot on the PATH.`
+}

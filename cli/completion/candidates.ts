@@ -60,8 +60,6 @@ interface TypedLine {
   pending: Option | undefined
   /** Whether all further words are operands, even those that begin with a dash. */
   ended: boolean
-  /** Whether `--` has ended the options. */
-  isLiteral: boolean
   /** After `help`, which takes the names of commands alone. */
   helping: boolean
 }
@@ -74,7 +72,6 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
     seen: new Set(),
     pending: undefined,
     ended: false,
-    isLiteral: false,
     helping: words[0] === 'help',
   }
   for (const word of line.helping ? words.slice(1) : words) {
@@ -83,7 +80,7 @@ async function readLine({ program, load }: CommandTree, words: string[]): Promis
       line.options[line.pending.attributeName()] = word
       line.pending = undefined
     } else if (line.ended) line.operands.push(word)
-    else if (word === '--') line.ended = line.isLiteral = true
+    else if (word === '--') line.ended = true
     else if (word.startsWith('-') && word !== '-') readOption(line, word)
     else if (below !== undefined) {
       line.command = below
@@ -212,18 +209,10 @@ async function values(
     case 'exec-id':
       return known(await open().commands())
     case 'command':
-      if (isAboutOne(line)) return known(await open().commands())
       // The program itself may be anything on the sandbox's PATH.
       return known(operands.length > 0 || current.includes('/') ? await open().paths(current) : [])
   }
   return known([])
-}
-
-/** Behind `exec logs` and `exec kill` with nothing but options, unless they are programs. */
-function isAboutOne({ operands: [name = '', ...words], isLiteral }: TypedLine): boolean {
-  const isOption = (word: string, at: number) =>
-    word.startsWith('-') || ['--signal', '--session', '-s'].includes(words[at - 1] ?? '')
-  return !isLiteral && ['logs', 'kill'].includes(name) && words.every(isOption)
 }
 
 /** Of `cp`: a path of this machine, or of the session before the colon. */

@@ -4,7 +4,7 @@ import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { type Route, routes } from '../../shared/contract/routes.ts'
-import { CliError } from './errors.ts'
+import { addStory, CliError, largeHint } from './errors.ts'
 import {
   ConnectionError,
   type Exchange,
@@ -95,7 +95,10 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const isStopping = ({ status }: HttpAnswer) =>
       status === 503 && 'idempotency-key' in call.outgoing.headers
     return await waitShortly(waiting, async () => {
-      const answer = await tellingSilence(waiting, call, () => exchangeAgain(send, call, isStopping))
+      const { answer, isRepeat } = await tellingSilence(waiting, call, () =>
+        exchangeAgain(send, call, isStopping),
+      )
+      if (isRepeat && wasDone(answer, call)) return undefined as Reply<Name>
       return readAnswer(answer, call) as Reply<Name>
     })
   },
@@ -108,7 +111,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const call = await prepare(name, request, settings)
     const send = tracing(openExchange, ({ response }) => headOf(response), trace)
     return await waitShortly(waiting, async () => {
-      const opened = await tellingSilence(waiting, call, () => exchangeAgain(send, call))
+      const { answer: opened } = await tellingSilence(waiting, call, () => exchangeAgain(send, call))
       const { statusCode: status = 0, headers } = opened.response
       if (status >= 200 && status < 300) return opened
       readAnswer({ status, headers, text: await readText(opened.response) }, call)
@@ -172,6 +175,7 @@ function bodyOf({ bytes, body: value }: RequestInput): Pick<Exchange, 'headers' 
   throw new CliError(
     'body_too_large',
     `The request would have ${length} bytes; ${limits.bodyBytes} are allowed.`,
+    { hint: largeHint },
   )
 }
 
@@ -193,9 +197,23 @@ async function headersFor(
   return { ...headers, authorization: `Bearer ${credential}` }
 }
 
-/** Whether the service answers the same when a request reaches it twice. */
-const isRepeatable = (route: Route, headers: Record<string, string>): boolean =>
-  route.method !== 'POST' || headers['idempotency-key'] !== undefined
+/** Whether the request may reach the service twice. */
+function isRepeatable({ route: { repeat }, given: { query = {} }, outgoing: { headers } }: Call): boolean {
+  if (repeat === 'keyed') return headers['idempotency-key'] !== undefined
+  if (repeat === 'plain') return headers['if-match'] === undefined && query.overwrite !== 'false'
+  return repeat !== 'no'
+}
+
+/** Whether a repeated delete finds nothing left: the first one has done it. */
+function wasDone({ status, text }: HttpAnswer, { route }: Call): boolean {
+  if (route.repeat !== 'gone' || status !== 404) return false
+  const value = parseJson(text)
+  return isProblem(value) && value.code === 'not_found'
+}
+
+/** Of a request that may not be repeated. */
+const unknownEnd = (error: CliError) =>
+  addStory(error, 'Whether this was done is not known.', 'Look before you try again: it may have been done.')
 
 interface Head {
   status?: number | undefined
@@ -269,26 +287,33 @@ function shortWaitOf(error: unknown): number | undefined {
   return seconds <= shortWaitSeconds ? Math.max(1, seconds) : undefined
 }
 
-/** @param mayPass whether an answer is worth another try, such as that of a process that is stopping */
+/**
+ * @param mayPass whether an answer is worth another try, such as that of a process that is stopping
+ * @returns the answer, and whether the service may have seen the request before
+ */
 async function exchangeAgain<T>(
   send: (outgoing: Exchange) => Promise<T>,
-  { route, outgoing }: Call,
+  call: Call,
   mayPass: (answer: T) => boolean = () => false,
-): Promise<T> {
+): Promise<{ answer: T; isRepeat: boolean }> {
+  const { outgoing } = call
   const end = performance.now() + outgoing.timeoutMs
-  const again = (pause: number) => performance.now() + pause < end
   const left = () => ({ ...outgoing, timeoutMs: Math.max(1, Math.ceil(end - performance.now())) })
-  for (const pause of retryMs) {
+  let isRepeat = false
+  for (let tries = 0; ; tries++) {
+    const pause = retryMs[tries]
+    const isLast = pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(left())
-      if (!mayPass(answer) || !again(pause)) return answer
+      if (isLast || !mayPass(answer)) return { answer, isRepeat }
     } catch (error) {
-      if (!(error instanceof ConnectionError) || !again(pause)) throw error
-      if (error.reached && !isRepeatable(route, outgoing.headers)) throw error
+      if (!(error instanceof ConnectionError)) throw error
+      if (error.reached && !isRepeatable(call)) throw unknownEnd(error)
+      if (isLast) throw error
+      isRepeat ||= error.reached
     }
-    await sleep(pause)
+    await sleep(pause!)
   }
-  return send(left())
 }
 
 function readAnswer({ status, headers, text: body }: HttpAnswer, { route, given, outgoing }: Call): unknown {

@@ -8,6 +8,7 @@ import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
 import { CliError } from './errors.ts'
+import { lockFile } from './lock-file.ts'
 import { replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
@@ -53,12 +54,15 @@ export type Changes = Record<string, string | undefined>
  * @throws {CliError} `settings_broken`: the file that is there does not parse, or none can be written
  */
 export function saveConfig(file: string, changes: Changes, profile?: string): void {
-  const text = change(readConfig(file), changes, profile)
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    replaceFile(targetOf(file), text, 0o600)
+    const target = targetOf(file)
+    // Another client may save between our reading and our writing.
+    using _ = lockFile(target)
+    replaceFile(target, change(readConfig(file), changes, profile), 0o600)
   } catch (error) {
+    if (error instanceof CliError) throw error
     throw new CliError('settings_broken', `The settings file cannot be written: ${(error as Error).message}`)
   }
 }

@@ -26,7 +26,29 @@ export const addCredentialOptions = (command: Command, fromStdin = 'read the pas
 
 /** @throws {CliError} `usage` off a terminal when something is missing */
 export async function readCredentials(asking: Asking): Promise<Credentials> {
-  const { options, output } = asking
+  warnOfPassword(asking)
+  return { email: await readEmail(asking), password: await readPassword(asking) }
+}
+
+/**
+ * Those of a new account: the address is looked at before the password is asked for, and that is typed twice.
+ * @throws {CliError} `usage`
+ */
+export async function readNewCredentials(asking: Asking): Promise<Credentials> {
+  warnOfPassword(asking)
+  const { options, ask } = asking
+  const email = options.email ?? (await ask.text('Email', both, looksLikeEmail))
+  const wrong = looksLikeEmail(email)
+  if (wrong !== true) throw new CliError('usage', wrong)
+  const isTyped = options.password === undefined && !options.passwordStdin
+  return { email, password: isTyped ? await askTwice(ask, 'Password') : await readPassword(asking) }
+}
+
+/** The service looks more closely. */
+const looksLikeEmail = (text: string): true | string =>
+  /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/.test(text.trim()) || `${JSON.stringify(text)} is not an email address.`
+
+function warnOfPassword({ options, output }: Asking): void {
   if (options.password !== undefined && options.passwordStdin) {
     throw new CliError('usage', '--password and --password-stdin do not go together.')
   }
@@ -35,8 +57,6 @@ export async function readCredentials(asking: Asking): Promise<Credentials> {
       'Warning: --password shows up in the process list and the shell history; --password-stdin does not.',
     )
   }
-  const email = await readEmail(asking)
-  return { email, password: await readPassword(asking) }
 }
 
 export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
@@ -54,9 +74,13 @@ export async function readNewPassword(asking: Asking): Promise<{ password: strin
     if (current !== '' && newPassword !== '' && more.length === 0) return { password: current, newPassword }
     throw new CliError('usage', 'stdin must hold two lines: the password, then the new one.')
   }
-  const newPassword = await ask.hidden('New password', both)
-  if ((await ask.hidden('New password, again', both)) === newPassword) return { password, newPassword }
-  throw new CliError('usage', 'The two new passwords differ. Nothing was changed.')
+  return { password, newPassword: await askTwice(ask, 'New password') }
+}
+
+async function askTwice(ask: Asking['ask'], what: string): Promise<string> {
+  const password = await ask.hidden(what, both)
+  if ((await ask.hidden(`${what}, again`, both)) === password) return password
+  throw new CliError('usage', 'The two passwords differ. Nothing was changed.')
 }
 
 type Token = Reply<'logIn'>['token']

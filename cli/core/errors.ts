@@ -88,6 +88,9 @@ export class CliError extends Error {
   }
 }
 
+/** Where a body would be too large. */
+export const largeHint = '`sandlot files put` and `sandlot cp` carry files of any size.'
+
 /** Turns whatever was thrown into an error to show. */
 export function describeError(error: unknown): CliError {
   if (error instanceof CliError) return error
@@ -110,6 +113,10 @@ export const addHint = (
     details: { ...details, ...more },
     exitCode,
   })
+
+/** A copy with more members for the JSON. */
+export const addDetails = ({ code, message, hint, details, exitCode }: CliError, more: object): CliError =>
+  new CliError(code, message, { hint, details: { ...details, ...more }, exitCode })
 
 function exitCodeFor(code: string, answered: number): number {
   if (Object.hasOwn(ownCodes, code)) return ownCodes[code as keyof typeof ownCodes]

@@ -2,7 +2,7 @@
 import { createReadStream, fstatSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
-import { CliError } from './errors.ts'
+import { CliError, largeHint } from './errors.ts'
 
 /** Whether something is piped in: a pipe, a socket or a file, but no terminal and not /dev/null. */
 export function hasPipedInput(): boolean {
@@ -58,6 +58,7 @@ async function readWhole(stream: Readable, what: string): Promise<Buffer> {
       throw new CliError(
         'body_too_large',
         `${what} has more than the ${limits.bodyBytes} bytes that a request may have.`,
+        { hint: largeHint },
       )
     }
   }

@@ -3,7 +3,7 @@ import type { Route } from '../../shared/contract/routes.ts'
 import { CliError } from './errors.ts'
 import { showSeconds } from './times.ts'
 
-export const execIdHint = '`sandlot exec ls` lists the commands of a session.'
+export const execIdHint = '`sandlot ps` lists the commands of a session.'
 
 export interface ProblemReply {
   type?: string
@@ -56,18 +56,39 @@ function sessionIn({ route, params, query, body }: HttpExchange): { session?: un
   return session === undefined ? {} : { session }
 }
 
-function messageFor(
-  { code, detail, errors = [] }: ProblemReply,
-  { route, params = {} }: HttpExchange,
-): string {
+function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: HttpExchange): string {
+  const { route, params = {} } = exchanged
   if (code === 'not_found' && route.path.startsWith('/v1/sandboxes/:id'))
     return `There is no session ${params.id}.`
   if (code === 'not_found' && route.path.startsWith('/v1/api-keys/:key_id'))
     return `There is no API key ${params.key_id}.`
+  const said = inClientWords(detail)
+  const path = errors.length === 0 ? pathIn(exchanged) : undefined
   // A single field stands in the detail already.
   const fields = errors.filter(({ message }) => !detail.includes(message))
-  return [detail, ...fields.map(({ path, message }) => `  ${path || 'the body'}: ${message}`)].join('\n')
+  return [
+    path === undefined ? said : `${path}: ${said}`,
+    ...fields.map(({ path, message }) => `  ${path || 'the body'}: ${message}`),
+  ].join('\n')
 }
+
+/** The file that was asked for. */
+function pathIn({ route, query, body }: HttpExchange): string | undefined {
+  if (!route.path.includes('/files/')) return undefined
+  const path = query?.path ?? (body as { path?: unknown } | undefined)?.path
+  return typeof path === 'string' ? path : undefined
+}
+
+/** What the service says in the names of its fields, in the words of the command line. */
+const clientWords: [RegExp, string][] = [
+  [/ Send overwrite: true to replace it\./, ''],
+  [/ Send more of what is around it, or replace_all\./, ' Give more of what is around it, or --all.'],
+  [/the one that if_match means/, 'the one that --if-match means'],
+  [/files\/raw takes any size/, '`sandlot files put` takes any size'],
+]
+
+const inClientWords = (detail: string): string =>
+  clientWords.reduce((text, [theirs, ours]) => text.replace(theirs, ours), detail)
 
 function hintFor(problem: ProblemReply, route: Route, seconds: number | undefined): string | undefined {
   const later = seconds === undefined ? 'Try again later.' : `Try again in ${showSeconds(seconds)}.`
@@ -94,7 +115,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'sandbox_starting':
       return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
     case 'file_exists':
-      return '--overwrite replaces it.'
+      return route.method === 'PUT' ? 'Without --no-overwrite it is replaced.' : '--overwrite replaces it.'
     case 'concurrent_sandbox_limit_reached':
       return `In the way: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
     case 'monthly_usage_limit_reached':

@@ -1,6 +1,7 @@
 /** The command line: finds the command that was asked for, loads it alone, and ends in an exit code. */
 import { Command, CommanderError } from 'commander'
 import { type Branch, commands, type Entry } from '../commands/index.ts'
+import { otherWords } from '../commands/other-words.ts'
 import { addCommonOptions, type CommonOptions, optionsOf } from './command.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import { isLeaving, leave } from './leaving.ts'
@@ -31,6 +32,7 @@ export async function runProgram(args: string[]): Promise<number> {
       const { openPicker } = await import('../ui/index.ts')
       return await openPicker(program.opts())
     }
+    if (args.length === 0) sayWhyNotDrawn()
     const topic = args[0] === 'help' && args[1] !== undefined ? await readTopic(args[1]) : undefined
     if (topic !== undefined) {
       process.stdout.write(topic)
@@ -47,7 +49,7 @@ export async function runProgram(args: string[]): Promise<number> {
     if (!(error instanceof CommanderError)) return fail(error)
     if (error.exitCode === 0) return exitCodes.done
     // Commander has explained it on stderr; the JSON object is still missing.
-    const problem = new CliError('usage', messageOf(error))
+    const problem = new CliError('usage', messageOf(error, run.command))
     run.output.failSilently(problem, exitCodeOf(problem, run))
     return exitCodeOf(problem, run)
   }
@@ -60,6 +62,14 @@ function opensPicker(program: Command, args: string[]): boolean {
   if (operands.length > 0 || unknown.length > 0 || json !== undefined || input === false) return false
   // Last, because merely looking at stdin makes Node open it.
   return canDraw()
+}
+
+/** Somebody at a terminal gets the help in place of the picker. */
+function sayWhyNotDrawn(): void {
+  if (process.stdin.isTTY && process.stdout.isTTY)
+    process.stderr.write(
+      'sandlot: TERM is dumb, and the picker cannot draw on such a terminal. The commands work:\n\n',
+    )
 }
 
 /** The command line as it is declared, for what is made from it: completions, the manual. */
@@ -91,7 +101,8 @@ function createProgram(run: Run): Command {
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      outputError: (text, write) => write(printable(text.replace(/^error: /, 'sandlot: '))),
+      outputError: (text, write) =>
+        write(printable(withSuggestion(text, run.command).replace(/^error: /, 'sandlot: '))),
     })
     .showHelpAfterError('`--help` shows how.')
     .addHelpText('after', footer)
@@ -163,12 +174,23 @@ function agreeToNegated(command: Command): void {
 }
 
 /** Commander's help for a group without a command is an error without words. */
-const messageOf = ({ code, message }: CommanderError): string =>
-  code === 'commander.help' ? 'A command is missing.' : message.replace(/^error: /, '')
+const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
+  code === 'commander.help'
+    ? 'A command is missing.'
+    : withSuggestion(message, command).replace(/^error: /, '')
 
-/** `exec` and `session create --rm` leave all codes but a few to the command they run. */
+/** Commander suggests what is spelled alike; for a word of another tool, what does the same. */
+function withSuggestion(text: string, group: Command | undefined): string {
+  const [, name] = /^error: unknown command '([^']*)'/.exec(text) ?? []
+  const typed = group === undefined ? name : `${group.name()} ${name}`
+  if (name === undefined || !Object.hasOwn(otherWords, typed!)) return text
+  const end = text.endsWith('\n') ? '\n' : ''
+  return `error: unknown command '${name}'\n(Did you mean ${otherWords[typed!]}?)${end}`
+}
+
+/** `exec`, `attach` and `session create --rm` leave all codes but a few to the command they run. */
 function exitCodeOf(error: CliError, { command }: Run): number {
-  const runsOne = command?.name() === 'exec' || command?.opts().rm === true
+  const runsOne = ['exec', 'attach'].includes(command?.name() ?? '') || command?.opts().rm === true
   return runsOne && error.exitCode !== exitCodes.interrupted ? exitCodes.execFailed : error.exitCode
 }
 

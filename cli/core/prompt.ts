@@ -17,9 +17,14 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
   }
   return {
     isPossible,
-    async text(message: string, instead: string): Promise<string> {
+    /** @param isRight asks again for what it returns words about */
+    async text(
+      message: string,
+      instead: string,
+      isRight: (answer: string) => true | string = () => true,
+    ): Promise<string> {
       const { input } = await prompts(instead)
-      return untilAnswered((context) => input({ message, required: true }, context))
+      return untilAnswered((context) => input({ message, required: true, validate: isRight }, context))
     },
     /** Without echo, and without a key that would turn it on. */
     async hidden(message: string, instead: string): Promise<string> {

@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import type { Session } from '../../shared/contract/auth.ts'
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
 import { isSameService, keysFor, noKeyFor, placeOfKey, readSaved, type SavedKey } from './saved-keys.ts'
@@ -234,6 +235,17 @@ export class Settings {
   searchPath(): string[] {
     const folders = (this.environment.PATH ?? '').split(delimiter)
     return folders.filter((folder) => isAbsolute(folder) && !/[/\\]node_modules[/\\]\.bin$/.test(folder))
+  }
+
+  /** Whether a shell finds `sandlot`. */
+  isOnPath(): boolean {
+    return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
+  }
+
+  /** How this client was called, where a shell does not find it: through npx, or as a script of Node. */
+  ownCall(): string {
+    if (this.environment.npm_command === 'exec') return 'npx sandlot'
+    return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }
 
   /** Where Node sends what goes to https:// addresses. */

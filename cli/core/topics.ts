@@ -20,7 +20,7 @@ const exitCodes = `Exit codes
     9  what was printed is not all: from files ls, glob, grep, and files view --json
   130  interrupted
 
-sandlot exec and session create --rm exit with the command's own code, except for
+sandlot exec, attach and session create --rm exit with the command's own code, except for
 
   124  it timed out
   125  the client or the service failed, or the usage was wrong: the command never ran, or its end is not known

@@ -3,6 +3,7 @@ import { constants } from 'node:os'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { clientLeft } from '../../shared/contract/exec-events.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
+import type { Output } from '../core/output.ts'
 
 export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: string) => void): void {
   const why = reason === null || reason === undefined ? '' : `: ${reason}`
@@ -15,6 +16,13 @@ export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: st
   }
   const rule = reason === clientLeft ? ' It was away for longer than the grace of the command (--grace).' : ''
   if (status === 'killed') note(`sandlot: the command was killed${why}.${rule}`)
+}
+
+/** Tells the end of a command whose output was shown. @returns the exit code */
+export function finish(ended: ExecEnd, output: Output): number {
+  if (output.json) output.result(ended, '')
+  else sayEnd(ended, output.note)
+  return exitCodeOf(ended)
 }
 
 /** As a few words, for a list or a line. */

@@ -82,7 +82,7 @@ function tellAway(error: unknown, { sessionId }: Remote, execId: string, mostMs:
   return addStory(
     error,
     `The connection was away for longer than the command's grace of ${limit}, and the service ends the command.`,
-    `\`sandlot exec logs -s ${sessionId} ${execId}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
+    `\`sandlot logs -s ${sessionId} ${execId}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** `sandlot exec -it`: connects this terminal to a command's until that ends, over broken connections too. */
+/** `sandlot exec -it` and `attach`: connects this terminal to a command's until that ends, over broken connections too. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
@@ -60,7 +60,7 @@ export async function attachTerminal(
 
 /** With the session, because several may be active. */
 export const wayBack = ({ sessionId }: Remote, execId: string) =>
-  `\`sandlot exec -s ${sessionId} --attach ${execId}\` goes back to it`
+  `\`sandlot attach -s ${sessionId} ${execId}\` goes back to it`
 
 function pauseFor(error: unknown, tries: number): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')

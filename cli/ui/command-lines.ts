@@ -27,7 +27,7 @@ export function onSession(state: State, words: string[], rest: string[] = []): s
 /** What a running terminal gets is this one; any other command is run again. */
 export function runAgain(state: State): string[] | undefined {
   const command = selectedCommand(pageOf(state) as SessionPage)
-  if (command && isOpenTerminal(command)) return onSession(state, ['exec'], ['--attach', command.id])
+  if (command && isOpenTerminal(command)) return onSession(state, ['attach'], [command.id])
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 

@@ -104,7 +104,7 @@ export function interruptOrQuit(ui: Ui) {
   const isRunning = page.at === 'output' && canInterrupt(page)
   if (isRunning && !page.isInterrupted) return interrupt(ui)
   const words = isRunning
-    ? `sandlot: the command goes on; \`sandlot exec kill -s ${page.id} ${page.execId}\` ends it.`
+    ? `sandlot: the command goes on; \`sandlot kill -s ${page.id} ${page.execId}\` ends it.`
     : undefined
   ui.quit(exitCodes.interrupted, words)
 }

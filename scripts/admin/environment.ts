@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Told } from '../../api/admin/told.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
+import { readPasswordCost } from '../../shared/platform/settings.ts'
 import { readDotEnv, root } from '../root.mjs'
 import { postgresUrl } from '../services/postgres.ts'
 import { redisSocket, redisUrl } from '../services/redis.ts'
@@ -19,6 +20,12 @@ export function findDatabase(): string {
   const sockets = socketPath(join(root, '.data'))
   if (existsSync(join(sockets, '.s.PGSQL.5432'))) return postgresUrl(sockets)
   throw new Error('No database: set DATABASE_URL, or run npm start in this folder.')
+}
+
+/** PASSWORD_SCRYPT_LOG_N of the environment or of .env. @throws in words for the terminal when it is wrong */
+export function findPasswordCost(): number {
+  readDotEnv()
+  return readPasswordCost(process.env)
 }
 
 /**

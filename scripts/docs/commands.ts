@@ -3,25 +3,12 @@ import type { Command } from 'commander'
 import { collect, optionsOf, ownOptionsOf, pathOf, sentence } from '../../cli/core/manual.ts'
 import { describeProgram } from '../../cli/core/program.ts'
 import { topics } from '../../cli/core/topics.ts'
-import { subcommands } from '../../cli/exec/subcommands.ts'
 import { code, fenced, table } from './table.ts'
 
-/** All commands, those of `exec` behind it. */
 export async function commands(): Promise<string> {
   const { program, load } = describeProgram()
   const declared = await collect(program, load)
-  const exec = declared.find((command) => command.name() === 'exec')!
-  const below = await Promise.all(
-    Object.entries(subcommands).map(async ([name, { summary, load }]) => {
-      const command = exec.command(name).description(summary)
-      const { define } = await load()
-      define(command, () => {})
-      return command
-    }),
-  )
-  const rows = declared
-    .flatMap((command) => (command === exec ? [exec, ...below] : [command]))
-    .map((command) => describe(command, optionsOf(program)))
+  const rows = declared.map((command) => describe(command, optionsOf(program)))
   return table(['command', 'what it does', 'its own options'], rows)
 }
 

@@ -38,11 +38,19 @@ export const tools = (): string =>
     ]),
   )
 
+/** As the formatter has it. */
+const lineWidth = 110
+
 /** @param file shared/contract/routes.ts as it is */
 export const withRoutes = (file: string): string => {
-  const lines = Object.values(endpoints).map(
-    ({ name, method, path, credential }) =>
-      `  ${name}: { method: '${method}', path: '${path}', credential: '${credential}' },\n`,
-  )
-  return file.replace(/(?<=export const routes = \{\n).*(?=\} as const)/s, lines.join(''))
+  const entries = Object.values(endpoints).map(({ name, method, path, credential, repeat }) => {
+    const parts = Object.entries({ method, path, credential, repeat }).map(
+      ([key, text]) => `${key}: '${text}'`,
+    )
+    const line = `  ${name}: { ${parts.join(', ')} },\n`
+    return line.length <= lineWidth + 1
+      ? line
+      : `  ${name}: {\n${parts.map((part) => `    ${part},\n`).join('')}  },\n`
+  })
+  return file.replace(/(?<=export const routes = \{\n).*(?=\} as const)/s, entries.join(''))
 }

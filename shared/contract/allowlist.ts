@@ -62,6 +62,7 @@ export const allowlist = family({
     summary: 'Replace the command allowlist; when it answers, the new one holds everywhere',
     method: 'PUT',
     path: '/v1/allowlist',
+    repeat: 'yes',
     example: {
       body: { commands: ['git status', 'npm run *'] },
       client: "sandlot allowlist set 'git status' 'npm run *'",
@@ -84,6 +85,7 @@ export const allowlist = family({
     summary: 'Remove the command allowlist: everything may run',
     method: 'DELETE',
     path: '/v1/allowlist',
+    repeat: 'yes',
     example: { client: 'sandlot allowlist clear' },
     credential: 'key',
     scope: 'full',
@@ -95,6 +97,7 @@ export const allowlist = family({
     summary: 'Whether a command would be allowed, without running it',
     method: 'POST',
     path: '/v1/allowlist/check',
+    repeat: 'yes',
     example: { body: { command: ['git', 'push'] }, client: 'sandlot allowlist check -- git push' },
     credential: 'key',
     scope: 'run',

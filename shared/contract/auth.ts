@@ -39,6 +39,7 @@ export const auth = family({
     summary: 'Create an account',
     method: 'POST',
     path: '/v1/auth/signup',
+    repeat: 'no',
     example: {
       body: { email: 'ada@example.com', password: 'correct horse battery' },
       client: 'sandlot signup --email ada@example.com',
@@ -55,6 +56,7 @@ export const auth = family({
     summary: 'Exchange email and password for a session token',
     method: 'POST',
     path: '/v1/auth/login',
+    repeat: 'yes',
     example: {
       body: { email: 'ada@example.com', password: 'correct horse battery' },
       client: 'sandlot login --email ada@example.com',
@@ -76,6 +78,7 @@ export const sessions = family({
     summary: 'Change the password; all sessions end but the one that is answered. API keys stay as they are',
     method: 'PUT',
     path: '/v1/account/password',
+    repeat: 'no',
     example: {
       body: { current_password: 'correct horse battery', new_password: 'staple of a new kind' },
       client: 'sandlot account password',
@@ -89,10 +92,31 @@ export const sessions = family({
     reply: Session,
     errors: ['invalid_credentials'],
   },
+  deleteAccount: {
+    summary:
+      'Delete the account and all that it has, for good: its sandboxes end, its keys are dead within a second',
+    method: 'DELETE',
+    path: '/v1/account',
+    repeat: 'no',
+    example: {
+      body: { current_password: 'correct horse battery' },
+      client: 'sandlot account delete',
+    },
+    credential: 'token',
+    bucket: 'login',
+    body: z.strictObject({ current_password: z.string().max(limits.passwordCharacters.most) }),
+    reply: z.object({
+      id: z.string(),
+      email: z.string(),
+      sandboxes_ended: z.int(),
+    }),
+    errors: ['invalid_credentials'],
+  },
   endSessions: {
     summary: 'End all sessions of the account, this one too. API keys stay as they are',
     method: 'DELETE',
     path: '/v1/account/sessions',
+    repeat: 'no',
     example: { client: 'sandlot account end-sessions' },
     credential: 'token',
     bucket: 'changes',

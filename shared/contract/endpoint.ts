@@ -25,6 +25,13 @@ export type Bucket =
 /** `run` keys run commands and work with files and sandboxes; `full` ones also change what binds those. */
 export type Scope = 'full' | 'run'
 
+/**
+ * Whether a client that does not know what became of a request may send it again: `yes`; `gone`, where a 404 then says
+ * that the first one did it; `keyed`, under an `Idempotency-Key`; `plain`, unless it has a condition, which the first one
+ * may have changed (`If-Match`, `overwrite=false`); `no`.
+ */
+export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
+
 /** A request as people send it. Identifiers in the path stand for themselves. */
 export interface Example {
   params?: Readonly<Record<string, string>>
@@ -46,6 +53,7 @@ interface Declared {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** `:name` marks a parameter. */
   path: `/${string}`
+  repeat?: Repeat
   /** For the API description. */
   example: Example
   credential: Credential
@@ -75,13 +83,20 @@ interface Declared {
 /** Each route that takes a key must name a scope, so none is open to `run` keys by oversight. */
 type WithScope = { credential: 'key'; scope: Scope } | { credential: Exclude<Credential, 'key'> }
 
-export type Endpoint = Omit<Declared, 'status'> & { name: string; status: 101 | 200 | 201 | 204 }
+/** A GET may always be repeated. Every other route must say, so none is repeated by oversight. */
+type WithRepeat = { method: 'GET' } | { method: Exclude<Declared['method'], 'GET'>; repeat: Repeat }
+
+export type Endpoint = Omit<Declared, 'status' | 'repeat'> & {
+  name: string
+  status: 101 | 200 | 201 | 204
+  repeat: Repeat
+}
 
 /** The endpoints of one file, each with its name. They keep their order in the API description. */
-export const family = <const All extends Record<string, Declared & WithScope>>(all: All) =>
+export const family = <const All extends Record<string, Declared & WithScope & WithRepeat>>(all: All) =>
   Object.fromEntries<unknown>(
-    Object.entries(all).map(([name, declared]) => [name, { status: 200, ...declared, name }]),
-  ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status'> & { name: Name } }
+    Object.entries(all).map(([name, declared]) => [name, { status: 200, repeat: 'yes', ...declared, name }]),
+  ) as { [Name in keyof All]: All[Name] & Pick<Endpoint, 'status' | 'repeat'> & { name: Name } }
 
 export type Input<T> = T extends z.ZodType ? z.output<T> : undefined
 /** What a client sends: fields with a default are optional. */

@@ -115,6 +115,7 @@ export const files = family({
     summary: 'Write a file whole, or not at all; folders on its way are made',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/create',
+    repeat: 'no',
     example: {
       body: { path: 'notes.txt', content: 'hello\n' },
       client: 'sandlot files create notes.txt --content hello',
@@ -143,6 +144,7 @@ export const files = family({
     summary: 'Replace exact text in a file, atomically; mode and line endings stay',
     method: 'POST',
     path: '/v1/sandboxes/:id/files/edit',
+    repeat: 'no',
     example: {
       body: { path: 'app.conf', old: 'debug = false', new: 'debug = true' },
       client: "sandlot files edit app.conf --old 'debug = false' --new 'debug = true'",
@@ -252,6 +254,7 @@ export const files = family({
     summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
     method: 'PUT',
     path: '/v1/sandboxes/:id/files/raw',
+    repeat: 'plain',
     example: { query: { path: 'data.tar' }, file: 'data.tar', client: 'sandlot files put data.tar data.tar' },
     ...inside,
     status: 201,

@@ -28,6 +28,8 @@ export const limits = {
   grepLineBytes: 2_000,
   /** Connections to ports of one sandbox that one worker carries at once. */
   connections: 100,
+  /** A secret's value of fewer bytes is not blanked out of output: it would be found by chance. */
+  blankedBytes: 8,
   /** A secret's value; all values of an account together, with their names; how many secrets it may have. */
   secretBytes: 32 * 1024,
   secretsBytes: 512 * 1024,

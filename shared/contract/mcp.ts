@@ -168,6 +168,7 @@ export const mcp = family({
     summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
     method: 'POST',
     path: '/v1/mcp',
+    repeat: 'no',
     example: {
       headers: { accept: 'application/json, text/event-stream' },
       body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },

@@ -58,6 +58,7 @@ export const sandboxes = family({
     summary: 'Create a sandbox',
     method: 'POST',
     path: '/v1/sandboxes',
+    repeat: 'keyed',
     example: {
       body: { name: 'build', ttl_seconds: 600 },
       client: 'sandlot session create --name build --ttl 10m',
@@ -131,6 +132,7 @@ export const sandboxes = family({
     method: 'POST',
     path: '/v1/sandboxes/:id/reset',
     example: { client: 'sandlot session reset "$SANDBOX_ID" --yes' },
+    repeat: 'yes',
     credential: 'key',
     scope: 'run',
     bucket: 'sandbox_lifecycle',
@@ -142,6 +144,7 @@ export const sandboxes = family({
     summary: 'Destroy a sandbox; one that is destroyed stays so',
     method: 'DELETE',
     path: '/v1/sandboxes/:id',
+    repeat: 'yes',
     example: { client: 'sandlot session rm "$SANDBOX_ID" --yes' },
     credential: 'key',
     scope: 'run',

@@ -31,6 +31,10 @@ export function readClusterSettings(environment: Record<string, string | undefin
   }
 }
 
+/** The cost of a password's hash, for whoever needs nothing else. */
+export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
+  check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
+
 const mib = 1024 * 1024
 
 export type Role = 'api' | 'worker'

@@ -96,6 +96,21 @@ test('an account whose sessions are ended logs in again; its keys go on', async 
   expect((await alice.call('getAccount')).status).toBe(200)
 })
 
+test('a lost password is replaced by one that is printed once; sessions end, and keys go on', async () => {
+  const alice = await world.account()
+  const { code, stdout } = await admin('reset-password', alice.email, '--json')
+  const { password, ...told } = JSON.parse(stdout)
+  expect({ code, ...told }).toEqual({ code: 0, id: alice.id, email: alice.email, sessions_ended: true })
+  const logIn = (password: string) => callAs(world, {}, 'logIn', { body: { email: alice.email, password } })
+  expect(await codeOf(logIn(alice.password))).toBe('invalid_credentials')
+  expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
+  expect((await alice.call('getAccount')).status).toBe(200)
+  expect((await logIn(password)).body.account.id).toBe(alice.id)
+  expect((await admin('reset-password', alice.email)).stdout).toMatch(
+    / is [\w-]{20}\nIt is shown only now\. /,
+  )
+})
+
 test('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
@@ -146,6 +161,23 @@ test('a deleted account is gone with all that it had, and its address can sign u
   expect(await codeOf(alice.call('listApiKeys'))).toBe('invalid_credentials')
   const again = await world.account({ email: alice.email })
   expect(again.id).not.toBe(alice.id)
+})
+
+test('its owner deletes an account with the password, and all that it had ends', async () => {
+  const [alice, bob] = [await world.account(), await world.account()]
+  await create(alice)
+  const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
+  expect(await codeOf(remove('not her password'))).toBe('invalid_credentials')
+  expect(await codeOf(alice.call('getAccount'))).toBe('success')
+
+  const { id, email } = alice
+  expect((await remove(alice.password)).body).toEqual({ id, email, sandboxes_ended: 1 })
+  await withinASecond(async () => (await codeOf(alice.call('getAccount'))) !== 'success')
+  const rows = () => world.db.query('select id from account where id = ?', [id])
+  await world.eventually(async () => (await rows()).length === 0, 20_000)
+  expect(await codeOf(remove(alice.password))).toBe('invalid_credentials')
+  expect(await codeOf(bob.call('getAccount'))).toBe('success')
+  expect((await world.account({ email })).id).not.toBe(id)
 })
 
 test('an account that is being deleted stays suspended, and waits for the last pod', async () => {

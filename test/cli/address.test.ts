@@ -135,13 +135,23 @@ describe('an address that is refused', () => {
         home.run(['whoami']),
         home.run(['config', 'set-url', typed]),
         home.run(['signup', '--url', typed, '--email', 'a@example.com', '--password-stdin'], { input: 'x' }),
-        home.run(['config', 'show']),
       ])
       for (const { code, stderr, stdout } of runs) {
         expect(stderr).toContain('is refused')
         expect(stdout).toBe('')
         expect(code).toBe(2)
       }
+      // The other settings are shown.
+      const shown = await home.run(['config', 'show'])
+      expect(shown).toMatchObject({ code: 2, stderr: expect.stringContaining('is refused') })
+      expect(shown.stdout).toMatch(/^base_url +refused +\(.*\)\napi_key .*\nsession +not set\nfile /)
+      const asJson = await home.run(['config', 'show', '--json', '--session', 'sbx_a'])
+      expect(asJson.json().error).toMatchObject({
+        code: 'address_refused',
+        exit_code: 2,
+        base_url: null,
+        session: { value: 'sbx_a' },
+      })
     }
   })
 

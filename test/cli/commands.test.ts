@@ -98,7 +98,7 @@ const walk: Shown[] = [
     json: ['allowed', 'entry', 'reason'],
   },
   { line: 'allowlist check -c ls', piped: /^$/, terminal: /may run/, json: ['allowed', 'entry', 'reason'] },
-  { line: 'allowlist clear', piped: /^$/, terminal: /every command may run/, json: ['commands'] },
+  { line: 'allowlist clear --yes', piped: /^$/, terminal: /every command may run/, json: ['commands'] },
   {
     line: 'whoami',
     piped: /^\S+@example\.com\nacc_\w+\n\d+\.\d\d\/20 sandbox-hours this month\n1\/2 concurrent sandboxes\n$/,
@@ -168,6 +168,10 @@ const elsewhere = [
   'logout',
   'cp',
   'forward',
+  'ps',
+  'logs',
+  'kill',
+  'attach',
   'ls',
   'rm',
   'version',
@@ -185,6 +189,7 @@ const elsewhere = [
   'keys rm',
   'account password',
   'account end-sessions',
+  'account delete',
   'mcp serve',
   'mcp init',
   'mcp doctor',
@@ -215,7 +220,7 @@ test('when the service is away each says so in words and in JSON, exit code 8', 
     'files edit notes.txt --old one --new two',
     'allowlist set ls',
     'secrets ls',
-    'secrets rm NAME',
+    'secrets rm --yes NAME',
   ]
   const runs = lines.map((line) => async () => ({
     line,
@@ -311,6 +316,25 @@ test('account password and end-sessions ask for the password, and keep neither',
   expect(await other.run(args('end-sessions'), { input: 'quite a new password' })).toMatchObject({ code: 0 })
   expect(readFileSync(other.home.configFile, 'utf8')).toBe(before)
   expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
+})
+
+test('account delete asks twice whether it is meant, ends the account and forgets its key', async () => {
+  using other = await users.newUser()
+  const with_ = ['account', 'delete', '--email', other.email, '--password-stdin']
+  const input = { input: password }
+  expect(await other.run(with_, input)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
+  const unsure = await other.run([...with_, '--yes'], input)
+  expect(unsure).toMatchObject({ code: 2, stderr: expect.stringContaining('--confirm') })
+  const wrong = await other.run([...with_, '--yes', '--confirm', user.email], input)
+  expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('Nothing was deleted') })
+  expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
+
+  const before = parse(readFileSync(other.home.configFile, 'utf8'))
+  const deleted = await other.run([...with_, '--yes', '--confirm', other.email], input)
+  expect(deleted).toMatchObject({ code: 0, stdout: `${other.email}\n` })
+  expect(parse(readFileSync(other.home.configFile, 'utf8'))).toEqual({ base_url: before.base_url })
+  const env = { SANDLOT_API_KEY: String(before.api_key) }
+  await eventually(async () => (await other.run(['whoami'], { env })).code === 4, 10_000)
 })
 
 test('a table fits the terminal: the widest column is cut, the id at last', async () => {

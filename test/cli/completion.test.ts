@@ -144,16 +144,16 @@ describe('in a shell', () => {
     expect(whose.stdout).toMatch(new RegExp(`^${user.id}:\t.*\n:2\n$`))
   })
 
-  test('exec logs and kill complete the ids of commands, and the programs of these names do not', async () => {
-    const [{ id, command }] = (await user.run(['exec', 'ls', '--json'])).json().data
+  test('logs, kill and attach complete the ids of commands, and exec those of no command', async () => {
+    const [{ id, command }] = (await user.run(['ps', '--json'])).json().data
     const complete = async (...words: string[]) =>
-      (await user.run(['__complete', '--', 'exec', ...words, ''])).stdout.split('\n')[0]
+      (await user.run(['__complete', '--', ...words, ''])).stdout.split('\n')[0]
     const shown = `${id}\texited ${command.replace('\n', ' ')}`
-    for (const words of [['logs'], ['logs', '-f'], ['kill', '--signal', 'INT'], ['--attach']])
+    for (const words of [['logs'], ['logs', '-f'], ['kill', '--signal', 'INT'], ['attach']])
       expect(await complete(...words)).toBe(shown)
     for (const words of [
-      ['--', 'logs'],
-      ['kill', '42'],
+      ['exec', 'logs'],
+      ['exec', 'kill', '42'],
     ])
       expect(await complete(...words)).toBe('only/')
   })

@@ -3,9 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { addCommonOptions, examplesOf } from '../../cli/core/command.ts'
+import { examplesOf } from '../../cli/core/command.ts'
 import { describeProgram } from '../../cli/core/program.ts'
-import { subcommands } from '../../cli/exec/subcommands.ts'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { routes } from '../../shared/contract/routes.ts'
@@ -19,7 +18,6 @@ const sources = readdirSync(clientFolder, { recursive: true, encoding: 'utf8' })
   .join('\n')
 
 test('everything that the API can do has a command', () => {
-  // They come with `exec ls` and `exec logs`.
   const isCalled = (name: string) =>
     new RegExp(`(call|open|addressOf)\\(\\s*'${name}'|routes\\.${name}\\b`).test(sources)
   // A page for browsers.
@@ -34,16 +32,7 @@ async function everyCommand(): Promise<Command[]> {
     const below = command.createHelp().visibleCommands(command)
     return (await Promise.all(below.filter((each) => each.name() !== 'help').map(visit))).flat()
   }
-  const declared = await visit(program)
-  const exec = declared.find((command) => command.name() === 'exec')!
-  const below = Object.entries(subcommands).map(async ([name, { load }]) => {
-    const command = exec.command(name)
-    addCommonOptions(command)
-    const { define } = await load()
-    define(command, () => {})
-    return command
-  })
-  return [...declared, ...(await Promise.all(below))]
+  return await visit(program)
 }
 
 const nameOf = (command: Command): string =>
@@ -69,8 +58,7 @@ test("each command's help has examples of it, with options that it knows", async
 })
 
 test("the client's lines in the API's description are commands with options that they know", async () => {
-  // `exec logs` before `exec`.
-  const commands = (await everyCommand()).sort((one, other) => nameOf(other).length - nameOf(one).length)
+  const commands = await everyCommand()
   const lines = Object.values(endpoints).flatMap(({ example }: Endpoint) => example.client ?? [])
   expect(lines.length).toBeGreaterThan(30)
   for (const line of lines) {

@@ -1,4 +1,4 @@
-/** `sandlot exec ls`, `logs` and `kill`: commands that were started before. */
+/** `sandlot ps`, `logs` and `kill`: commands that were started before. */
 
 import { createHash } from 'node:crypto'
 import { stripVTControlCharacters } from 'node:util'
@@ -27,7 +27,8 @@ afterAll(async () => {
   await world[Symbol.asyncDispose]()
 })
 
-const exec = (args: string[], options: RunOptions = {}) => home.run(['exec', '-s', id, ...args], options)
+/** `words` begin with `logs` or `kill`. */
+const run = (words: string[], options: RunOptions = {}) => home.run([...words, '-s', id], options)
 const startIn = async (id: string, command: string) => {
   const body = { command, background: true }
   return (await alice.call('execCommand', { params: { id }, body })).body.id
@@ -42,7 +43,7 @@ const until = (exec_id: string, isSo: (result: ExecResult) => boolean, sandboxId
 const isOver = ({ status }: ExecResult) => status !== 'running'
 const saysUp = ({ stdout }: ExecResult) => stdout === 'up\n'
 
-test('ls lists the commands of a session, newest first, by pages', async () => {
+test('ps lists the commands of a session, newest first, by pages', async () => {
   const { body } = await alice.call('createSandbox')
   const commands = ['exit 3', 'kill -9 $$', 'exec sleep 60']
   const ids: string[] = []
@@ -50,9 +51,9 @@ test('ls lists the commands of a session, newest first, by pages', async () => {
     ids.unshift(await startIn(body.id, command))
     if (index < 2) await until(ids[0]!, isOver, body.id)
   }
-  const ls = (...args: string[]) => home.run(['exec', '-s', body.id, 'ls', ...args])
+  const ps = (...args: string[]) => home.run(['ps', '-s', body.id, ...args])
 
-  const { code, stdout } = await ls()
+  const { code, stdout } = await ps()
   expect(code).toBe(0)
   const rows = stdout
     .trimEnd()
@@ -67,17 +68,17 @@ test('ls lists the commands of a session, newest first, by pages', async () => {
     expect(Date.parse(startedAt!)).toBeGreaterThan(0)
     expect(seconds).toMatch(/^\d+\.\d{3}$/)
   }
-  const first = (await ls('--json', '--limit', '2')).json()
+  const first = (await ps('--json', '--limit', '2')).json()
   expect(first.data.map(({ id }: ExecResult) => id)).toEqual(ids.slice(0, 2))
-  expect((await ls('--cursor', first.next_cursor)).stdout).toBe(`${rows[2]!.join('\t')}\n`)
+  expect((await ps('--cursor', first.next_cursor)).stdout).toBe(`${rows[2]!.join('\t')}\n`)
 
-  const command = [process.execPath, clientPath, 'exec', '-s', body.id, 'ls']
+  const command = [process.execPath, clientPath, 'ps', '-s', body.id]
   const terminal = openTerminal(command, home.environment())
   expect(await terminal.ended).toBe(0)
   expect(stripVTControlCharacters(terminal.screen())).toMatch(
     /^ID +STATUS +EXIT +STARTED +SECONDS +COMMAND\r\n/,
   )
-  expect(terminal.screen()).toContain('sandlot exec -- ls')
+  expect(terminal.screen()).toContain(`session ${body.id}; \`sandlot ls\` lists the sessions`)
   await alice.call('destroySandbox', { params: { id: body.id } })
 })
 
@@ -91,19 +92,19 @@ test('logs gives both streams byte for byte, of a command that has ended and of 
   await until(ended, isOver)
   await until(running, ({ stdout_bytes, stderr_bytes }) => stdout_bytes + stderr_bytes === 15)
   for (const id of [ended, running]) {
-    const { code, bytes, stderr } = await exec(['logs', id])
+    const { code, bytes, stderr } = await run(['logs', id])
     expect(bytes).toEqual(Buffer.from('\xff\0\xc3\xa9 out\r\n', 'latin1'))
     expect(stderr).toBe('\ufffd err')
     expect(code).toBe(0)
   }
-  expect(await exec(['logs', silent])).toMatchObject({ code: 0, stdout: '', stderr: '' })
+  expect(await run(['logs', silent])).toMatchObject({ code: 0, stdout: '', stderr: '' })
   for (const exec_id of [running, silent]) await alice.call('stopExec', { params: { id, exec_id } })
 })
 
 test('logs counts what is no longer kept', async () => {
   const id = await start('yes | head -c 12000000; echo the end')
   await until(id, isOver)
-  const { code, stdout, stderr } = await exec(['logs', id])
+  const { code, stdout, stderr } = await run(['logs', id])
   const missing = Number(/^sandlot: (\d+) bytes of stdout are no longer kept, .*\n$/.exec(stderr)?.[1])
   expect(missing).toBeGreaterThan(3_000_000)
   expect(missing + stdout.length).toBe(12_000_008)
@@ -122,7 +123,7 @@ test('logs -f follows through connections that break, and exits 0 whatever the c
   const goOn: Promise<unknown>[] = []
   const hasPassed = (chunk: Buffer, every: number) =>
     Math.floor((shown + chunk.length) / every) > Math.floor(shown / every)
-  const followed = await exec(['logs', '-f', execId], {
+  const followed = await run(['logs', '-f', execId], {
     env: home.through(line.url),
     onStart: (child) =>
       child.stdout!.on('data', (chunk) => {
@@ -139,18 +140,18 @@ test('logs -f follows through connections that break, and exits 0 whatever the c
   expect(cuts).toBeGreaterThanOrEqual(4)
   const sum = (data: string | Buffer) => createHash('sha256').update(data).digest('hex')
   expect(sum(followed.bytes)).toBe(sum(numbers.repeat(4)))
-  const result = await exec(['logs', '-f', '--json', execId])
+  const result = await run(['logs', '-f', '--json', execId])
   expect(result.code).toBe(0)
   expect(result.json()).toMatchObject({ id: execId, status: 'exited', exit_code: 7 })
 })
 
 test('logs ends when its reader does, and the command goes on', async () => {
   const exec_id = await start('while :; do echo y; done')
-  const { code, stderr } = await exec(['logs', '-f', exec_id], {
+  const { code, stderr } = await run(['logs', '-f', exec_id], {
     onStart: (child) => child.stdout!.once('data', () => child.stdout!.destroy()),
   })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect((await exec(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
+  expect((await run(['kill', exec_id])).stdout).toBe(`${exec_id} signaled SIGTERM\n`)
 })
 
 test('kill prints how the command ended; of one that goes on, that it does', async () => {
@@ -160,16 +161,16 @@ test('kill prints how the command ended; of one that goes on, that it does', asy
   ])
   await Promise.all([until(polite, saysUp), until(deaf, saysUp)])
   const [ended, still] = await Promise.all([
-    exec(['kill', '--signal', 'USR1', polite]),
-    exec(['kill', '--signal', 'HUP', deaf]),
+    run(['kill', '--signal', 'USR1', polite]),
+    run(['kill', '--signal', 'HUP', deaf]),
   ])
   expect(ended).toMatchObject({ code: 0, stdout: `${polite} exited 9\n`, stderr: '' })
   expect(still).toMatchObject({ code: 0, stdout: `${deaf} still running\n`, stderr: '' })
-  const killed = await exec(['kill', '--json', '--signal', '9', deaf])
+  const killed = await run(['kill', '--json', '--signal', '9', deaf])
   expect(killed.code).toBe(0)
   expect(killed.json()).toMatchObject({ id: deaf, status: 'signaled', signal: 'SIGKILL', stdout: 'up\n' })
 
-  const again = await exec(['kill', '--json', deaf])
+  const again = await run(['kill', '--json', deaf])
   expect(again.code).toBe(5)
   expect(again.json().error).toMatchObject({ code: 'exec_finished', exit_code: 5 })
   expect(again.stderr).toContain('has ended already: signaled SIGKILL')
@@ -177,11 +178,11 @@ test('kill prints how the command ended; of one that goes on, that it does', asy
 
 test('what is not there is exit code 3, with where to look; a signal that is none is 2', async () => {
   for (const name of ['logs', 'kill']) {
-    const { code, stderr } = await exec([name, newExecId()])
+    const { code, stderr } = await run([name, newExecId()])
     expect(code).toBe(3)
-    expect(stderr).toContain('`sandlot exec ls`')
+    expect(stderr).toContain('`sandlot ps`')
   }
-  const { code, stderr } = await exec(['kill', '--signal', 'NONE', newExecId()])
+  const { code, stderr } = await run(['kill', '--signal', 'NONE', newExecId()])
   expect(code).toBe(2)
   expect(stderr).toContain('signal')
 })
@@ -191,7 +192,7 @@ test('of a command whose session is gone, what is known is told', async () => {
   const ended = await startIn(body.id, 'echo 1234; exit 3')
   await until(ended, isOver, body.id)
   await alice.call('destroySandbox', { params: { id: body.id } })
-  const { code, stdout, stderr } = await home.run(['exec', '-s', body.id, 'logs', ended])
+  const { code, stdout, stderr } = await home.run(['logs', '-s', body.id, ended])
   expect({ code, stdout }).toEqual({ code: 0, stdout: '' })
   expect(stderr).toBe('sandlot: 5 bytes of stdout are no longer kept, and are missing here.\n')
 })

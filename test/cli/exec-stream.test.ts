@@ -103,9 +103,9 @@ test('a client that was killed takes its command along, after the grace that it 
   })
   expect(signal).toBe('SIGKILL')
   await world.eventually(async () => !(await isRunning('77[5]')), 5_000)
-  const { data } = (await exec(['ls', '--json'])).json()
+  const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
-  expect((await exec(['logs', '-f', id])).stderr).toContain(
+  expect((await user.run(['logs', '-f', id])).stderr).toContain(
     'killed: its client left. It was away for longer than the grace of the command (--grace).',
   )
 })
@@ -192,7 +192,7 @@ test('one that stays away is given up after the grace, and what was exceeded is 
   expect(stderr).toMatch(
     /away for longer than the command's grace of 3 s, and the service ends the command\. /,
   )
-  expect(stderr).toMatch(/`sandlot exec logs -s sbx_\w+ exec_\w+` shows what it printed/)
+  expect(stderr).toMatch(/`sandlot logs -s sbx_\w+ exec_\w+` shows what it printed/)
 })
 
 test('a session that is destroyed under a command says why it was killed', async () => {
@@ -215,7 +215,7 @@ test('a secret is shown with --reveal alone', async () => {
   await user.run(['secrets', 'create', 'WORD'], { input: 'p4ssw0rd!\n' })
   expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
   expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')
-  await user.run(['secrets', 'rm', 'WORD'])
+  await user.run(['secrets', 'rm', '--yes', 'WORD'])
 })
 
 test('-t without a terminal says what to do instead', async () => {

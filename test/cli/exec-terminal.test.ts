@@ -15,13 +15,15 @@ const world = shareWorld()
 const user = shareSession(makeUsers(world))
 
 /** A terminal of 33 rows and 99 columns, in which the client runs, then `stty` tells what it left. */
-const openClient = (words: string[], url = world.url(), TERM = 'xterm'): Terminal => {
-  const client = [process.execPath, clientPath, 'exec', '-s', user.id, ...words]
+const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = 'exec'): Terminal => {
+  const client = [process.execPath, clientPath, name, '-s', user.id, ...words]
   return openTerminal(
     ['sh', '-c', 'trap : INT; stty rows 33 cols 99; "$@"; echo "code $?"; stty -a', 'sh', ...client],
     user.home.environment({ ...user.home.through(url), TERM }),
   )
 }
+
+const attachClient = (words: string[]) => openClient(words, world.url(), 'xterm', 'attach')
 
 /** The client has ended with this code, and left the terminal as it was. */
 async function leaves(terminal: Terminal, code: number) {
@@ -37,14 +39,21 @@ test('-t without a terminal says what to do instead', async () => {
   expect(stderr).toContain('terminal')
 })
 
-test.each([
-  ['-t', ['-it', '--background', '--', 'sleep', '60']],
-  ['--attach', ['--attach', 'exec_a', '--background']],
-])('%s with --background is refused, and nothing is started', async (option, words) => {
-  const terminal = openClient(words)
+test('-t with --background is refused, and nothing is started', async () => {
+  const terminal = openClient(['-it', '--background', '--', 'sleep', '60'])
   await leaves(terminal, 125)
-  expect(terminal.screen()).toContain(`${option} keeps this terminal`)
-  expect((await user.run(['exec', 'ls', '--quiet'])).stdout).toBe('')
+  expect(terminal.screen()).toContain('-t keeps this terminal')
+  expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
+})
+
+test('a shell without -it runs and ends, and the way to a terminal is said', async () => {
+  const shell = openClient(['sh'])
+  await shell.shows('`sandlot exec -it -- sh` gives it this terminal')
+  await leaves(shell, 0)
+  const script = openClient(['sh', '-c', 'echo is-$((1+1))'])
+  await script.shows('is-2')
+  await leaves(script, 0)
+  expect(script.screen()).not.toContain('-it')
 })
 
 test('-it gives the command this terminal: keys, size, exit code; and gives it back as it was', async () => {
@@ -119,25 +128,25 @@ test('what a command printed last, while the connection was away, is shown when 
   line.hold()
   await shell.shows('The connection broke.')
   await user.run(['exec', '-n', 'touch', 'go'])
-  await world.eventually(async () => (await user.run(['exec', 'ls'])).stdout.includes('exited\t4'), 10_000)
+  await world.eventually(async () => (await user.run(['ps'])).stdout.includes('exited\t4'), 10_000)
   line.mend()
   await shell.shows('last words')
   await leaves(shell, 4)
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test('Ctrl-C leaves while the connection is away, and --attach goes back', async () => {
+test('Ctrl-C leaves while the connection is away, and attach goes back', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
   first.type('Y=kept\r')
   await first.shows('$ ')
   line.hold()
-  await first.shows('--attach exec_')
-  const execId = /--attach (exec_\w+)/.exec(first.screen())![1]!
+  await first.shows('sandlot attach -s sbx_')
+  const execId = /attach -s sbx_\w+ (exec_\w+)/.exec(first.screen())![1]!
   first.type('\x03')
   await leaves(first, 130)
-  const second = openClient(['--attach', execId])
+  const second = attachClient([execId])
   await second.shows('$ ')
   second.type('echo is-$Y; exit 6\r')
   await second.shows('is-kept')
@@ -154,8 +163,8 @@ test('the detach keys leave the command running, and the way back is said', asyn
   first.type('\x10\x11')
   await first.shows('detached, and the command goes on')
   await leaves(first, 0)
-  const way = /`sandlot (exec -s sbx_\w+ --attach exec_\w+)` goes back to it/.exec(first.screen())![1]!
-  const second = openClient([...way.split(' ').slice(1), '--detach-keys', 'ctrl-a,d'])
+  const way = /`sandlot attach (-s sbx_\w+ exec_\w+)` goes back to it/.exec(first.screen())![1]!
+  const second = attachClient([...way.split(' '), '--detach-keys', 'ctrl-a,d'])
   await second.shows('$ ')
   second.type('echo is-$Z\r')
   await second.shows('is-kept')
@@ -163,7 +172,7 @@ test('the detach keys leave the command running, and the way back is said', asyn
   second.type('\x01d')
   await second.shows('detached, and the command goes on')
   await leaves(second, 0)
-  const third = openClient([...way.split(' ').slice(1), '--detach-keys', 'none'])
+  const third = attachClient([...way.split(' '), '--detach-keys', 'none'])
   await third.shows('$ ')
   third.type('exit 7\r')
   await leaves(third, 7)
@@ -194,7 +203,7 @@ test('a shell without a prompt of its own shows the name of its session, and has
   expect(listed.screen()).not.toContain('web one')
   listed.type('exit\r')
   await leaves(listed, 0)
-  await user.run(['allowlist', 'clear'])
+  await user.run(['allowlist', 'clear', '--yes'])
   await user.run(['session', 'rm', '--yes', id])
 })
 
@@ -253,7 +262,7 @@ test('a client that is told to end gives the terminal back first', async () => {
   expect(clients).toHaveLength(1)
   process.kill(Number(clients[0]), 'SIGTERM')
   await leaves(shell, 143)
-  await world.eventually(async () => !(await user.run(['exec', 'ls'])).stdout.includes('running'), 10_000)
+  await world.eventually(async () => !(await user.run(['ps'])).stdout.includes('running'), 10_000)
 })
 
 test('commands whose worker died are lost, and say so: at a terminal, in the list, the logs, to a signal', async () => {
@@ -266,9 +275,9 @@ test('commands whose worker died are lost, and say so: at a terminal, in the lis
   await leaves(shell, 125)
   await started
   const [listed, logs, kill] = await Promise.all([
-    user.run(['exec', 'ls']),
-    user.run(['exec', 'logs', '-f', later]),
-    user.run(['exec', 'kill', later]),
+    user.run(['ps']),
+    user.run(['logs', '-f', later]),
+    user.run(['kill', later]),
   ])
   expect(listed.stdout).toContain(`${later}\tlost\t`)
   expect(logs).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('the command was lost') })

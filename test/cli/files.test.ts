@@ -35,12 +35,16 @@ test('edit replaces text, from options or local files, and says where it is not 
   const several = await files(['edit', 'edited', '--old', 'a', '--new', 'A', '--json'])
   expect(several.code).toBe(5)
   expect(several.json().error).toMatchObject({ code: 'edit_not_unique', lines: [1, 3] })
+  expect(several.stderr).toMatch(/^sandlot: edited: .* Give more of what is around it, or --all\.\n/)
   writeFileSync(local('old'), 'a\n')
   const all = ['edit', 'edited', '--old-file', local('old'), '--new', '', '--all', '--json']
   expect((await files(all)).json()).toMatchObject({ replacements: 2, size: 2 })
   expect((await files(['view', 'edited'])).stdout).toBe('B\n')
   const changed = await files(['edit', 'edited', '--old', 'B', '--new', '', '--if-match', '0'.repeat(64)])
   expect(changed.code).toBe(5)
+  expect(changed.stderr).toContain('edited: The file is not the one that --if-match means')
+  const again = await files(['create', 'edited', '--content', 'x'])
+  expect(again.stderr).toMatch(/^sandlot: edited: The file exists already\.\n--overwrite replaces it\.\n/)
   expect(await files(['edit', 'edited', '--old', 'B'])).toMatchObject({ code: 2 })
 })
 
@@ -220,7 +224,7 @@ describe('cp', () => {
       stderr: 'sandlot: not copied: ./out: a link to /etc/passwd leads out of the folder\n',
     })
     expect(readFileSync(local('odd/it'), 'utf8')).toBe('hunter2-hunter2\n')
-    await user.run(['secrets', 'rm', 'TOKEN'])
+    await user.run(['secrets', 'rm', '--yes', 'TOKEN'])
   })
 
   test('says what it cannot do', async () => {
@@ -240,6 +244,6 @@ describe('cp', () => {
     await user.run(['allowlist', 'set', 'ls'])
     await says([folder, ':x'], 1, 'Files can be copied one by one')
     await says([join(folder, 'sub', 'run'), ':x'], 0, '')
-    await user.run(['allowlist', 'clear'])
+    await user.run(['allowlist', 'clear', '--yes'])
   })
 })

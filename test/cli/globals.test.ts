@@ -126,7 +126,7 @@ test('--debug shows a request that got no answer, each time', async () => {
 test.each([
   ['signup', ['signup', '--url', 'http://127.0.0.1:1'], '--email and --password-stdin'],
   ['keys ls', ['keys', 'ls'], '--email and --password-stdin'],
-  ['session rm', ['session', 'rm', 'sbx_a'], '--yes'],
+  ['secrets rm', ['secrets', 'rm', 'A'], '--yes'],
   ['secrets create', ['secrets', 'create', 'A'], '--from-file'],
   ['config set-key', ['config', 'set-key'], 'API_KEY'],
   ['files edit', ['files', 'edit', 'a'], '--old and --new'],
@@ -188,7 +188,7 @@ test('help exit-codes and help settings tell what no command does', async () => 
   const settings = await home.run(['help', 'settings'])
   expect(settings).toMatchObject({ code: 0, stderr: '' })
   expect(settings.stdout).toContain('SANDLOT_PROFILE')
-  const alias = await home.run(['help', 'ps'])
-  expect(alias).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: sandlot ls|ps') })
+  const alias = await home.run(['help', 'session', 'list'])
+  expect(alias).toMatchObject({ code: 0, stdout: expect.stringContaining('Usage: sandlot session ls|list') })
   expect(await home.run(['help', 'nonsense'])).toMatchObject({ code: 2, stdout: '' })
 })

@@ -149,13 +149,14 @@ test('a terminal is attached through the proxy too', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(404).end(problem), certificate)
   await using proxy = await startTunnel()
   const proxied = { NODE_USE_ENV_PROXY: '1', HTTPS_PROXY: proxy.url, NODE_EXTRA_CA_CERTS: file }
-  const words = ['exec', '-s', 'sbx_a', '--attach', 'exec_b', '--debug']
+  const execId = `exec_${'b'.repeat(26)}`
+  const words = ['attach', '-s', 'sbx_a', execId, '--debug']
   const command = [process.execPath, clientPath, ...words]
   const terminal = openTerminal(command, home.environment(env(peer.url, proxied)))
-  await terminal.shows('debug: GET /v1/sandboxes/sbx_a/exec/exec_b/attach 404 ')
+  await terminal.shows(`debug: GET /v1/sandboxes/sbx_a/exec/${execId}/attach 404 `)
   await terminal.shows('There is none.')
   expect(await terminal.ended).toBe(125)
-  expect(peer.asked.map(({ line }) => line)).toEqual(['GET /v1/sandboxes/sbx_a/exec/exec_b/attach'])
+  expect(peer.asked.map(({ line }) => line)).toEqual([`GET /v1/sandboxes/sbx_a/exec/${execId}/attach`])
   expect(proxy.asked).toEqual([`CONNECT ${new URL(peer.url).host}`])
 })
 

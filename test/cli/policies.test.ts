@@ -45,7 +45,7 @@ describe('allowlist', () => {
     expect(asJson).toMatchObject({ code: 1 })
     expect(asJson.json()).toMatchObject({ allowed: false, entry: null })
 
-    expect(await user.run(['allowlist', 'clear'])).toMatchObject({ code: 0, stdout: '' })
+    expect(await user.run(['allowlist', 'clear', '--yes'])).toMatchObject({ code: 0, stdout: '' })
     expect((await user.run(['allowlist', 'get', '--json'])).json()).toMatchObject({ commands: null })
   })
 
@@ -116,14 +116,14 @@ describe('secrets', () => {
     writeFileSync(file, 'line 1\nline 2\n')
     expect(await create(['FILE', '--from-file', file, '--session', session])).toMatchObject({ code: 0 })
     expect(await storedValue(user.email, 'FILE')).toBe('line 1\nline 2\n')
-    expect(await create(['EXACT', '--from-file', '-'], 'a\n')).toMatchObject({ code: 0 })
+    expect(await create(['EXACT', '--short', '--from-file', '-'], 'a\n')).toMatchObject({ code: 0 })
     expect(await storedValue(user.email, 'EXACT')).toBe('a\n')
 
     const all = await user.run(['secrets', 'ls'])
     expect(all.stdout).toMatch(new RegExp(`^EXACT\tall\t.*\nFILE\t${session}\t.*\nPIPED\tall\t.*\n$`))
     expect((await user.run(['secrets', 'ls', '-s', session])).stdout).toMatch(/^FILE\t/)
-    expect(await user.run(['secrets', 'rm', 'FILE'])).toMatchObject({ code: 3 })
-    expect(await user.run(['secrets', 'rm', 'FILE', '-s', session])).toMatchObject({
+    expect(await user.run(['secrets', 'rm', '--yes', 'FILE'])).toMatchObject({ code: 3 })
+    expect(await user.run(['secrets', 'rm', '--yes', 'FILE', '-s', session])).toMatchObject({
       code: 0,
       stdout: 'FILE\n',
     })
@@ -153,6 +153,28 @@ describe('secrets', () => {
       expect((await user.run(['secrets', 'ls'])).stdout).toBe('')
     },
   )
+
+  test('create refuses what is too short to be blanked out without --short, and asks at a terminal', async () => {
+    using user = await users.newUser()
+    const refused = await user.run(['secrets', 'create', 'PIN', '--json'], { input: '1234567' })
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('--short sets it') })
+    expect(refused.json().error.message).toContain('fewer than 8 bytes, so it is not blanked out of output')
+    expect((await user.run(['secrets', 'ls'])).stdout).toBe('')
+    expect(await user.run(['secrets', 'create', 'PIN', '--short'], { input: '1234567' })).toMatchObject({
+      code: 0,
+    })
+    expect(await user.run(['secrets', 'create', 'LONG'], { input: '12345678' })).toMatchObject({ code: 0 })
+    const terminal = openTerminal(
+      [process.execPath, clientPath, 'secrets', 'create', 'ASKED'],
+      user.home.environment(),
+    )
+    await terminal.shows('Value')
+    terminal.type('1234567\r')
+    await terminal.shows('Set it all the same?')
+    terminal.type('\r')
+    expect(await terminal.ended).toBe(1)
+    expect((await user.run(['secrets', 'ls', '--quiet'])).stdout).toBe('LONG\nPIN\n')
+  })
 
   test('create asks at a terminal, and never shows what is typed', async () => {
     using user = await users.newUser()

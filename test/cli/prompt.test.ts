@@ -1,7 +1,10 @@
 /** Questions at a real pseudo-terminal. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
 import { openTerminal } from './terminal.ts'
 
 const password = 'correct horse battery'
@@ -21,17 +24,19 @@ test('the terminal of these tests echoes what is typed, unless a program turns t
 })
 
 test.each([
-  ['signup', ['signup', '--url', 'http://127.0.0.1:1']],
-  ['keys ls', ['keys', 'ls', '--url', 'http://127.0.0.1:1']],
-])('%s asks for email and password, and never echoes the password', async (_, args) => {
+  ['signup', ['signup', '--url', 'http://127.0.0.1:1'], ['Password', 'Password, again']],
+  ['keys ls', ['keys', 'ls', '--url', 'http://127.0.0.1:1'], ['Password']],
+])('%s asks for email and password, and never echoes the password', async (_, args, questions) => {
   using home = new Home()
   const terminal = openTerminal(client(...args), home.environment())
   await terminal.shows('Email')
   terminal.type('alice@example.com\r')
-  await terminal.shows('Password')
-  // ctrl+t is the key that shows the password in the library's own prompt.
-  for (const letter of ['\u0014', ...password]) terminal.type(letter)
-  terminal.type('\r')
+  for (const question of questions) {
+    await terminal.shows(question)
+    // ctrl+t is the key that shows the password in the library's own prompt.
+    for (const letter of ['\u0014', ...password]) terminal.type(letter)
+    terminal.type('\r')
+  }
   await terminal.shows('Nothing listens')
   expect(await terminal.ended).toBe(8)
   const screen = stripVTControlCharacters(terminal.screen())
@@ -51,16 +56,68 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('session rm asks first, and a no destroys nothing', async () => {
+test('signup asks for another address where one is none, and makes nothing of two different passwords', async () => {
+  await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
-  const terminal = openTerminal(
-    client('session', 'rm', 'sbx_a', '--url', 'http://127.0.0.1:1', '--api-key', 'sandlot_live_x'),
-    home.environment(),
-  )
-  await terminal.shows('Destroy sbx_a?')
+  const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
+  await terminal.shows('Email')
+  terminal.type('alice\r')
+  await terminal.shows('is not an email address')
+  terminal.type('@example.com\r')
+  await terminal.shows('Password')
+  terminal.type(`${password}\r`)
+  await terminal.shows('Password, again')
+  terminal.type(`${password}!\r`)
+  await terminal.shows('The two passwords differ')
+  expect(await terminal.ended).toBe(2)
+  const given = await home.run(['signup', '--url', peer.url, '--email', 'alice@', '--no-input', '--json'])
+  expect(given.json().error).toMatchObject({ exit_code: 2, message: '"alice@" is not an email address.' })
+  expect(peer.asked).toEqual([])
+})
+
+/** One active session of the account, and whatever else is asked for. */
+const startService = () =>
+  startPeer(({ method, url = '' }, response) => {
+    const session = { id: 'sbx_a', name: null, state: 'active' }
+    const list = method === 'GET' && url.startsWith('/v1/sandboxes?')
+    if (method === 'DELETE' && !url.startsWith('/v1/sandboxes')) return response.writeHead(204).end()
+    response.end(JSON.stringify(list ? { data: [session], next_cursor: null } : session))
+  })
+
+const whatIsAskedFor: [string[], string, string][] = [
+  [['session', 'rm'], 'Destroy sbx_a?', 'Nothing was destroyed'],
+  [['session', 'rm', '--all'], 'Destroy sbx_a?', 'Nothing was destroyed'],
+  [['allowlist', 'clear'], 'Remove the allowlist', 'Nothing was changed'],
+  [['secrets', 'rm', 'TOKEN'], 'Delete the secret TOKEN', 'Nothing was deleted'],
+]
+
+test.each(whatIsAskedFor)('%j asks first; elsewhere it needs --yes', async (words, question, nothing) => {
+  await using service = await startService()
+  using home = new Home()
+  const args = [...words, '--url', service.url, '--api-key', 'sandlot_live_x']
+  const deleted = () => service.asked.filter(({ line }) => line.startsWith('DELETE'))
+  const terminal = openTerminal(client(...args), home.environment())
+  await terminal.shows(question)
   terminal.type('\r')
   expect(await terminal.ended).toBe(1)
-  expect(terminal.screen()).toContain('Nothing was destroyed')
+  expect(terminal.screen()).toContain(nothing)
+  expect(await home.run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
+  expect(deleted()).toEqual([])
+  expect(await home.run([...args, '--yes'])).toMatchObject({ code: 0 })
+  expect(deleted()).toHaveLength(1)
+})
+
+test('a session that is named goes without a question, by id and by --session', async () => {
+  await using service = await startService()
+  using home = new Home()
+  for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {
+    const args = ['session', 'rm', ...words, '--url', service.url, '--api-key', 'sandlot_live_x']
+    expect(await home.run(args)).toMatchObject({ code: 0, stdout: 'sbx_a\n' })
+  }
+  expect(service.asked.map(({ line }) => line)).toEqual([
+    'DELETE /v1/sandboxes/sbx_a',
+    'DELETE /v1/sandboxes/sbx_a',
+  ])
 })
 
 test('set-key without a key asks for it without echo', async () => {
@@ -71,4 +128,26 @@ test('set-key without a key asks for it without echo', async () => {
   expect(await terminal.ended).toBe(0)
   expect(terminal.screen()).not.toContain('sandlot_live_abc')
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
+})
+
+test.each([
+  ['on the PATH', {}, 'Next: sandlot session create'],
+  ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
+  ['by its path', {}, `Next: node ${clientPath} session create`],
+])('after a signup %s the next command is one that works there', async (how, more, next) => {
+  const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
+  const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
+  await using peer = await startPeer(({ url }, response) =>
+    response.writeHead(201).end(JSON.stringify(url === '/v1/api-keys' ? key : session)),
+  )
+  using home = new Home()
+  const bin = join(home.folder, 'bin')
+  mkdirSync(bin)
+  if (how === 'on the PATH') writeFileSync(join(bin, 'sandlot'), '')
+  const env = home.environment({ ...more, PATH: `${bin}:/usr/bin:/bin` })
+  const args = ['--email', 'a@example.com', '--password', password]
+  const terminal = openTerminal(client('signup', '--url', peer.url, ...args), env)
+  await terminal.shows(next)
+  if (how !== 'on the PATH') await terminal.shows('npm install -g ./cli')
+  expect(await terminal.ended).toBe(0)
 })

@@ -159,12 +159,12 @@ describe('sessions', () => {
     ])
 
     const { stdout: listed } = await user.run(['session', 'ls'])
-    for (const alias of [['ls'], ['ps'], ['session', 'list']]) {
+    for (const alias of [['ls'], ['session', 'list']]) {
       expect(await user.run(alias)).toMatchObject({ code: 0, stdout: listed })
     }
 
-    expect(await user.run(['session', 'rm', id])).toMatchObject({ code: 2, stdout: '' })
-    expect(await user.run(['rm', id, '--yes'])).toMatchObject({ code: 0, stdout: `${id}\n` })
+    expect(await user.run(['session', 'rm'])).toMatchObject({ code: 2, stdout: '' })
+    expect(await user.run(['rm', id])).toMatchObject({ code: 0, stdout: `${id}\n` })
     expect(await user.run(['session', 'delete', id, '--yes'])).toMatchObject({ code: 0 })
     expect(await user.run(['session', 'ls'])).toMatchObject({ code: 0, stdout: '' })
     expect((await user.run(['session', 'ls', '--all'])).stdout).toContain(`${id}\tdestroyed`)
@@ -300,7 +300,7 @@ describe('sessions', () => {
     expect(await user.run(['exec', '-s', 'twin one', 'touch', 'mark'])).toMatchObject({ code: 0 })
     const env = { SANDLOT_SESSION: 'twin one' }
     expect((await user.run(['files', 'ls'], { env })).stdout).toBe('mark\n')
-    expect((await user.run(['exec', 'ls', '--session', 'twin one', '--json'])).json().data).toHaveLength(1)
+    expect((await user.run(['ps', '--session', 'twin one', '--json'])).json().data).toHaveLength(1)
     const secret = ['secrets', 'create', 'TOKEN', '--session', 'twin one', '--json']
     expect((await user.run(secret, { input: 'hush' })).json()).toMatchObject({ sandbox_id: twin })
     expect((await user.run(['secrets', 'ls', '-s', 'build', '--json'])).json().data).toEqual([])

@@ -7,6 +7,7 @@ import {
   readFileSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -265,3 +266,22 @@ test('without XDG_CONFIG_HOME, or with a relative one, the file is in ~/.config'
 })
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
+test('clients that save at the same moment lose nothing, and a lock that was left behind holds up nobody', async () => {
+  using home = new Home()
+  home.writeConfig('# mine\n')
+  const lock = `${home.configFile}.lock`
+  writeFileSync(lock, 'left behind')
+  utimesSync(lock, new Date(0), new Date(0))
+  const names = Array.from({ length: 8 }, (_, index) => `p${index}`)
+  const saves = names.map((name) =>
+    home.run(['config', 'set-url', `https://${name}.example`, '--profile', name]),
+  )
+  for (const saved of await Promise.all(saves)) expect(saved).toMatchObject({ code: 0, stderr: '' })
+  const { profiles } = parse(readFileSync(home.configFile, 'utf8'))
+  expect(profiles).toEqual(
+    Object.fromEntries(names.map((name) => [name, { base_url: `https://${name}.example` }])),
+  )
+  expect(readFileSync(home.configFile, 'utf8')).toMatch(/^# mine\n/)
+  expect(readdirSync(home.configFolder)).toEqual(['config.toml'])
+})

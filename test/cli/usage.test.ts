@@ -45,7 +45,7 @@ const wrong: string[][] = [
   ['session', 'ls', '--state', 'nonsense'],
   ['session', 'ls', '--limit', '0'],
   ['session', 'get', 'a', 'b'],
-  ['secrets', 'rm', '..'],
+  ['secrets', 'rm', '--yes', '..'],
   ['session', 'create', '--ttl', 'soon'],
   ['session', 'create', '--metadata', 'nonsense'],
   ['session', 'rm', 'sbx_a'],

@@ -174,6 +174,20 @@ test('a process or a database that dies is started again, and it is said', async
   await eventually(() => query(clone, 'select 1 as one'), 10_000)
 })
 
+test('the time until a start is ready counts its installation', async () => {
+  await using clone = new Clone()
+  const install = join(clone.folder, 'scripts', 'install.mjs')
+  const slow = 'export async function ensureInstalled() { await sleep(1_500) }\nasync function unused('
+  const text = readFileSync(install, 'utf8').replace('export async function ensureInstalled(', slow)
+  writeFileSync(install, text)
+  const stack = clone.start()
+  const [, all, installing] = await stack.says(
+    /is ready at \S+ after ([\d.]+) s, of which (\d+) s installing\./,
+  )
+  expect(Number(installing)).toBeGreaterThanOrEqual(1)
+  expect(Number(all)).toBeGreaterThan(1.5)
+})
+
 test('a release that fails starts nothing', async () => {
   await using clone = new Clone(usualProcfile.replace('echo released', 'echo no good; exit 3'))
   const stack = clone.start()

@@ -1,4 +1,5 @@
 /** The bytes to find in output, in order to redact secrets. */
+import { limits } from '../../shared/contract/limits.ts'
 import { type Automaton, buildAutomaton } from './automaton.ts'
 
 export interface SecretPatterns {
@@ -7,9 +8,6 @@ export interface SecretPatterns {
   names: string[]
   lengths: number[]
 }
-
-/** Bytes. Shorter values are not redacted: they would be found by chance. */
-export const leastBytes = 8
 
 /**
  * @param secrets by name
@@ -25,7 +23,7 @@ export async function buildPatterns(
     .flatMap(([name, text]) =>
       [...new Set(shapesOf(text))].map((text) => ({ name, bytes: Buffer.from(text) })),
     )
-    .filter(({ bytes }) => bytes.length >= leastBytes)
+    .filter(({ bytes }) => bytes.length >= limits.blankedBytes)
   if (values.length === 0) return undefined
   return {
     automaton: await buildAutomaton(values.map(({ bytes }) => bytes)),

@@ -1,6 +1,7 @@
 /** `sandlot config show`: each setting, and where it comes from. */
 import { readAddress } from '../../core/address.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
+import { addDetails, type CliError, describeError } from '../../core/errors.ts'
 import { fields } from '../../core/output.ts'
 import { blankKey, destinationOf } from '../../core/saved-keys.ts'
 import { chosenSession } from '../../core/session.ts'
@@ -8,36 +9,47 @@ import type { FoundSetting } from '../../core/settings.ts'
 
 export const define = defineCommand({
   declare: (command) => addSessionOption(command),
+  notes: '\nWhere a value is wrong, the others are shown, and the exit code is 2.',
   examples: ['sandlot config show', 'sandlot config show --profile work --json=base_url,api_key'],
   fields: ['base_url', 'api_key', 'session', 'file', 'profile', 'profiles'],
   handle: async ({ settings, output }) => {
-    const base_url = await settings.find('url')
+    const problems: CliError[] = []
+    /** Notes what is wrong with one setting, so that the others are shown all the same. */
+    async function attempt<T>(look: () => T | Promise<T>): Promise<T | undefined> {
+      try {
+        return await look()
+      } catch (error) {
+        problems.push(describeError(error))
+        return undefined
+      }
+    }
+    const url = await attempt(() => settings.find('url'))
     const session = await chosenSession(settings)
     // An address that no command would use must not look like one that works.
-    const address = base_url && readAddress(base_url.value, base_url.source)
-    const api_key = blank(await settings.findKey(address))
-    const own = (await settings.savedKeys()).find(({ profile }) => profile === settings.profile)
+    const address = url && (await attempt(() => readAddress(url.value, url.source)))
+    const api_key = blank(await attempt(() => settings.findKey(address)))
+    const saved = (await attempt(() => settings.savedKeys())) ?? []
+    const own = saved.find(({ profile }) => profile === settings.profile)
     const elsewhere = api_key === undefined && own ? `  (${destinationOf(own, settings.file)})` : ''
     const { file, profile = null } = settings
-    const profiles = await settings.profiles()
-    output.result(
-      {
-        base_url: base_url ?? null,
-        api_key: api_key ?? null,
-        session: session ?? null,
-        file,
-        profile,
-        profiles,
-      },
-      fields({
-        base_url: line(base_url),
-        api_key: `${line(api_key)}${elsewhere}`,
-        session: line(session),
-        file,
-        profile: profile ?? undefined,
-        profiles: profiles.length === 0 ? undefined : profiles.join(', '),
-      }),
-    )
+    const profiles = (await attempt(() => settings.profiles())) ?? []
+    const base_url = address === undefined ? null : url!
+    const shown = { base_url, api_key: api_key ?? null, session: session ?? null, file, profile, profiles }
+    const [problem] = problems
+    if (!problem || !output.json) {
+      output.result(
+        shown,
+        fields({
+          base_url: url && base_url === null ? `refused  (${url.source})` : line(url),
+          api_key: `${line(api_key)}${elsewhere}`,
+          session: line(session),
+          file,
+          profile: profile ?? undefined,
+          profiles: profiles.length === 0 ? undefined : profiles.join(', '),
+        }),
+      )
+    }
+    if (problem) throw addDetails(problem, shown)
   },
 })
 

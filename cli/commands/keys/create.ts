@@ -17,7 +17,10 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addCredentialOptions(command)
       .option('--name <name>', 'a name to know it by')
-      .option('--ttl <duration>', 'how long it is valid, such as 30m or 720h; by default for ever')
+      .option(
+        '--ttl <duration>',
+        'how long it is valid, such as 30m or 720h, a bare number being seconds; by default for ever',
+      )
       .addOption(
         new Option(
           '--scope <scope>',

@@ -1,6 +1,4 @@
 /** `sandlot mcp init [TARGET]`: writes our server into the settings of an MCP client, and touches nothing else there. */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { Argument, Option } from 'commander'
 import { routes } from '../../../shared/contract/routes.ts'
 import { readAddress } from '../../core/address.ts'
@@ -138,7 +136,7 @@ async function sayWhatIsMissing(
     const address = await settings.baseUrl()
     return output.note(`${title} must find an API key of ${address} in SANDLOT_API_KEY when it starts.`)
   }
-  if (options.portable && !settings.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))) {
+  if (options.portable && !settings.isOnPath()) {
     output.note(
       `The entry starts \`sandlot\`, which is not on the PATH here: \`npm install -g\` of its package puts it there, and without --portable the entry names this one.`,
     )

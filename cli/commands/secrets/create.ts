@@ -1,4 +1,5 @@
 /** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
+import { limits } from '../../../shared/contract/limits.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
@@ -7,6 +8,8 @@ import { secretFields } from '../../core/shapes.ts'
 
 interface Options {
   fromFile?: string
+  short?: boolean
+  yes?: boolean
   session?: string
 }
 
@@ -15,12 +18,14 @@ export const define = defineCommand<Options>({
     addSessionOption(command, "for this session alone, over the account's of the same name")
       .argument('<name>', 'the name of the environment variable')
       .option('--from-file <file>', 'a file of this machine that holds the value, byte for byte; - is stdin')
+      .option('--short', `set it even if it has fewer than ${limits.blankedBytes} bytes`)
     // A further word may be the value, and commander would print it.
     command.allowExcessArguments().allowUnknownOption()
   },
   notes: `
 Without --from-file it takes the value from a pipe, less a newline at its end, or asks for it without showing it.
-The value replaces the one from before.`,
+The value replaces the one from before. One with fewer than ${limits.blankedBytes} bytes is not blanked out of output: at a
+terminal it is asked for, and elsewhere it needs --short.`,
   examples: [
     'sandlot secrets create API_TOKEN',
     'pass show token | sandlot secrets create API_TOKEN',
@@ -32,7 +37,9 @@ The value replaces the one from before.`,
     mustBeNameAlone(args)
     await settings.apiKey(await settings.baseUrl())
     const sandbox_id = await idOfGiven(options.session, api)
-    const body = { name: args[0]!, value: await readValue(invocation), sandbox_id }
+    const value = await readValue(invocation)
+    await mustBeMeant(value, invocation)
+    const body = { name: args[0]!, value, sandbox_id }
     const secret = await api.call('createSecret', { body })
     output.result(secret, `${secret.name}\n`)
     output.aside('Commands that start from now on have it.')
@@ -45,6 +52,19 @@ function mustBeNameAlone(args: string[]): void {
   throw new CliError('usage', 'There is more on the line than a name and the options of this command.', {
     hint: 'The value is no argument: it comes from stdin, from --from-file or from a prompt.',
   })
+}
+
+/** @throws {CliError} for a value that output would show, unless that is wanted */
+async function mustBeMeant(value: string, { options, ask }: Invocation<Options>): Promise<void> {
+  const bytes = Buffer.byteLength(value)
+  // The service refuses an empty one.
+  if (options.short || bytes === 0 || bytes >= limits.blankedBytes) return
+  const words = `The value has fewer than ${limits.blankedBytes} bytes, so it is not blanked out of output.`
+  if (!options.yes && !ask.isPossible())
+    throw new CliError('usage', `${words} Nothing was set.`, { hint: '--short sets it all the same.' })
+  // Short enough for a line of a terminal.
+  const question = `Under ${limits.blankedBytes} bytes it is not blanked out of output. Set it all the same?`
+  if (!(await ask.whether(question))) throw new CliError('failed', 'Nothing was set.')
 }
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {

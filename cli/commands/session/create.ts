@@ -29,7 +29,7 @@ export const define = defineCommand<Options>({
       .passThroughOptions()
       .option('--image <image>', "the image; by default the service's own")
       .option('--name <name>', 'a name to know it by')
-      .option('--ttl <duration>', 'how long it may live, such as 10m')
+      .option('--ttl <duration>', 'how long it may live, such as 10m; a bare number is seconds')
       .option('--metadata <name=value>', 'a label; may be given several times', collect)
       .option('--env <name=value>', 'a variable for its commands; may be given several times', collect)
       .option('--async', 'do not wait until it is ready')

@@ -22,11 +22,11 @@ export const define = defineCommand<Options>({
       .argument('[id...]', 'the sessions, by id or name; by default the only active one')
       .option('-a, --all', 'every active session'),
   notes:
-    '\nAsks first; without a terminal it needs --yes. Does nothing when a name is not that of exactly one active session.\nWhen one cannot be destroyed, it goes on with the others.',
+    '\nSessions that are named go without a question. --all, and the one that no word names, are asked for first; without a\nterminal that needs --yes. Does nothing when a name is not that of exactly one active session.\nWhen one cannot be destroyed, it goes on with the others.',
   examples: [
     'sandlot session rm',
     'sandlot session rm build test',
-    'sandlot session rm --yes sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
+    'sandlot session rm sbx_01kb0e6g8xq4r9w2t7v5m3n1ab',
     'sandlot session rm --all --yes',
   ],
   fields: sandboxFields,
@@ -38,8 +38,10 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   const ids = await chooseIds(invocation)
   const isOne = ids.length === 1
   const words = ids.map((id, index) => wordsOf({ id, name: args[index] ?? null })).join(', ')
+  const isNamed = args.length > 0 || options.session !== undefined
   if (
     ids.length > 0 &&
+    !isNamed &&
     !(await ask.whether(`Destroy ${isOne ? words : `${ids.length} sessions: ${words}`}?`))
   ) {
     throw new CliError('failed', 'Nothing was destroyed.')

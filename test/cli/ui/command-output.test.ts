@@ -105,7 +105,7 @@ test('Ctrl-C interrupts the command that is shown; the second one quits, and say
   await eventually(async () => interrupts().length === 1, 10_000)
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
-  expect(quits).toEqual([[130, 'sandlot: the command goes on; `sandlot exec kill -s sbx_1 exec_1` ends it.']])
+  expect(quits).toEqual([[130, 'sandlot: the command goes on; `sandlot kill -s sbx_1 exec_1` ends it.']])
   expect(interrupts()).toHaveLength(1)
 })
 

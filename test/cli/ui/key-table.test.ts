@@ -78,9 +78,7 @@ test('a terminal that is still open is attached to', () => {
   const { id } = session()
   const open = command({ id: 'exec_9', tty: true, status: 'running', exit_code: null })
   const lines = commandLines(stateWith([session()], { pages: [sessionPage(id, { commands: [open] })] }))
-  expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(
-    `sandlot exec -s ${id} --attach exec_9`,
-  )
+  expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
 })
 
 const offered = (state: State) =>

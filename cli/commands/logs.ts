@@ -1,15 +1,15 @@
-/** `sandlot exec logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
+/** `sandlot logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
 
-import type { ExecEnd } from '../../../shared/contract/exec.ts'
-import { bytesOf, type OutputOffset, offsetOf } from '../../../shared/contract/exec-events.ts'
-import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
-import { exitCodes } from '../../core/errors.ts'
-import { execFields } from '../../core/shapes.ts'
-import { isGone, sayEnd } from '../../exec/ending.ts'
-import { readExecId } from '../../exec/exec-id.ts'
-import { readAll } from '../../exec/follow.ts'
-import { print, sayAway, sayMissing } from '../../exec/print.ts'
-import { createRemote, type Remote } from '../../exec/remote.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
+import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
+import { exitCodes } from '../core/errors.ts'
+import { execFields } from '../core/shapes.ts'
+import { isGone, sayEnd } from '../exec/ending.ts'
+import { readExecId } from '../exec/exec-id.ts'
+import { readAll } from '../exec/follow.ts'
+import { print, sayAway, sayMissing } from '../exec/print.ts'
+import { createRemote, type Remote } from '../exec/remote.ts'
 
 interface Options {
   follow?: boolean
@@ -19,16 +19,16 @@ export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
       .usage('[options] EXEC_ID')
-      .argument('[exec-id]')
+      .argument('<exec-id>')
       .option('-f, --follow', 'follow the output until the command ends'),
   notes: `
 Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
 longer kept. --json prints the result so far as one object, or with -f the result at the end.`,
-  examples: ['sandlot exec logs exec_01kx…', 'sandlot exec logs -f exec_01kx… | less'],
+  examples: ['sandlot logs exec_01kx…', 'sandlot logs -f exec_01kx… | less'],
   fields: execFields,
   handle: async (invocation) => {
     const { args, options, session, api, output } = invocation
-    const execId = readExecId(args, 'logs')
+    const execId = readExecId(args)
     const remote = createRemote(api, await session())
     const result = await remote.get(execId)
     if (output.json && !options.follow) return output.result(result, '')

@@ -1,13 +1,13 @@
-/** `sandlot exec kill EXEC_ID`: a signal for a command's process group. */
+/** `sandlot kill EXEC_ID`: a signal for a command's process group. */
 import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExecEnd } from '../../../shared/contract/exec.ts'
-import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { CliError } from '../../core/errors.ts'
-import { execEndFields } from '../../core/shapes.ts'
-import { describeEnd } from '../../exec/ending.ts'
-import { readExecId } from '../../exec/exec-id.ts'
-import { createRemote, type Remote, type Signal } from '../../exec/remote.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { addSessionOption, defineCommand } from '../core/command.ts'
+import { CliError } from '../core/errors.ts'
+import { execEndFields } from '../core/shapes.ts'
+import { describeEnd } from '../exec/ending.ts'
+import { readExecId } from '../exec/exec-id.ts'
+import { createRemote, type Remote, type Signal } from '../exec/remote.ts'
 
 /** How long to wait for the end. KILL follows TERM by itself; other signals may not be meant to end the command. */
 const patienceMs = { ending: 10_000, other: 1_000 }
@@ -18,16 +18,16 @@ export const define = defineCommand<{ signal: string }>({
   declare: (command) =>
     addSessionOption(command)
       .usage('[options] EXEC_ID')
-      .argument('[exec-id]')
+      .argument('<exec-id>')
       .option('--signal <name>', 'such as INT, SIGHUP or 9', 'TERM'),
   notes: `
 Signals the whole process group; KILL follows TERM after 2 s. Prints how the command ended, or that it is still
 running. Exits with 3 when there is no such command, and with 5 when it has ended already.
-\`sandlot exec -- kill\` runs the program kill.`,
-  examples: ['sandlot exec kill exec_01kx…', 'sandlot exec kill --signal INT exec_01kx…'],
+\`sandlot exec kill\` runs the program kill.`,
+  examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
   fields: execEndFields,
   handle: async ({ args, options, session, api, output }) => {
-    const execId = readExecId(args, 'kill')
+    const execId = readExecId(args)
     const signal = readSignal(options.signal)
     const remote = createRemote(api, await session())
     const ended = await stop(remote, execId, signal)

@@ -1,18 +1,12 @@
-/** `sandlot exec ls`: the commands of a session, newest first. */
-import {
-  addPageOptions,
-  addSessionOption,
-  defineCommand,
-  type PageOptions,
-  pageOf,
-} from '../../core/command.ts'
-import { execSummaryFields } from '../../core/shapes.ts'
-import { showTime } from '../../core/times.ts'
+/** `sandlot ps`: the commands of a session, newest first. */
+import { addPageOptions, addSessionOption, defineCommand, type PageOptions, pageOf } from '../core/command.ts'
+import { execSummaryFields } from '../core/shapes.ts'
+import { showTime } from '../core/times.ts'
 
 export const define = defineCommand<PageOptions>({
   declare: (command) => addPageOptions(addSessionOption(command)),
-  notes: '\n`sandlot exec -- ls` runs the program ls.',
-  examples: ['sandlot exec ls', 'sandlot exec ls --json=id,status,command'],
+  notes: '\n`sandlot ls` lists the sessions. `sandlot exec ps` runs the program ps.',
+  examples: ['sandlot ps', 'sandlot ps --session build', 'sandlot ps --json=id,status,command'],
   fields: execSummaryFields,
   handle: async ({ options, session, api, output }) => {
     const query = pageOf(options)
@@ -27,6 +21,6 @@ export const define = defineCommand<PageOptions>({
       exec.command,
     ])
     output.list(page, ['ID', 'STATUS', 'EXIT', 'STARTED', 'SECONDS', 'COMMAND'], rows)
-    output.aside('These are commands of the session; `sandlot exec -- ls` runs the program ls.')
+    output.aside(`These are commands of the session ${id}; \`sandlot ls\` lists the sessions.`)
   },
 })

@@ -1,0 +1,61 @@
+/** `sandlot account delete`: ends the account and all that it has, for good. */
+import { defineCommand, type Invocation } from '../../core/command.ts'
+import { addCredentialOptions, type CredentialOptions, readCredentials } from '../../core/credentials.ts'
+import { CliError } from '../../core/errors.ts'
+import { noAccount } from '../../core/settings.ts'
+
+interface Options extends CredentialOptions {
+  confirm?: string
+}
+
+export const define = defineCommand<Options>({
+  declare: (command) =>
+    addCredentialOptions(command).option(
+      '--confirm <email>',
+      "the account's address, in place of typing it again",
+    ),
+  notes: `
+Asks for email and password, and twice whether it is meant: yes or no, then the address typed again. Without a terminal
+it needs --yes and --confirm. Sessions end at once and keys within a second, and nobody can undo it. This client then
+forgets the account's key.`,
+  examples: [
+    'sandlot account delete',
+    'pass show sandlot | sandlot account delete --email ada@example.com --password-stdin --yes --confirm ada@example.com',
+  ],
+  fields: ['id', 'email', 'sandboxes_ended'],
+  handle: async (invocation) => {
+    const { settings, api, output } = invocation
+    await settings.baseUrl()
+    const credentials = await readCredentials(invocation)
+    const { account, token } = await api.call('logIn', { body: credentials })
+    await mustBeMeant(invocation, account.email)
+    const isOwn = (await accountOfKey(invocation)) === account.id
+    const deleted = await api.call('deleteAccount', {
+      body: { current_password: credentials.password },
+      token,
+    })
+    if (isOwn) await settings.save({ ...noAccount, api_key: undefined })
+    output.result(deleted, `${deleted.email}\n`)
+    output.aside('The account is deleted. Its address can sign up again in some minutes.')
+  },
+})
+
+/** @throws {CliError} */
+async function mustBeMeant({ options, ask }: Invocation<Options>, email: string): Promise<void> {
+  const question = `Delete the account ${email}, with its sessions, keys and secrets, for good?`
+  const isMeant = await ask.whether(question)
+  const typed = isMeant
+    ? (options.confirm ?? (await ask.text(`Type ${email} to delete it`, '--confirm EMAIL')))
+    : ''
+  if (typed.trim().toLowerCase() !== email) throw new CliError('failed', 'Nothing was deleted.')
+}
+
+/** The account of the key that this client has saved, where that key is in use. */
+async function accountOfKey({ settings, api }: Invocation<Options>): Promise<string | undefined> {
+  const key = await settings.findKey(await settings.baseUrl())
+  if (key === undefined || key.value !== (await settings.saved()).api_key) return undefined
+  return await api.call('getAccount', {}).then(
+    ({ id }) => id,
+    () => undefined,
+  )
+}

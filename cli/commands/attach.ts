@@ -1,0 +1,21 @@
+/** `sandlot attach EXEC_ID`: back to a command that has a terminal. */
+import { addSessionOption, defineCommand } from '../core/command.ts'
+import { execFields } from '../core/shapes.ts'
+import { readExecId } from '../exec/exec-id.ts'
+import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
+import { createRemote } from '../exec/remote.ts'
+
+export const define = defineCommand<{ detachKeys: string }>({
+  declare: (command) =>
+    addDetachKeys(addSessionOption(command).usage('[options] EXEC_ID').argument('<exec-id>')),
+  notes: `
+Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. The exit code is the command's own.`,
+  examples: ['sandlot attach exec_01kx…', 'sandlot attach --session build exec_01kx…'],
+  fields: execFields,
+  handle: async ({ args, options, session, api, output, exitWith }) => {
+    const execId = readExecId(args)
+    mustBeTerminal('attach')
+    const remote = createRemote(api, await session())
+    exitWith(await stayAttached(remote, execId, { ...options, output, isNew: false }))
+  },
+})

@@ -1,0 +1,36 @@
+/** A command on this terminal, as `exec -t` and `attach` have it. */
+import type { Command } from 'commander'
+import { CliError, exitCodes } from '../core/errors.ts'
+import type { Output } from '../core/output.ts'
+import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
+import { finish } from './ending.ts'
+import type { Remote } from './remote.ts'
+
+export const addDetachKeys = (command: Command, when = ''): Command =>
+  command.option(
+    '--detach-keys <keys>',
+    `${when}the keys that leave the command running, or none`,
+    defaultDetachKeys,
+  )
+
+/** @throws {CliError} `usage` */
+export function mustBeTerminal(what: string, hint?: string): void {
+  if (process.stdin.isTTY) return
+  throw new CliError('usage', `${what} needs a terminal, and stdin is not one.`, { hint })
+}
+
+/** Until the command ends or is left. @returns the exit code */
+export async function stayAttached(
+  remote: Remote,
+  execId: string,
+  { detachKeys, output, isNew }: { detachKeys: string; output: Output; isNew: boolean },
+): Promise<number> {
+  const { attachTerminal, wayBack } = await import('./terminal.ts')
+  const { note } = output
+  const keys = readDetachKeys(detachKeys)
+  const ended = await attachTerminal(remote, execId, { note, isNew, detachKeys: keys })
+  if (ended !== 'detached') return finish(ended, output)
+  if (output.json) output.result(await remote.get(execId), '')
+  note(`sandlot: detached, and the command goes on. ${wayBack(remote, execId)}.`)
+  return exitCodes.done
+}

@@ -1,0 +1,110 @@
+/** The client's messages are in the words of the command line, and name what they are about. */
+import { closeSync, ftruncateSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Branch, commands } from '../../cli/commands/index.ts'
+import { otherWords } from '../../cli/commands/other-words.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { clientPath, Home } from './client.ts'
+import { startPeer } from './peer.ts'
+import { openTerminal } from './terminal.ts'
+
+const find = (words: string[], branch: Branch = commands): boolean => {
+  const [first = '', ...rest] = words
+  const entry = Object.hasOwn(branch, first) ? branch[first] : undefined
+  if (entry === undefined) return false
+  return 'commands' in entry ? find(rest, entry.commands) : true
+}
+
+test('a word of another tool is no command here, and what is named in its place is one', () => {
+  for (const [theirs, ours] of Object.entries(otherWords)) {
+    expect(find(theirs.split(' ')), theirs).toBe(false)
+    expect(find(ours.split(' ')), ours).toBe(true)
+  }
+})
+
+test.each([
+  ['files cat', 'files view'],
+  ['files less', 'files view PATH | less'],
+  ['sessions', 'session ls'],
+  ['shell', 'exec -it -- sh'],
+  ['versoin', 'version'],
+])('%s suggests %s', async (typed, meant) => {
+  using home = new Home()
+  const words = typed.split(' ')
+  const suggestion = `unknown command '${words.at(-1)}'\n(Did you mean ${meant}?)`
+  const ran = await home.run([...words, '--json'])
+  expect(ran.code).toBe(2)
+  expect(ran.stderr).toContain(`sandlot: ${suggestion}\n`)
+  expect(ran.json().error.message).toBe(suggestion)
+})
+
+const refusals: [string[], string, string, RegExp][] = [
+  [
+    ['files', 'create', 'a.txt', '--content', 'x'],
+    'file_exists',
+    'The file exists already. Send overwrite: true to replace it.',
+    /^sandlot: a\.txt: The file exists already\.\n--overwrite replaces it\.\n/,
+  ],
+  [
+    ['files', 'put', '/dev/null', 'a.txt', '--no-overwrite'],
+    'file_exists',
+    'The file exists already. Send overwrite: true to replace it.',
+    /^sandlot: a\.txt: The file exists already\.\nWithout --no-overwrite it is replaced\.\n/,
+  ],
+  [
+    ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y'],
+    'edit_not_unique',
+    'The text to replace is in the file 2 times, on line 1, 2. Send more of what is around it, or replace_all.',
+    /^sandlot: a\.txt: The text .* on line 1, 2\. Give more of what is around it, or --all\.\n/,
+  ],
+  [
+    ['files', 'edit', 'a.txt', '--old', 'x', '--new', 'y', '--if-match', 'a'.repeat(64)],
+    'file_changed',
+    'The file is not the one that if_match means; nothing was written.',
+    /^sandlot: a\.txt: The file is not the one that --if-match means; nothing was written\.\n/,
+  ],
+  [
+    ['files', 'ls', 'nowhere'],
+    'file_not_found',
+    'There is no file at this path.',
+    /^sandlot: nowhere: There is no file at this path\.\n/,
+  ],
+]
+
+test.each(refusals)('%j is refused in the words of the command line', async (args, code, detail, words) => {
+  using home = new Home()
+  const problem = { type: 'about:blank', title: code, status: 409, code, detail, request_id: 'req_1' }
+  await using peer = await startPeer((_, response) => response.writeHead(409).end(JSON.stringify(problem)))
+  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  expect((await home.run(args, { env })).stderr).toMatch(words)
+})
+
+test('what is too large for a request is sent to files put', async () => {
+  using home = new Home()
+  const large = join(home.folder, 'large')
+  const file = openSync(large, 'w')
+  ftruncateSync(file, limits.bodyBytes + 1)
+  closeSync(file)
+  const env = {
+    SANDLOT_URL: 'http://127.0.0.1:1',
+    SANDLOT_API_KEY: 'sandlot_live_x',
+    SANDLOT_SESSION: 'sbx_a',
+  }
+  const refused = await home.run(['files', 'create', 'a', '--from-file', large], { env })
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('`sandlot files put`') })
+})
+
+test('on a terminal that cannot draw, the client says why it shows the commands', async () => {
+  using home = new Home()
+  const terminal = openTerminal([process.execPath, clientPath], home.environment({ TERM: 'dumb' }))
+  await terminal.shows('TERM is dumb, and the picker cannot draw')
+  await terminal.shows('Usage: sandlot')
+  await terminal.ended
+})
+
+test('help says that a bare number is seconds', async () => {
+  using home = new Home()
+  const { stdout } = await home.run(['session', 'create', '--help'])
+  expect(stdout.replace(/\s+/g, ' ')).toContain('such as 10m; a bare number is seconds')
+})
