@@ -25,6 +25,18 @@ const openClient = (words: string[], url = world.url(), TERM = 'xterm', name = '
 
 const attachClient = (words: string[]) => openClient(words, world.url(), 'xterm', 'attach')
 
+/** A variable that was set over an earlier connection is there. */
+async function hasKept(terminal: Terminal, variable: string) {
+  terminal.type(`echo is-$${variable}\r`)
+  await terminal.shows('is-kept')
+}
+
+/** Leaves the shell, and the client with it, by this code. */
+async function exits(terminal: Terminal, code: number) {
+  terminal.type(`exit ${code}\r`)
+  await leaves(terminal, code)
+}
+
 /** The client has ended with this code, and left the terminal as it was. */
 async function leaves(terminal: Terminal, code: number) {
   await terminal.shows(`code ${code}\r\n`)
@@ -69,8 +81,7 @@ test('-it gives the command this terminal: keys, size, exit code; and gives it b
   await shell.shows('sleeps-2')
   shell.type('\x03')
   await shell.shows('$ ')
-  shell.type('exit 5\r')
-  await leaves(shell, 5)
+  await exits(shell, 5)
 })
 
 test('a command that ends before it could be attached to still shows all it printed', async () => {
@@ -89,10 +100,8 @@ test('a connection that breaks is made again, and what was shown is not shown tw
   line.cut()
   await shell.shows('The connection broke.')
   await shell.shows('attached again')
-  shell.type('echo is-$X\r')
-  await shell.shows('is-kept')
-  shell.type('exit 6\r')
-  await leaves(shell, 6)
+  await hasKept(shell, 'X')
+  await exits(shell, 6)
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
@@ -148,9 +157,9 @@ test('Ctrl-C leaves while the connection is away, and attach goes back', async (
   await leaves(first, 130)
   const second = attachClient([execId])
   await second.shows('$ ')
-  second.type('echo is-$Y; exit 6\r')
-  await second.shows('is-kept')
-  await leaves(second, 6)
+  await hasKept(second, 'Y')
+  await second.shows('$ ')
+  await exits(second, 6)
 })
 
 test('the detach keys leave the command running, and the way back is said', async () => {
@@ -166,16 +175,14 @@ test('the detach keys leave the command running, and the way back is said', asyn
   const way = /`sandlot attach (-s sbx_\w+ exec_\w+)` goes back to it/.exec(first.screen())![1]!
   const second = attachClient([...way.split(' '), '--detach-keys', 'ctrl-a,d'])
   await second.shows('$ ')
-  second.type('echo is-$Z\r')
-  await second.shows('is-kept')
+  await hasKept(second, 'Z')
   await second.shows('$ ')
   second.type('\x01d')
   await second.shows('detached, and the command goes on')
   await leaves(second, 0)
   const third = attachClient([...way.split(' '), '--detach-keys', 'none'])
   await third.shows('$ ')
-  third.type('exit 7\r')
-  await leaves(third, 7)
+  await exits(third, 7)
 })
 
 test('keys that are none are refused before anything is started', async () => {
