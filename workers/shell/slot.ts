@@ -71,11 +71,22 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(Number(first), process, lines)
-  const end = await within(endMs, process.ended)
+  const why = await whySilent(process)
   process.close()
-  const resource = end?.kind === 'lost' ? usedUpBy(end.why) : undefined
-  if (end?.kind === 'lost' && resource) throw new PodExhausted(resource, end.why)
-  throw new DriverUnavailable('the shell in the sandbox did not answer')
+  throw why
+}
+
+/**
+ * Why a shell that was started did not tell its pid.
+ * @param said what it told instead
+ */
+export async function whySilent({ ended }: Pick<Process, 'ended'>, said = ''): Promise<DriverUnavailable> {
+  const end = await within(endMs, ended)
+  const words = end?.kind === 'lost' ? end.why : said
+  const resource = usedUpBy(words)
+  return resource
+    ? new PodExhausted(resource, words)
+    : new DriverUnavailable('the shell in the sandbox did not answer')
 }
 
 export class Slot {

@@ -14,7 +14,7 @@ import {
 } from '../drivers/driver.ts'
 import { usedUpBy } from '../drivers/exhausted.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { answerMs, LineReader, openSlot, type Slot, startQuietly } from './slot.ts'
+import { answerMs, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
 
 /** Characters of what the shell says about a failure. */
 const mostOfWords = 1_000
@@ -55,7 +55,7 @@ async function connect({ stdin, stdout, ended, close, resize }: Process) {
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   const pid = /^([1-9]\d{0,9})\r?$/.exec(first ?? '')?.[1]
-  if (pid === undefined) throw new DriverUnavailable('the shell on the terminal did not answer')
+  if (pid === undefined) throw await whySilent({ ended }, first)
   const rest = lines.rest()
   if (rest.length > 0) stdout.unshift(rest)
   return {
