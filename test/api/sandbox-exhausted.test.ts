@@ -59,7 +59,7 @@ describeOnEveryImage('a sandbox', ({ driver, env }) => {
     const path = 'kept'
     await untilRefused('view', () => alice.call('viewFile', { params, query: { path } }))
     await untilRefused('create', () =>
-      alice.call('createFile', { params, body: { path: 'new', content: 'x' } }),
+      alice.call('createFile', { params, body: { path: 'new', content: 'x', overwrite: true } }),
     )
     await untilRefused('raw', () => alice.open('readRawFile', { params, query: { path } }))
 
@@ -97,7 +97,9 @@ describeOnEveryImage('a sandbox', ({ driver, env }) => {
       code: 'sandbox_exhausted',
       next: expect.stringContaining('session_reset'),
     })
-    expect(await callTool(client, 'session_reset', session)).not.toHaveProperty('isError')
+    expect((await callTool(client, 'session_reset', session)).content).toEqual([
+      { type: 'text', text: expect.stringContaining('active') },
+    ])
     expect(await useTool(client, 'exec', { ...session, command: 'true' })).toMatchObject({ exit_code: 0 })
     await client.close()
   })
