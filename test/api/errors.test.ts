@@ -11,6 +11,7 @@ import { newExecId } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs, Refusal } from '../support/account.ts'
 import { send } from '../support/http.ts'
 import { startWorld, type World } from '../support/index.ts'
+import { takeAllProcesses } from '../support/inside.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
@@ -122,8 +123,7 @@ const meetings: Record<ErrorCode, Meeting> = {
   },
   sandbox_exhausted: async (alice) => {
     const params = await sandboxOf(alice)
-    const fill = '(while sleep 600 </dev/null >/dev/null 2>&1 & do :; done); exec sleep 600'
-    await alice.call('execCommand', { params, body: { command: fill, background: true } })
+    await takeAllProcesses(alice, params)
     const call = () => alice.call('execCommand', { params, body: { command: 'true' } })
     await world.eventually(
       () =>

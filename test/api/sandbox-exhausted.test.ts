@@ -3,12 +3,9 @@ import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Refusal } from '../support/account.ts'
 import { describeOnEveryImage } from '../support/drivers.ts'
+import { takeAllProcesses } from '../support/inside.ts'
 import { callTool, connectMcp, useTool } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
-
-/** Takes every process that there is, and goes on without one more. */
-const fill =
-  '(while sleep 600 </dev/null >/dev/null 2>&1 & do :; done) 2>/dev/null; exec sleep 600 2>/dev/null'
 
 describeOnEveryImage('a sandbox', ({ driver, env }) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver, env: { ...env, SANDBOX_PIDS: '64' } })
@@ -25,14 +22,18 @@ describeOnEveryImage('a sandbox', ({ driver, env }) => {
       }
       return undefined
     }, 30_000)
-    expect(problem, name).toMatchObject({ status: 409, code: 'sandbox_exhausted', exhausted: 'processes' })
+    expect(problem, `${name}: ${problem.detail}`).toMatchObject({
+      status: 409,
+      code: 'sandbox_exhausted',
+      exhausted: 'processes',
+    })
     expect(problem.detail, name).toContain('reset')
     return passed
   }
   const exec = (more: Partial<ExecRequest> = {}, headers: Record<string, string> = {}) =>
     alice.call('execCommand', { params, body: { command: 'true', ...more }, headers })
   const fillUp = async () => {
-    await exec({ command: fill, background: true })
+    await takeAllProcesses(alice, params)
     await untilRefused('a command', exec)
   }
 
@@ -58,7 +59,7 @@ describeOnEveryImage('a sandbox', ({ driver, env }) => {
     const path = 'kept'
     await untilRefused('view', () => alice.call('viewFile', { params, query: { path } }))
     await untilRefused('create', () =>
-      alice.call('createFile', { params, body: { path: 'new', content: 'x' } }),
+      alice.call('createFile', { params, body: { path: 'new', content: 'x', overwrite: true } }),
     )
     await untilRefused('raw', () => alice.open('readRawFile', { params, query: { path } }))
 
@@ -70,7 +71,10 @@ describeOnEveryImage('a sandbox', ({ driver, env }) => {
   })
 
   test('in which a fork bomb runs is reset, and its commands are told their end', async () => {
-    const { body } = await exec({ command: 'bomb() { while bomb & do :; done; }; bomb', background: true })
+    const { body } = await exec({
+      command: 'bomb() { while bomb & do :; done; }; bomb & exec sleep 600',
+      background: true,
+    })
     await alice.call('resetSandbox', { params })
     expect(await sh('true')).toMatchObject({ status: 'exited', exit_code: 0 })
     expect(await countOf('bom[b]')).toBe(0)
@@ -93,7 +97,9 @@ describeOnEveryImage('a sandbox', ({ driver, env }) => {
       code: 'sandbox_exhausted',
       next: expect.stringContaining('session_reset'),
     })
-    expect(await callTool(client, 'session_reset', session)).not.toHaveProperty('isError')
+    expect((await callTool(client, 'session_reset', session)).content).toEqual([
+      { type: 'text', text: expect.stringContaining('active') },
+    ])
     expect(await useTool(client, 'exec', { ...session, command: 'true' })).toMatchObject({ exit_code: 0 })
     await client.close()
   })

@@ -1,6 +1,7 @@
 /** A sandbox as its owner uses it, for the tests that look inside. */
 import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { Account } from './account.ts'
+import { eventually } from './eventually.ts'
 
 export interface Inside {
   /** Runs a command to its end. */
@@ -22,4 +23,15 @@ export function inside(account: Account, params: { id: string }): Inside {
       return Number((await sh(`${lines} | grep -c "${pattern}"`)).stdout)
     },
   }
+}
+
+/** Takes every process that a sandbox may have. While it does, nothing else may start there: it would stop too early. */
+export async function takeAllProcesses(account: Account, params: { id: string }): Promise<void> {
+  const fill = '(while sleep 600 </dev/null >/dev/null 2>&1 & do :; done) 2>/dev/null'
+  const command = `${fill}; echo full; exec sleep 600 2>/dev/null`
+  const { body } = await account.call('execCommand', { params, body: { command, background: true } })
+  await eventually(async () => {
+    const { body: now } = await account.call('getExec', { params: { ...params, exec_id: body.id } })
+    return now.stdout === 'full\n'
+  }, 30_000)
 }

@@ -7,7 +7,7 @@ import { type EnteredSandbox, enter, podOf, reaching, runInside } from '../sandb
 
 /** Milliseconds between two tries to run a command: processes that were killed go a little later. */
 const againMs = 100
-const tries = 20
+const tries = 100
 
 /** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */
 export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { signal }) => {

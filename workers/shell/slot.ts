@@ -71,11 +71,44 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(Number(first), process, lines)
-  const end = await within(endMs, process.ended)
+  const why = await whySilent(driver, pod, process)
   process.close()
-  const resource = end?.kind === 'lost' ? usedUpBy(end.why) : undefined
-  if (end?.kind === 'lost' && resource) throw new PodExhausted(resource, end.why)
-  throw new DriverUnavailable('the shell in the sandbox did not answer')
+  throw why
+}
+
+/**
+ * Why a shell that was started did not tell its pid.
+ * @param said what it told instead
+ */
+export async function whySilent(
+  driver: Driver,
+  pod: PodName,
+  { ended }: Pick<Process, 'ended'>,
+  said = '',
+): Promise<DriverUnavailable> {
+  const end = await within(endMs, ended)
+  const resource = usedUpBy(end?.kind === 'lost' ? end.why : said) ?? (await findUsedUp(driver, pod))
+  return resource
+    ? new PodExhausted(resource, 'the sandbox has no room for a shell')
+    : new DriverUnavailable('the shell in the sandbox did not answer')
+}
+
+/**
+ * Asks a shell in the pod to start a process. Runtimes put the shell itself into the pod whatever its limits say.
+ * @returns what the pod has used up; undefined when it has room, or does not answer
+ */
+export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
+  try {
+    const process = await startQuietly(driver, pod, ['/bin/sh', '-c', '(:); echo room; read -r _'])
+    const words = new LineReader(process.stderr).next()
+    const room = await within(answerMs, new LineReader(process.stdout).next())
+    // It ends with words, or waits.
+    const said = room === undefined ? await within(endMs, words) : undefined
+    process.close()
+    return usedUpBy(said ?? '')
+  } catch (error) {
+    return error instanceof PodExhausted ? error.resource : undefined
+  }
 }
 
 export class Slot {

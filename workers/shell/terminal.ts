@@ -14,8 +14,9 @@ import {
 } from '../drivers/driver.ts'
 import { usedUpBy } from '../drivers/exhausted.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { answerMs, LineReader, openSlot, type Slot, startQuietly } from './slot.ts'
+import { answerMs, findUsedUp, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
 
+const noRoom = 'the sandbox has no room for the command'
 /** Characters of what the shell says about a failure. */
 const mostOfWords = 1_000
 
@@ -37,12 +38,17 @@ export async function openTerminal(
 ) {
   const { takeSlot = () => openSlot(driver, pod), beforeStart = async () => {} } = ways
   const file = `/tmp/.sandlot-${randomBytes(16).toString('hex')}`
-  await writeScript(await takeSlot(), file, terminalScriptFor(command))
+  const isWritten = await writeScript(await takeSlot(), file, terminalScriptFor(command))
+  if (!isWritten) {
+    const usedUp = await findUsedUp(driver, pod)
+    if (usedUp) throw new PodExhausted(usedUp, noRoom)
+    throw new DriverUnavailable('the sandbox did not take the command for its terminal')
+  }
   let process: Process | undefined
   try {
     await beforeStart()
     process = await startQuietly(driver, pod, ['/bin/sh', file], { tty: size })
-    return await connect(process)
+    return await connect(driver, pod, process)
   } catch (error) {
     process?.close()
     void remove(driver, pod, file)
@@ -50,12 +56,13 @@ export async function openTerminal(
   }
 }
 
-async function connect({ stdin, stdout, ended, close, resize }: Process) {
+async function connect(driver: Driver, pod: PodName, process: Process) {
+  const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   const pid = /^([1-9]\d{0,9})\r?$/.exec(first ?? '')?.[1]
-  if (pid === undefined) throw new DriverUnavailable('the shell on the terminal did not answer')
+  if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
   const rest = lines.rest()
   if (rest.length > 0) stdout.unshift(rest)
   return {
@@ -68,8 +75,8 @@ async function connect({ stdin, stdout, ended, close, resize }: Process) {
   }
 }
 
-/** Writes a file that only its owner can read, and never over an existing one. */
-async function writeScript(slot: Slot, file: string, script: Buffer): Promise<void> {
+/** Writes a file that only its owner can read, and never over an existing one. @throws {PodExhausted} */
+async function writeScript(slot: Slot, file: string, script: Buffer): Promise<boolean> {
   const argv = ['/bin/sh', '-c', 'umask 077; set -C; cat >"$0"', file]
   let words = ''
   const io = {
@@ -80,10 +87,10 @@ async function writeScript(slot: Slot, file: string, script: Buffer): Promise<vo
     },
   }
   const end = await slot.run({ argv, cwd: '/', env: { LC_ALL: 'C' } }, io)
-  if (end.kind === 'exited' && end.code === 0) return
+  if (end.kind === 'exited' && end.code === 0) return true
   const usedUp = end.kind === 'lost' ? end.usedUp : usedUpBy(words)
-  if (usedUp) throw new PodExhausted(usedUp, 'the sandbox has no room for the command')
-  throw new DriverUnavailable('the sandbox did not take the command for its terminal')
+  if (usedUp) throw new PodExhausted(usedUp, noRoom)
+  return false
 }
 
 /** Removes the file, which holds the command's environment. */
