@@ -42,11 +42,12 @@ describeOnBothDrivers('attaching to a command', (driver) => {
   })
 
   test('the answer that opens it says how much of its limit is left, as every answer does', async () => {
-    const line = await open(await start({ command: ['true'], tty: true }))
+    const line = await shell()
     const { headers } = line.opened
     expect(headers['x-ratelimit-limit']).toBe(String(world.settings.rates.sandbox_ops))
     expect(Number(headers['x-ratelimit-remaining'])).toBeGreaterThan(0)
     expect(headers['x-request-id']).toMatch(/^req_/)
+    line.type('exit\n')
     await line.end()
   })
 
