@@ -6,33 +6,58 @@ import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import { askLine, changeForm, closeDialog, formOf } from './dialogs.ts'
-import { field, newForm } from './form.ts'
-import { changeOpen, changePage, findPage, isOn, openPage, replacePage } from './pages.ts'
+import { field, newForm, pastOf } from './form.ts'
+import { changeOpen, changePage, findPage, goBack, isOn, openPage, replacePage } from './pages.ts'
 import { Scrollback } from './scrollback.ts'
 import { mustBeActive } from './sessions.ts'
 import { attachHere } from './shell.ts'
-import { type OutputPage, pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
+import {
+  nameInFront,
+  type OutputPage,
+  pageOf,
+  type SessionPage,
+  type State,
+  sessionInFront,
+} from './state.ts'
 import { attempt, errorText, tell, tellError } from './tell.ts'
+import { oneLine, shorten } from './text.ts'
 import type { Ui } from './ui.ts'
 import { standingLine } from './words.ts'
 
 /** How often new output is shown. */
 const showMs = 40
+/** Lines that `x` brings back, of each session. */
+const mostRemembered = 100
 /** Pause between tries to reconnect after a long break. */
 const retryMs = 1_000
 
 /** Where nothing can be run the line is open all the same, and says so: what is typed on must not be keys. */
 export function askCommand(ui: Ui): void {
-  const id = sessionInFront(ui.store.get())?.id
-  const mayRun = () => mustBeActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
-  const line = field('command', '$', { placeholder: 'a line for /bin/sh', keepsLines: true })
+  const state = ui.store.get()
+  let id = sessionInFront(state)?.id
+  const mayRun = () => {
+    id ??= sessionInFront(ui.store.get())?.id
+    return mustBeActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
+  }
+  const label = `${shorten(oneLine(nameInFront(state)), Math.max(6, state.size.columns - 30))} $`.trim()
+  const line = field('command', label, { placeholder: 'a line for /bin/sh', keepsLines: true })
   const run = ({ command = '' }) => {
     const error = refusalOf(mayRun)
     if (error !== undefined) return changeForm(ui, { ...formOf(ui.store.get())!, error })
     closeDialog(ui)
-    if (command.trim() !== '') attempt(ui, () => runCommand(ui, id!, command))
+    if (command.trim() === '') return
+    remember(ui, id!, command)
+    attempt(ui, () => runCommand(ui, id!, command))
   }
-  askLine(ui, newForm('Run', [line], run, { enterWord: 'run', error: refusalOf(mayRun) }))
+  const error = state.sessions && refusalOf(mayRun)
+  const past = pastOf(state.ran.get(id ?? '') ?? [])
+  askLine(ui, newForm('Run', [line], run, { enterWord: 'run', error, past }))
+}
+
+/** Each line once, at its last place. */
+function remember({ store }: Ui, id: string, command: string): void {
+  const before = (store.get().ran.get(id) ?? []).filter((other) => other !== command)
+  store.set(({ ran }) => ({ ran: new Map(ran).set(id, [...before, command].slice(-mostRemembered)) }))
 }
 
 function refusalOf(check: () => unknown): string | undefined {
@@ -51,6 +76,7 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     const { stdout: _out, stderr: _err, ...started } = await remote.launch({ command })
     const summary = { ...started, command, background: true, tty: false }
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
+    if (interruptedEarly.has(page.output)) await remote.signal(started.id, 'INT')
     if (!isOpen(ui, page.output)) return
     changeOpen(ui, 'output', () => ({ execId: started.id, status: standingLine(started) }))
     // It gets no stdin.
@@ -68,8 +94,7 @@ export function openCommand(ui: Ui): void {
   const page = findPage(ui.store.get(), 'session')
   const command = page && selectedCommand(page)
   if (!command) return
-  if (isOpenTerminal(command))
-    attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id, false))
+  if (isOpenTerminal(command)) attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id))
   else showCommand(ui, page.id, command)
 }
 
@@ -87,26 +112,28 @@ export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage)
 
 export function interrupt(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
-  if (!page || !canInterrupt(page)) return
+  if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  tell(ui, 'Interrupting it. Ctrl-C now quits, and leaves it running.')
+  tell(ui, 'Interrupting it. Ctrl-C now leaves this page.')
+  if (execId === undefined) return void interruptedEarly.add(page.output)
   attempt(ui, async () => {
-    await createRemote(ui.api, id).signal(execId!, 'INT')
+    await createRemote(ui.api, id).signal(execId, 'INT')
   })
 }
 
-export const canInterrupt = ({ execId, isRunning }: OutputPage): boolean => isRunning && execId !== undefined
+/** The outputs of commands that are interrupted once they are started. */
+const interruptedEarly = new WeakSet<Scrollback>()
 
-/** Ctrl-C: the command that is shown has it first. */
+/** Ctrl-C: first for the command that is shown, then it leaves its page. Elsewhere it quits. */
 export function interruptOrQuit(ui: Ui) {
-  const page = pageOf(ui.store.get())
-  const isRunning = page.at === 'output' && canInterrupt(page)
-  if (isRunning && !page.isInterrupted) return interrupt(ui)
-  const words = isRunning
-    ? `sandlot: the command goes on; \`sandlot exec kill -s ${page.id} ${page.execId}\` ends it.`
-    : undefined
-  ui.quit(exitCodes.interrupted, words)
+  const state = ui.store.get()
+  const page = pageOf(state)
+  if (page.at !== 'output') return ui.quit(exitCodes.interrupted)
+  if (state.dialog) return closeDialog(ui)
+  if (page.isRunning && !page.isInterrupted) return interrupt(ui)
+  goBack(ui)
+  if (page.isRunning) tell(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
 }
 
 /** Changes the list of commands without asking the service again; does nothing while it is loading. */
@@ -205,7 +232,10 @@ async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<vo
   const { id, execId } = pageWith(ui.store.get(), output)!
   const ended = await createRemote(ui.api, id)
     .get(execId!)
-    .catch(() => Promise.reject(why))
+    .catch(() => {
+      if (isOpen(ui, output)) changeOpen(ui, 'output', () => ({ status: 'not known', isRunning: false }))
+      return Promise.reject(why)
+    })
   if (!isOpen(ui, output)) return
   if (ended.stdout !== '' || ended.stderr !== '') output.append(ended.stdout + ended.stderr)
   changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))

@@ -5,7 +5,7 @@ import { rowsFrom, within } from './file-place.ts'
 import { bodyRows } from './layout.ts'
 import { Line } from './line.tsx'
 import { lastTop } from './moving.ts'
-import type { FilePage, OutputPage, State } from './state.ts'
+import { type FilePage, nameInFront, type OutputPage, type State } from './state.ts'
 import { oneLine, showLines } from './text.ts'
 
 interface Shown {
@@ -17,11 +17,18 @@ interface Shown {
 /** Text to scroll through: what a command prints, or a file. */
 export const TextPage = ({ state, page }: { state: State; page: OutputPage | FilePage }) => {
   const { rows, where } = page.at === 'output' ? shownOfOutput(state, page) : shownOfFile(state, page)
-  const title = page.at === 'output' ? `$ ${page.command}` : page.path
+  const title = page.at === 'output' ? ` $ ${page.command}` : `:${page.path}`
   const show = wantsColor(process.stdout) ? (row: string) => row : stripVTControlCharacters
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
-      <Line bold>‹ {oneLine(showLines(title))}</Line>
+      <Box height={1}>
+        <Box flexShrink={0} maxWidth={Math.max(12, Math.floor(state.size.columns / 3))}>
+          <Text wrap="truncate-middle" bold>
+            ‹ {oneLine(nameInFront(state))}
+          </Text>
+        </Box>
+        <Line bold>{oneLine(showLines(title))}</Line>
+      </Box>
       <Line dimColor>
         {page.status} · {where}
       </Line>

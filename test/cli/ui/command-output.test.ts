@@ -94,7 +94,7 @@ test('pasted lines stay lines, also from a terminal that does not say that they 
   }
 })
 
-test('Ctrl-C interrupts the command that is shown; the second one quits, and says that it goes on', async () => {
+test('Ctrl-C interrupts the command that is shown, the second one leaves its page, and the third one quits', async () => {
   const quits: unknown[] = []
   await using peer = await startPeer((_, response) => response.writeHead(202).end('{}'))
   const ui = await idleUi((...args) => quits.push(args), peer.url)
@@ -105,8 +105,35 @@ test('Ctrl-C interrupts the command that is shown; the second one quits, and say
   await eventually(async () => interrupts().length === 1, 10_000)
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
-  expect(quits).toEqual([[130, 'sandlot: the command goes on; `sandlot exec kill -s sbx_1 exec_1` ends it.']])
+  expect(ui.store.get()).toMatchObject({
+    pages: [{ at: 'list' }],
+    notice: { text: 'The command in sbx_1 goes on.' },
+  })
+  expect(quits).toEqual([])
+  press(ui, { key: 'ctrl+c', text: '' })
+  expect(quits).toEqual([[130]])
   expect(interrupts()).toHaveLength(1)
+})
+
+test('Ctrl-C on a command that is being started interrupts it once it runs, also when its page was left', async () => {
+  const launched = Promise.withResolvers<void>()
+  const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
+  await using peer = await startPeer(({ method, url = '' }, response) => {
+    if (method !== 'POST' || !url.endsWith('/exec')) return void response.writeHead(202).end('{}')
+    void launched.promise.then(() => response.writeHead(202).end(JSON.stringify(result)))
+  })
+  const ui = await idleUi(() => {}, peer.url)
+  try {
+    const ran = runCommand(ui, 'sbx_1', 'make deploy')
+    press(ui, { key: 'ctrl+c', text: '' })
+    press(ui, { key: 'ctrl+c', text: '' })
+    expect(ui.store.get().pages).toEqual([{ at: 'list' }])
+    launched.resolve()
+    await ran
+    expect(peer.asked.filter(({ line }) => line.includes('signal=INT'))).toHaveLength(1)
+  } finally {
+    ui.quit()
+  }
 })
 
 /** A picker without a terminal, whose service is away unless one is named. */

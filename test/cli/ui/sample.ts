@@ -77,6 +77,7 @@ export const sessionPage = (id: string, change: Partial<SessionPage> = {}): Sess
   id,
   tab: 'commands',
   commands: undefined,
+  askedAt: 0,
   selectedCommand: undefined,
   tree: newTree(),
   ...change,

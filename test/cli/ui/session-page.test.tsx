@@ -47,7 +47,7 @@ describe('output', () => {
 
   test('stays at its end while more comes', () => {
     const rows = drawRows(stateWith([web], { pages: [page('end')] }))
-    expect(rows[0]).toBe('‹ $ seq 100')
+    expect(rows[0]).toBe('‹ web $ seq 100')
     expect(rows[1]).toBe('▸ running · row 80 of 100')
     expect(rows[22]).toBe('line 100')
   })
