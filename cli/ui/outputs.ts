@@ -7,8 +7,8 @@ import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import { askLine, changeForm, closeDialog, formOf } from './dialogs.ts'
 import { field, newForm, pastOf } from './form.ts'
+import { OutputText } from './output-text.ts'
 import { changeOpen, changePage, findPage, goBack, isOn, openPage, replacePage } from './pages.ts'
-import { Scrollback } from './scrollback.ts'
 import { mustBeActive } from './sessions.ts'
 import { attachHere } from './shell.ts'
 import {
@@ -123,7 +123,7 @@ export function interrupt(ui: Ui): void {
 }
 
 /** The outputs of commands that are interrupted once they are started. */
-const interruptedEarly = new WeakSet<Scrollback>()
+const interruptedEarly = new WeakSet<OutputText>()
 
 /** Ctrl-C: first for the command that is shown, then it leaves its page. Elsewhere it quits. */
 export function interruptOrQuit(ui: Ui) {
@@ -155,7 +155,7 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     id,
     execId,
     command,
-    output: new Scrollback(),
+    output: newOutput(ui, id, () => execId ?? pageWith(ui.store.get(), page.output)?.execId),
     status: '▸ starting',
     isRunning: true,
     isInterrupted: false,
@@ -167,15 +167,19 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
   return page
 }
 
+/** Reads on by ranges; its command is known once it is started. */
+const newOutput = (ui: Ui, id: string, execId: () => string | undefined) =>
+  new OutputText((...range) => createRemote(ui.api, id).readOutput(execId()!, ...range))
+
 /** The page is recognised by its output object: another page may show the same command. */
-const isOpen = (ui: Ui, output: Scrollback): boolean => pageWith(ui.store.get(), output) !== undefined
-const pageWith = (state: State, output: Scrollback): OutputPage | undefined => {
+const isOpen = (ui: Ui, output: OutputText): boolean => pageWith(ui.store.get(), output) !== undefined
+const pageWith = (state: State, output: OutputText): OutputPage | undefined => {
   const page = findPage(state, 'output')
   return page?.output === output ? page : undefined
 }
 
 /** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
-async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
+async function followOutput(ui: Ui, first: OutputText): Promise<void> {
   for (let output = first; isOpen(ui, output); ) {
     try {
       return await followOnce(ui, output)
@@ -187,14 +191,15 @@ async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
       await sleep(retryMs)
       if (!isOpen(ui, output)) return
       // The service sends everything again.
-      output = new Scrollback()
+      const { id, execId } = pageWith(ui.store.get(), output)!
+      output = newOutput(ui, id, () => execId)
       const fresh = output
       changeOpen(ui, 'output', () => ({ output: fresh }))
     }
   }
 }
 
-async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
+async function followOnce(ui: Ui, output: OutputText): Promise<void> {
   const { id, execId } = pageWith(ui.store.get(), output)!
   const remote = createRemote(ui.api, id)
   const shown = showSoon(ui, output)
@@ -207,16 +212,15 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
     opened = await remote.follow(execId!, lastEventId)
     return opened
   }
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   try {
     const ended = await follow(await open(), open, {
       onStart: () => changeOpen(ui, 'output', () => ({ status: '▸ running' })),
       async write(stream, bytes) {
-        output.append(decoders[stream].decode(bytes, { stream: true }))
+        output.append(stream, bytes)
         shown.soon()
       },
-      onGap({ stdout_bytes, stderr_bytes }) {
-        output.append(`\n… ${stdout_bytes + stderr_bytes} bytes are no longer kept …\n`)
+      onGap(missing) {
+        output.skip(missing)
         shown.soon()
       },
     })
@@ -228,7 +232,7 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
 }
 
 /** The session has ended, and with it the output: shows how the command ended. */
-async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<void> {
+async function showResult(ui: Ui, output: OutputText, why: CliError): Promise<void> {
   const { id, execId } = pageWith(ui.store.get(), output)!
   const ended = await createRemote(ui.api, id)
     .get(execId!)
@@ -237,14 +241,14 @@ async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<vo
       return Promise.reject(why)
     })
   if (!isOpen(ui, output)) return
-  if (ended.stdout !== '' || ended.stderr !== '') output.append(ended.stdout + ended.stderr)
+  if (ended.stdout !== '' || ended.stderr !== '') output.note(ended.stdout + ended.stderr)
   changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
-  if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.rows(80).length === 0)
+  if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
     tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
 /** Shows new output at intervals, because a command may print more often than a screen can change. */
-function showSoon(ui: Ui, output: Scrollback) {
+function showSoon(ui: Ui, output: OutputText) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {
     clearTimeout(timer)

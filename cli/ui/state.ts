@@ -4,7 +4,7 @@ import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { FileText, Place } from './file-text.ts'
 import type { Form } from './form.ts'
-import type { Scrollback } from './scrollback.ts'
+import type { OutputText } from './output-text.ts'
 import type { Tree } from './tree.ts'
 
 export interface State {
@@ -87,12 +87,12 @@ export interface OutputPage {
   id: string
   execId: string | undefined
   command: string
-  output: Scrollback
+  output: OutputText
   /** In words, once it is known. */
   status: string
   isRunning: boolean
   isInterrupted: boolean
-  top: Top
+  top: Place | 'end'
 }
 export interface FilePage {
   at: 'file'
@@ -103,8 +103,6 @@ export interface FilePage {
   status: string
   top: Place
 }
-/** The first row that is shown, or the last rows, whatever comes. */
-export type Top = number | 'end'
 
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }

@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { formOf } from '../../../cli/ui/dialogs.ts'
+import { rowsFrom } from '../../../cli/ui/file-place.ts'
+import { start } from '../../../cli/ui/file-text.ts'
 import { valuesOf } from '../../../cli/ui/form.ts'
 import { openCommand, runCommand } from '../../../cli/ui/outputs.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
@@ -31,7 +33,7 @@ test('output that is no longer kept is counted where it would have stood', async
     openCommand(ui)
     const page = () => findPage(ui.store.get(), 'output')!
     await eventually(async () => !page().isRunning, 10_000)
-    expect(page().output.rows(80)).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
+    expect(rowsFrom(page().output, 80, 9, start)).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
   } finally {
     ui.quit()
   }
