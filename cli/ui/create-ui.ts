@@ -66,7 +66,7 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
  * that scrolls, and the cursor at the beginning of a line. Ink draws from where the cursor stands.
  */
 const asExpected = (columns: number): string =>
-  `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(columns - 1)}\r`
+  `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
 /** @throws {CliError} when the address is refused */
 async function readSettings({ store, settings }: Ui): Promise<void> {

@@ -4,12 +4,13 @@
  */
 
 import { shellWord } from '../../shared/contract/shell-words.ts'
+import { askCommand } from './ask-command.ts'
 import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './command-lines.ts'
 import type { Step } from './file-scroll.ts'
 import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
 import { move } from './moving.ts'
-import { askCommand, interrupt, interruptOrQuit, openCommand } from './outputs.ts'
+import { interrupt, interruptOrQuit, openCommand } from './outputs.ts'
 import { changeOpen, goBack } from './pages.ts'
 import {
   askFilter,

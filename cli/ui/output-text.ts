@@ -28,7 +28,7 @@ const pieceBytes = 64 * 1024
 /** A line that does not end is broken here. */
 const longestLine = 64 * 1024
 /** Letters that are kept, and what a line counts beside its letters. */
-const mostKept = 8 * 1024 * 1024
+const mostKept = 4 * 1024 * 1024
 const lineCost = 40
 /** The newest pieces stay, because they are looked at most. */
 const newest = 2

@@ -6,7 +6,7 @@ import { createRemote, type Remote } from '../exec/remote.ts'
 import { tellAndWait } from './dialogs.ts'
 import { beginOpening, endOpening, isOpening, sessionsKnown } from './opening.ts'
 import { activeInFront } from './sessions.ts'
-import { nameOf } from './state.ts'
+import { nameOf, type Opening } from './state.ts'
 import { errorText, tell } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
@@ -16,11 +16,12 @@ export async function openShell(ui: Ui): Promise<void> {
   const opening = beginOpening(ui)
   try {
     await sessionsKnown(ui, opening)
+    if (!isOpening(ui, opening)) return
     const session = activeInFront(ui)
     tell(ui, `Opening a shell in ${oneLine(nameOf(session))}…`)
     const remote = createRemote(ui.api, session.id)
     const execId = await startShell(ui, remote, session)
-    if (isOpening(ui, opening)) await attachHere(ui, remote, execId, { typed: opening.typed })
+    if (isOpening(ui, opening)) await attachHere(ui, remote, execId, opening)
     else await remote.signal(execId, 'KILL')
   } catch (error) {
     // What is typed on was meant for the shell.
@@ -30,20 +31,17 @@ export async function openShell(ui: Ui): Promise<void> {
   }
 }
 
-/** @param typed what a shell that was started for this gets first */
-export async function attachHere(
-  ui: Ui,
-  remote: Remote,
-  execId: string,
-  { typed }: { typed?: string } = {},
-): Promise<void> {
+/** @param opening of a shell that was started for this: it gets first what was typed meanwhile */
+export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, wayBack } = await import('../exec/terminal.ts')
-  const isNew = typed !== undefined
+  const isNew = opening !== undefined
   const session = ui.store.get().sessions?.get(remote.sessionId)
   const name = oneLine(session ? nameOf(session) : remote.sessionId)
   const say = async () => {
     sayBelow(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q leaves it.`)
-    if (typed) process.stdin.unshift(Buffer.from(typed))
+    // While it is being connected, what is typed must not be echoed here.
+    if (process.stdin.isTTY) process.stdin.setRawMode(true)
+    if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
     const ended = await attachTerminal(remote, execId, { note: sayBelow, isNew })
     if (ended === 'detached')
       return tell(

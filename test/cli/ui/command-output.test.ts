@@ -83,6 +83,60 @@ test('where nothing can be run the line is open all the same: what is typed on i
   }
 })
 
+test('Esc on the list does nothing, except that it ends a filter', async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    ui.store.set({
+      sessions: new Map([[session().id, session()]]),
+      notice: { text: 'It is told.', isError: false },
+    })
+    const before = ui.store.get()
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toBe(before)
+    ui.store.set({ filter: 'web' })
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toMatchObject({ filter: '', pages: [{ at: 'list' }] })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
+test("what is typed while a shell is opened is the shell's; Esc gives it up", async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    // Before the first answer, too: the session is not known yet.
+    for (const key of ['s', 'e', 'q', 'return', 'q', 'ctrl+d', 'up'])
+      press(ui, { key, text: key.length === 1 ? key : '' })
+    expect(ui.store.get()).toMatchObject({ opening: { typed: 'eq\rq\u0004\u001b[A' }, dialog: undefined })
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toMatchObject({ opening: undefined, notice: { text: 'No shell is opened.' } })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
+test('where no shell can be opened, what is typed on is no key until Enter', async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    const gone = ended()
+    ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })
+    press(ui, { key: 's', text: 's' })
+    await eventually(async () => ui.store.get().dialog !== undefined, 10_000)
+    for (const key of ['e', 'q']) press(ui, { key, text: key })
+    expect(ui.store.get().dialog).toEqual({ kind: 'told', text: 'web has ended: its time was up.' })
+    press(ui, { key: 'return', text: '' })
+    expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
 test('pasted lines stay lines, also from a terminal that does not say that they are pasted', async () => {
   const ui = await idleUi()
   try {
@@ -113,7 +167,7 @@ test('Ctrl-C interrupts the command that is shown, the second one leaves its pag
   })
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
-  expect(quits).toEqual([[130]])
+  expect(quits).toEqual([[130, undefined]])
   expect(interrupts()).toHaveLength(1)
 })
 

@@ -34,7 +34,7 @@ test('at 120 columns the image is whole, and a long one takes no more than a thi
     drawRows(sized(stateWith([session({ image })]), columns, 24)).find((row) => row.includes('web'))
   expect(rowOf('debian:bookworm-slim', 120)).toContain(' debian:bookworm-slim ')
   expect(rowOf('registry.example.com/team/img:24', 120)).toContain(' registry.example.com/team/img:24 ')
-  expect(rowOf('debian:bookworm-slim', 80)).toMatch(/ debia…\S+ /)
+  expect(rowOf('debian:bookworm-slim', 80)).toMatch(/ debian…-slim /)
   expect(rowOf(`registry.example.com/${'x'.repeat(99)}`, 120)).toMatch(/ …$/)
 })
 

@@ -52,6 +52,13 @@ describe('output', () => {
     expect(rows[22]).toBe('line 100')
   })
 
+  test('has a help that offers to interrupt only what runs', () => {
+    const help = (change: Partial<OutputPage>) =>
+      draw(stateWith([web], { pages: [{ ...page('end'), ...change }], dialog: { kind: 'help', top: 0 } }))
+    expect(help({})).toMatch(/^i +interrupt the command$/m)
+    expect(help({ isRunning: false })).toMatch(/^i +interrupt the command \(not now\)$/m)
+  })
+
   test('stays where one has scrolled to', () => {
     const rows = drawRows(stateWith([web], { pages: [page({ line: 10, row: 0 })] }))
     expect(rows[2]).toBe('line 10')
