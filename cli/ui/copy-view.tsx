@@ -1,13 +1,13 @@
 import { Box, Text } from 'ink'
 import { commandLines } from './keys.ts'
 import { Line } from './line.tsx'
-import type { State } from './state.ts'
+import { nameInFront, type State } from './state.ts'
 import { oneLine } from './text.ts'
 
 /** The command lines that do what keys do here. */
 export const CopyView = ({ state, at }: { state: State; at: number }) => (
   <Box flexDirection="column" flexGrow={1} overflow="hidden">
-    <Line bold>Copy the command line that does the same</Line>
+    <Line bold>Copy the command line that does the same{forName(nameInFront(state))}</Line>
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
       {commandLines(state).map(({ key: { shown, label }, text }, index) => (
         <Box key={label} height={1} aria-role="listitem" aria-state={{ selected: index === at }}>
@@ -23,3 +23,5 @@ export const CopyView = ({ state, at }: { state: State; at: number }) => (
     <Line dimColor>Enter, or its key, copies · Esc back</Line>
   </Box>
 )
+
+const forName = (name: string) => (name === '' ? '' : ` in ${oneLine(name)}`)

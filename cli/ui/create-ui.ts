@@ -5,7 +5,7 @@ import type { Settings } from '../core/settings.ts'
 import { openFirstRun } from './first-run.ts'
 import { watchLastCommands } from './last-commands.ts'
 import { startRefreshing } from './refresh.ts'
-import { firstState } from './state.ts'
+import { firstState, keepSelection } from './state.ts'
 import { createStore } from './store.ts'
 import { errorText } from './tell.ts'
 import type { Ui } from './ui.ts'
@@ -19,7 +19,7 @@ export interface Terminal {
 
 /** Starts asking the service at once, before there is anything to draw on. */
 export async function createUi(settings: Settings, terminal: Terminal): Promise<Ui> {
-  const store = createStore(firstState)
+  const store = createStore(firstState, keepSelection)
   let suspend = (use: () => Promise<void>) => use()
   const ui: Ui = {
     store,
@@ -37,7 +37,14 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
     onTerminal(by) {
       suspend = by
     },
-    handOver: (use) => suspend(() => terminal.leaveTo(use)),
+    handOver: (use) =>
+      suspend(async () => {
+        try {
+          await terminal.leaveTo(use)
+        } finally {
+          terminal.write(asExpected(store.get().size.columns))
+        }
+      }),
     signal: (sequence) => terminal.write(sequence),
     quit(code = 0, words) {
       refreshing.stop()
@@ -53,6 +60,13 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
   const lastCommands = watchLastCommands(ui)
   return ui
 }
+
+/**
+ * The terminal as Ink believes it to be, whatever a program that had it has left: its colours, its letters and the part
+ * that scrolls, and the cursor at the beginning of a line. Ink draws from where the cursor stands.
+ */
+const asExpected = (columns: number): string =>
+  `\u001b[m\u001b(B\u000f\u001b7\u001b[r\u001b8${' '.repeat(Math.max(0, columns - 1))}\r`
 
 /** @throws {CliError} when the address is refused */
 async function readSettings({ store, settings }: Ui): Promise<void> {

@@ -15,6 +15,10 @@ export const askLine = ({ store }: Ui, form: Form): void =>
 export const askWhether = ({ store }: Ui, question: string, onYes: () => void): void =>
   store.set({ dialog: { kind: 'confirm', question, onYes }, notice: undefined })
 
+/** Says it, and takes no other key until Enter. */
+export const tellAndWait = ({ store }: Ui, text: string): void =>
+  store.set({ dialog: { kind: 'told', text }, notice: undefined })
+
 export const closeDialog = ({ store }: Ui): void => store.set({ dialog: undefined })
 
 /** The form that is open. */

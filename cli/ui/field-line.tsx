@@ -11,7 +11,7 @@ export const FieldLine = (props: { field: Field; isTyped: boolean; labelWidth: n
   return (
     <Box height={1} gap={1} aria-role="textbox">
       <Box width={labelWidth + 2} flexShrink={0}>
-        <Text bold={isTyped}>
+        <Text wrap="truncate" bold={isTyped}>
           {isTyped ? '›' : ' '} {label}
         </Text>
       </Box>

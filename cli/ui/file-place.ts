@@ -1,11 +1,21 @@
-/** Up and down in a file of which only some lines are here. */
-import { type FileText, type Place, start } from './file-text.ts'
+/** Up and down in a text of which only some lines are here. */
+import { type Place, start } from './file-text.ts'
+
+export interface Lines {
+  /** Lines of the whole; undefined until that is known. */
+  total: number | undefined
+  /** The rows of a line on a screen so wide; undefined while it is not here. */
+  rowsOf(line: number, width: number): string[] | undefined
+  has(first: number, last: number): boolean
+  /** Makes sure that these lines are here. */
+  load(first: number, last: number): Promise<void>
+}
 
 /**
  * Goes so many rows on, or back, as far as lines are here.
  * @returns where that is, and how many rows are left to go
  */
-export function walk(text: FileText, width: number, from: Place, by: number): { place: Place; left: number } {
+export function walk(text: Lines, width: number, from: Place, by: number): { place: Place; left: number } {
   let { line, row } = from
   let left = by
   while (left > 0) {
@@ -32,7 +42,7 @@ export function walk(text: FileText, width: number, from: Place, by: number): { 
 }
 
 /** The place at which the last row is the last on the screen. */
-export function lastPlace(text: FileText, width: number, height: number): Place {
+export function lastPlace(text: Lines, width: number, height: number): Place {
   const { total = 0 } = text
   const rows = text.rowsOf(total, width)
   if (total === 0 || rows === undefined) return start
@@ -40,7 +50,7 @@ export function lastPlace(text: FileText, width: number, height: number): Place 
 }
 
 /** Not so far down that rows of the screen stay empty. */
-export function within(text: FileText, width: number, height: number, place: Place): Place {
+export function within(text: Lines, width: number, height: number, place: Place): Place {
   const { total } = text
   // Only near the end the last line matters, and only where it is here.
   if (total === undefined || total - place.line > height || !text.has(Math.max(1, total - height), total))
@@ -52,7 +62,7 @@ export function within(text: FileText, width: number, height: number, place: Pla
 
 /** The rows that are shown; undefined for those that are not here yet. */
 export function rowsFrom(
-  text: FileText,
+  text: Lines,
   width: number,
   height: number,
   { line, row }: Place,

@@ -1,9 +1,9 @@
-/** Scrolling through a file, which reads on as it is needed. */
-import { lastPlace, walk, within } from './file-place.ts'
-import { start } from './file-text.ts'
+/** Scrolling through a file, or what a command prints: it reads on as it is needed. */
+import { type Lines, lastPlace, walk, within } from './file-place.ts'
+import { type Place, start } from './file-text.ts'
 import { bodyRows } from './layout.ts'
 import { changePage, findPage } from './pages.ts'
-import type { FilePage, State } from './state.ts'
+import type { FilePage, OutputPage, State } from './state.ts'
 import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
@@ -12,17 +12,25 @@ export type Step = number | '-screen' | '+screen' | 'first' | 'last'
 /** How far lines are read ahead, and behind. */
 export const rowsAtOnce = (state: State): number => 3 * bodyRows(state)
 
-export function scrollFile(ui: Ui, page: FilePage, step: Step): void {
+type TextPage = FilePage | OutputPage
+
+export const textOf = (page: TextPage): Lines => (page.at === 'file' ? page.content : page.output)
+
+/** Where the page stands now: an output that is shown to its end moves on with it. */
+export const placeOf = (page: TextPage, width: number, height: number): Place =>
+  page.top === 'end' ? lastPlace(textOf(page), width, height) : within(textOf(page), width, height, page.top)
+
+export function scrollText(ui: Ui, page: TextPage, step: Step): void {
   const state = ui.store.get()
-  const { content, top } = page
+  const text = textOf(page)
   const [width, height] = [state.size.columns, bodyRows(state)]
   const ahead = rowsAtOnce(state)
-  const show = (to: FilePage['top']) => changeFile(ui, content, { top: within(content, width, height, to) })
-  const read = (from: number, to: number) => content.load(from, to).then(() => ui.store.set({}))
+  const show = (to: Place) => changeTop(ui, text, within(text, width, height, to), width, height)
+  const read = (from: number, to: number) => text.load(from, to).then(() => ui.store.set({}))
   const toEnd = async () => {
-    const { total = 1 } = content
+    const { total = 1 } = text
     await read(total - ahead, total)
-    show(lastPlace(content, width, height))
+    show(lastPlace(text, width, height))
   }
   if (step === 'last') return void attempt(ui, toEnd)
   if (step === 'first') {
@@ -31,15 +39,16 @@ export function scrollFile(ui: Ui, page: FilePage, step: Step): void {
   }
   const screen = Math.max(1, height - 1)
   const by = typeof step === 'number' ? step : step === '-screen' ? -screen : screen
-  const { place, left } = walk(content, width, top, by)
+  const { place, left } = walk(text, width, placeOf(page, width, height), by)
   show(place)
   attempt(ui, async () => {
     let at = place
     for (let rest = left; ; ) {
       await read(at.line - ahead, at.line + ahead)
-      if (rest === 0) return
+      const open = rest === 0 ? undefined : openWith(ui, text)
+      if (!open) return
       // From where it is by now: other keys may have been pressed.
-      const next = walk(content, width, findPage(ui.store.get(), 'file')?.top ?? at, rest)
+      const next = walk(text, width, placeOf(open, width, height), rest)
       show(next.place)
       // The beginning, or the end.
       if (next.left === rest) return
@@ -49,8 +58,17 @@ export function scrollFile(ui: Ui, page: FilePage, step: Step): void {
   })
 }
 
-/** Not on a page that shows another file by now. */
-function changeFile(ui: Ui, content: FilePage['content'], change: Partial<FilePage>): void {
-  const page = findPage(ui.store.get(), 'file')
-  if (page?.content === content) changePage(ui, page, change)
+/** The open page, unless it shows another text by now. */
+function openWith({ store }: Ui, text: Lines): TextPage | undefined {
+  const state = store.get()
+  return [findPage(state, 'file'), findPage(state, 'output')].find((page) => page && textOf(page) === text)
+}
+
+function changeTop(ui: Ui, text: Lines, top: Place, width: number, height: number): void {
+  const page = openWith(ui, text)
+  if (page?.at === 'file') changePage(ui, page, { top })
+  if (page?.at !== 'output') return
+  const last = lastPlace(text, width, height)
+  // At the end, it follows what comes.
+  changePage(ui, page, { top: top.line === last.line && top.row === last.row ? 'end' : top })
 }

@@ -6,7 +6,7 @@ import { rowsAtOnce } from './file-scroll.ts'
 import { FileText, type ReadLines, start } from './file-text.ts'
 import { changeOpen, changePage, findPage, goBack, openPage } from './pages.ts'
 import { openSession } from './sessions.ts'
-import { type FilePage, pageOf, type SessionPage } from './state.ts'
+import { type FilePage, nameInFront, pageOf, type SessionPage } from './state.ts'
 import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
 import { keyOf, parentOf, putFolder, queryOf, type Row, rowsOf, type SandboxPath, type Tree } from './tree.ts'
@@ -162,7 +162,8 @@ function edit(ui: Ui, id: string, location: SandboxPath): void {
       isChanged =
         (await changeByHand({ api: ui.api, id, path: location.path, settings: ui.settings })) !== undefined
     })
-    tell(ui, isChanged ? `${location.path} is written.` : 'Nothing was changed.')
+    const place = `${nameInFront(ui.store.get())}:${location.path}`
+    tell(ui, isChanged ? `${place} is written.` : `${place} is as it was.`)
     if (findPage(ui.store.get(), 'file')) await loadFile(ui)
     else reloadTree(ui)
   })

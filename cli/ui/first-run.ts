@@ -14,7 +14,7 @@ import type { Ui } from './ui.ts'
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
   const page: FirstRunPage = { at: 'first-run', step: 'address', address, way: 0 }
-  ui.store.set({ pages: [page], dialog: undefined, trouble: undefined })
+  ui.store.set({ pages: [page], dialog: undefined, opening: undefined, trouble: undefined })
   if (address === '') askAddress(ui)
   else go(ui, { step: 'way' })
   if (why !== undefined) ui.store.set({ notice: { text: why, isError: true } })

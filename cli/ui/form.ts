@@ -24,11 +24,23 @@ export interface Form {
   /** What Enter and Esc do, in a word. */
   enterWord: string
   escWord: string
+  /** Lines that the arrows bring back. */
+  past?: Past
   /** Told of each change. */
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
   onCancel?: () => void
 }
+
+export interface Past {
+  /** The newest last. */
+  lines: string[]
+  /** The one that is shown; behind the last it is what was typed. */
+  at: number
+  typed: string
+}
+
+export const pastOf = (lines: string[]): Past => ({ lines, at: lines.length, typed: '' })
 
 export const field = (
   name: string,
@@ -56,8 +68,9 @@ export const newForm = (
 export const valuesOf = ({ fields }: Form): Record<string, string> =>
   Object.fromEntries(fields.map(({ name, line }) => [name, line.text]))
 
-/** The keys that end it. */
-export const wordsOf = ({ enterWord, escWord }: Form): string => `Enter ${enterWord} · Esc ${escWord}`
+/** The keys that end it, and bring lines back. */
+export const wordsOf = ({ enterWord, escWord, past }: Form): string =>
+  `Enter ${enterWord} · Esc ${escWord}${past?.lines.length ? ' · ↑ earlier ones' : ''}`
 
 /** @returns the form after a key, or what the key asks for */
 export function pressInForm(form: Form, key: string, text: string): Form | 'submit' | 'cancel' {
@@ -65,10 +78,21 @@ export function pressInForm(form: Form, key: string, text: string): Form | 'subm
   if (form.busy !== undefined) return form
   const { fields, at } = form
   if (key === 'return') return at < fields.length - 1 ? { ...form, at: at + 1 } : 'submit'
+  if (form.past && (key === 'up' || key === 'down')) return recall(form, form.past, key === 'up' ? -1 : 1)
   if (key === 'tab' || key === 'down') return { ...form, at: (at + 1) % fields.length }
   if (key === 'shift+tab' || key === 'up') return { ...form, at: (at + fields.length - 1) % fields.length }
   const { line, keepsLines } = fields[at]!
   const edited = editLine(line, key) ?? (text === '' ? line : insert(line, text, keepsLines))
   if (edited === line) return form
   return { ...form, error: undefined, fields: fields.with(at, { ...fields[at]!, line: edited }) }
+}
+
+function recall(form: Form, past: Past, by: number): Form {
+  const { lines } = past
+  const at = Math.max(0, Math.min(lines.length, past.at + by))
+  const { fields } = form
+  const shown = fields[form.at]!
+  const typed = past.at === lines.length ? shown.line.text : past.typed
+  const line = lineOf(lines[at] ?? typed)
+  return { ...form, past: { lines, at, typed }, fields: fields.with(form.at, { ...shown, line }) }
 }

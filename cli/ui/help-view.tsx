@@ -11,12 +11,15 @@ export const HelpView = ({ state, top }: { state: State; top: number }) => {
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
       <Line bold>{helpTitle(state)}</Line>
       <Box flexDirection="column" flexGrow={1} overflow="hidden">
-        {lines.slice(top, top + rows).map(({ shown, label }) => (
+        {lines.slice(top, top + rows).map(({ shown, label, does }) => (
           <Box key={label} height={1}>
             <Box width={10} flexShrink={0}>
               <Text bold>{shown}</Text>
             </Box>
-            <Line>{label}</Line>
+            <Line>
+              {label}
+              {does && !does(state) ? ' (not now)' : ''}
+            </Line>
           </Box>
         ))}
       </Box>

@@ -4,12 +4,13 @@
  */
 
 import { shellWord } from '../../shared/contract/shell-words.ts'
+import { askCommand } from './ask-command.ts'
 import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './command-lines.ts'
 import type { Step } from './file-scroll.ts'
 import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
 import { move } from './moving.ts'
-import { askCommand, canInterrupt, interrupt, interruptOrQuit, openCommand } from './outputs.ts'
+import { interrupt, interruptOrQuit, openCommand } from './outputs.ts'
 import { changeOpen, goBack } from './pages.ts'
 import {
   askFilter,
@@ -22,6 +23,7 @@ import {
 } from './sessions.ts'
 import { openShell } from './shell.ts'
 import { pageOf, type State, sessionInFront } from './state.ts'
+import { stopHere } from './stop.ts'
 import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
@@ -123,7 +125,7 @@ export const keys: Key[] = [
     label: 'open a shell in the session',
     short: 'shell',
     where: inSession,
-    run: openShell,
+    run: (ui) => void openShell(ui),
     does: hasActive,
     commandLine: (state) => onSession(state, ['exec', '-it'], ['--', 'sh']),
   },
@@ -194,7 +196,6 @@ export const keys: Key[] = [
     does: hasActive,
     commandLine: (state) => withId(state, ['session', 'use']),
   },
-  { keys: ['y'], shown: 'y', label: 'copy the id', where: inSession, run: copyId, does: hasSession },
   {
     keys: ['c'],
     shown: 'c',
@@ -228,12 +229,21 @@ export const keys: Key[] = [
     run: toggleDestroyed,
   },
   {
+    keys: ['y'],
+    shown: 'y',
+    label: 'copy the id',
+    short: 'id',
+    where: inSession,
+    run: copyId,
+    does: hasSession,
+  },
+  {
     keys: ['escape'],
     shown: 'Esc',
     label: 'show all again, without the filter',
     short: 'no filter',
     where: ['list'],
-    run: (ui) => ui.store.set({ filter: '', notice: undefined }),
+    run: ({ store }) => store.get().filter !== '' && store.set({ filter: '', notice: undefined }),
     does: ({ filter }) => filter !== '',
   },
   {
@@ -257,7 +267,7 @@ export const keys: Key[] = [
   {
     keys: ['ctrl+c'],
     shown: 'Ctrl-C',
-    label: 'interrupt the command; the second time, quit',
+    label: 'interrupt the command; the second time, leave its page',
     where: ['output'],
     run: interruptOrQuit,
   },
@@ -267,6 +277,13 @@ export const keys: Key[] = [
     label: 'quit',
     where: everywhere.filter((where) => where !== 'output'),
     run: interruptOrQuit,
+  },
+  {
+    keys: ['ctrl+z'],
+    shown: 'Ctrl-Z',
+    label: 'back to your shell; fg comes here again',
+    where: everywhere,
+    run: stopHere,
   },
 ]
 
@@ -280,7 +297,7 @@ function hasSession(state: State): boolean {
 
 function isRunning(state: State): boolean {
   const page = pageOf(state)
-  return page.at === 'output' && canInterrupt(page)
+  return page.at === 'output' && page.isRunning && hasActive(state)
 }
 
 function switchTab(ui: Ui) {

@@ -2,8 +2,8 @@
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { type CliError, describeError, exitCodes } from '../core/errors.ts'
-import { changeOpen } from './pages.ts'
-import { nameOf } from './state.ts'
+import { changeOpen, changePage } from './pages.ts'
+import { nameOf, pageOf } from './state.ts'
 import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 import { whyEnded } from './words.ts'
@@ -12,6 +12,8 @@ import { whyEnded } from './words.ts'
 export const answerMs = 20_000
 /** What two readings of the same clock may differ by. */
 const jitterMs = 500
+/** How often the commands of a session are asked for. */
+export const commandsMs = 10_000
 /** How many sessions that ended at once are looked up in one refresh. */
 const mostEnded = 5
 
@@ -95,11 +97,16 @@ export async function loadDestroyed(ui: Ui): Promise<void> {
   }
 }
 
-/** What the open session's page shows beside the session. */
-export async function refreshPage(ui: Ui): Promise<void> {
-  const { pages } = ui.store.get()
-  const page = pages.findLast((page) => page.at === 'session')
-  if (!page || pages.at(-1) !== page) return
+/**
+ * What the open session's page shows beside the session. That comes out of the rate limit of commands, so it is asked
+ * for less often.
+ * @param isAsked whether the user has done something
+ */
+export async function refreshPage(ui: Ui, isAsked: boolean): Promise<void> {
+  const page = pageOf(ui.store.get())
+  if (page.at !== 'session') return
+  if (!isAsked && Date.now() - page.askedAt < commandsMs) return
+  changePage(ui, page, { askedAt: Date.now() })
   const data = await listCommands(ui, page.id)
   if (!data) return
   changeOpen(ui, 'session', (open) => (open.id === page.id ? { commands: data } : {}))

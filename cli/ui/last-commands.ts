@@ -1,13 +1,14 @@
 /** The newest command of each session on the screen, asked for one at a time. */
 import { describeError } from '../core/errors.ts'
+import { commandsMs } from './known.ts'
 import { isOn } from './pages.ts'
 import type { State } from './state.ts'
 import type { Ui } from './ui.ts'
 
 /** How long the list must be still first. */
 const restMs = 150
-/** The selected session is asked for again, the others are not. */
-const againMs = 6_000
+/** The selected session is asked for again so often, the others are not. */
+const againMs = commandsMs
 
 export function watchLastCommands(ui: Ui) {
   const askedAt = new Map<string, number>()

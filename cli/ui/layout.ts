@@ -25,7 +25,7 @@ export function bodyRows(state: State): number {
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
   const prompt = state.dialog?.kind === 'form' && state.dialog.isPrompt ? promptRows(state) : 0
   const trouble = state.trouble ? 1 : 0
-  const question = state.dialog?.kind === 'confirm' ? 1 : 0
+  const question = state.dialog?.kind === 'confirm' || state.dialog?.kind === 'told' ? 1 : 0
   const bottom = prompt + question + trouble + noticeLines(state).length + 1
   return Math.max(1, state.size.rows - head - bottom)
 }

@@ -28,8 +28,8 @@ export const ListPage = ({ state, now, onVisible }: Props) => {
   const rows = listRows(state)
   const top = windowOf(listed.length, at, rows, topBefore.current)
   topBefore.current = top
-  const widths = widthsFor(state.size.columns)
   const shown = listed.slice(top, top + rows)
+  const widths = widthsFor(state.size.columns, Math.max(0, ...listed.map(({ image }) => image.length)))
   const visible = [inFront, ...shown].flatMap((session) => session?.id ?? []).join(' ')
   useEffect(() => onVisible?.(visible.split(' ').filter(Boolean)), [onVisible, visible])
   return (

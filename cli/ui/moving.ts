@@ -1,19 +1,12 @@
 /** Up and down, in whatever is shown. */
 
-import { type Step, scrollFile } from './file-scroll.ts'
+import { type Step, scrollText } from './file-scroll.ts'
 import { selectedRow } from './files.ts'
 import { loadDestroyed } from './known.ts'
 import { bodyRows, listRows } from './layout.ts'
 import { selectedCommand } from './outputs.ts'
 import { changePage } from './pages.ts'
-import {
-  listedSessions,
-  type OutputPage,
-  pageOf,
-  type SessionPage,
-  type State,
-  sessionInFront,
-} from './state.ts'
+import { listedSessions, pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
 import { attempt } from './tell.ts'
 import { rowsOf } from './tree.ts'
 import type { Ui } from './ui.ts'
@@ -23,8 +16,7 @@ export function move(ui: Ui, step: Step) {
   const page = pageOf(state)
   if (page.at === 'list') return moveInList(ui, state, step)
   if (page.at === 'session') return moveInSession(ui, state, page, step)
-  if (page.at === 'output') return scroll(ui, state, page, step)
-  if (page.at === 'file') scrollFile(ui, page, step)
+  if (page.at === 'output' || page.at === 'file') scrollText(ui, page, step)
 }
 
 function moveInList(ui: Ui, state: State, step: Step): void {
@@ -52,19 +44,6 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
 function target(step: Step, at: number, count: number, rows: number): number {
   return Math.max(0, Math.min(count - 1, at + offset(step, rows, count)))
 }
-
-function scroll(ui: Ui, state: State, page: OutputPage, step: Step): void {
-  const height = bodyRows(state)
-  const last = lastTop(state, page, height)
-  const before = page.top === 'end' ? last : Math.min(page.top, last)
-  const top = Math.max(0, Math.min(last, before + offset(step, height, last + height)))
-  // At the end, it follows what comes.
-  changePage(ui, page, { top: top === last ? 'end' : top })
-}
-
-/** The first row when the end is shown. */
-export const lastTop = ({ size }: State, { output }: OutputPage, height: number): number =>
-  Math.max(0, output.rows(size.columns).length - height)
 
 function offset(step: Step, rows: number, count: number): number {
   if (typeof step === 'number') return step

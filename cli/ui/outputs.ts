@@ -5,14 +5,13 @@ import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
-import { askLine, changeForm, closeDialog, formOf } from './dialogs.ts'
-import { field, newForm } from './form.ts'
-import { changeOpen, changePage, findPage, isOn, openPage, replacePage } from './pages.ts'
-import { Scrollback } from './scrollback.ts'
-import { mustBeActive } from './sessions.ts'
+import { closeDialog } from './dialogs.ts'
+import { OutputText } from './output-text.ts'
+import { changeOpen, changePage, findPage, goBack, isOn, openPage, replacePage } from './pages.ts'
 import { attachHere } from './shell.ts'
-import { type OutputPage, pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
-import { attempt, errorText, tell, tellError } from './tell.ts'
+import { nameInFront, type OutputPage, pageOf, type SessionPage, type State } from './state.ts'
+import { attempt, tell, tellError } from './tell.ts'
+import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 import { standingLine } from './words.ts'
 
@@ -21,29 +20,6 @@ const showMs = 40
 /** Pause between tries to reconnect after a long break. */
 const retryMs = 1_000
 
-/** Where nothing can be run the line is open all the same, and says so: what is typed on must not be keys. */
-export function askCommand(ui: Ui): void {
-  const id = sessionInFront(ui.store.get())?.id
-  const mayRun = () => mustBeActive(id === undefined ? undefined : ui.store.get().sessions?.get(id))
-  const line = field('command', '$', { placeholder: 'a line for /bin/sh', keepsLines: true })
-  const run = ({ command = '' }) => {
-    const error = refusalOf(mayRun)
-    if (error !== undefined) return changeForm(ui, { ...formOf(ui.store.get())!, error })
-    closeDialog(ui)
-    if (command.trim() !== '') attempt(ui, () => runCommand(ui, id!, command))
-  }
-  askLine(ui, newForm('Run', [line], run, { enterWord: 'run', error: refusalOf(mayRun) }))
-}
-
-function refusalOf(check: () => unknown): string | undefined {
-  try {
-    check()
-    return undefined
-  } catch (error) {
-    return errorText(error)
-  }
-}
-
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
   const page = showOutput(ui, id, undefined, command)
   const remote = createRemote(ui.api, id)
@@ -51,6 +27,7 @@ export async function runCommand(ui: Ui, id: string, command: string): Promise<v
     const { stdout: _out, stderr: _err, ...started } = await remote.launch({ command })
     const summary = { ...started, command, background: true, tty: false }
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
+    if (interruptedEarly.has(page.output)) await remote.signal(started.id, 'INT')
     if (!isOpen(ui, page.output)) return
     changeOpen(ui, 'output', () => ({ execId: started.id, status: standingLine(started) }))
     // It gets no stdin.
@@ -68,8 +45,7 @@ export function openCommand(ui: Ui): void {
   const page = findPage(ui.store.get(), 'session')
   const command = page && selectedCommand(page)
   if (!command) return
-  if (isOpenTerminal(command))
-    attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id, false))
+  if (isOpenTerminal(command)) attempt(ui, () => attachHere(ui, createRemote(ui.api, page.id), command.id))
   else showCommand(ui, page.id, command)
 }
 
@@ -87,26 +63,28 @@ export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage)
 
 export function interrupt(ui: Ui): void {
   const page = findPage(ui.store.get(), 'output')
-  if (!page || !canInterrupt(page)) return
+  if (!page?.isRunning) return
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
-  tell(ui, 'Interrupting it. Ctrl-C now quits, and leaves it running.')
+  tell(ui, 'Interrupting it. Ctrl-C now leaves this page.')
+  if (execId === undefined) return void interruptedEarly.add(page.output)
   attempt(ui, async () => {
-    await createRemote(ui.api, id).signal(execId!, 'INT')
+    await createRemote(ui.api, id).signal(execId, 'INT')
   })
 }
 
-export const canInterrupt = ({ execId, isRunning }: OutputPage): boolean => isRunning && execId !== undefined
+/** The outputs of commands that are interrupted once they are started. */
+const interruptedEarly = new WeakSet<OutputText>()
 
-/** Ctrl-C: the command that is shown has it first. */
+/** Ctrl-C: first for the command that is shown, then it leaves its page. Elsewhere it quits. */
 export function interruptOrQuit(ui: Ui) {
-  const page = pageOf(ui.store.get())
-  const isRunning = page.at === 'output' && canInterrupt(page)
-  if (isRunning && !page.isInterrupted) return interrupt(ui)
-  const words = isRunning
-    ? `sandlot: the command goes on; \`sandlot kill -s ${page.id} ${page.execId}\` ends it.`
-    : undefined
-  ui.quit(exitCodes.interrupted, words)
+  const state = ui.store.get()
+  const page = pageOf(state)
+  if (page.at !== 'output') return ui.quit(exitCodes.interrupted)
+  if (state.dialog) return closeDialog(ui)
+  if (page.isRunning && !page.isInterrupted) return interrupt(ui)
+  goBack(ui)
+  if (page.isRunning) tell(ui, `The command in ${oneLine(nameInFront(state))} goes on.`)
 }
 
 /** Changes the list of commands without asking the service again; does nothing while it is loading. */
@@ -128,7 +106,7 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     id,
     execId,
     command,
-    output: new Scrollback(),
+    output: newOutput(ui, id, () => execId ?? pageWith(ui.store.get(), page.output)?.execId),
     status: '▸ starting',
     isRunning: true,
     isInterrupted: false,
@@ -140,15 +118,19 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
   return page
 }
 
+/** Reads on by ranges; its command is known once it is started. */
+const newOutput = (ui: Ui, id: string, execId: () => string | undefined) =>
+  new OutputText((...range) => createRemote(ui.api, id).readOutput(execId()!, ...range))
+
 /** The page is recognised by its output object: another page may show the same command. */
-const isOpen = (ui: Ui, output: Scrollback): boolean => pageWith(ui.store.get(), output) !== undefined
-const pageWith = (state: State, output: Scrollback): OutputPage | undefined => {
+const isOpen = (ui: Ui, output: OutputText): boolean => pageWith(ui.store.get(), output) !== undefined
+const pageWith = (state: State, output: OutputText): OutputPage | undefined => {
   const page = findPage(state, 'output')
   return page?.output === output ? page : undefined
 }
 
 /** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
-async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
+async function followOutput(ui: Ui, first: OutputText): Promise<void> {
   for (let output = first; isOpen(ui, output); ) {
     try {
       return await followOnce(ui, output)
@@ -160,14 +142,15 @@ async function followOutput(ui: Ui, first: Scrollback): Promise<void> {
       await sleep(retryMs)
       if (!isOpen(ui, output)) return
       // The service sends everything again.
-      output = new Scrollback()
+      const { id, execId } = pageWith(ui.store.get(), output)!
+      output = newOutput(ui, id, () => execId)
       const fresh = output
       changeOpen(ui, 'output', () => ({ output: fresh }))
     }
   }
 }
 
-async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
+async function followOnce(ui: Ui, output: OutputText): Promise<void> {
   const { id, execId } = pageWith(ui.store.get(), output)!
   const remote = createRemote(ui.api, id)
   const shown = showSoon(ui, output)
@@ -180,16 +163,15 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
     opened = await remote.follow(execId!, lastEventId)
     return opened
   }
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   try {
     const ended = await follow(await open(), open, {
       onStart: () => changeOpen(ui, 'output', () => ({ status: '▸ running' })),
       async write(stream, bytes) {
-        output.append(decoders[stream].decode(bytes, { stream: true }))
+        output.append(stream, bytes)
         shown.soon()
       },
-      onGap({ stdout_bytes, stderr_bytes }) {
-        output.append(`\n… ${stdout_bytes + stderr_bytes} bytes are no longer kept …\n`)
+      onGap(missing) {
+        output.skip(missing)
         shown.soon()
       },
     })
@@ -201,20 +183,23 @@ async function followOnce(ui: Ui, output: Scrollback): Promise<void> {
 }
 
 /** The session has ended, and with it the output: shows how the command ended. */
-async function showResult(ui: Ui, output: Scrollback, why: CliError): Promise<void> {
+async function showResult(ui: Ui, output: OutputText, why: CliError): Promise<void> {
   const { id, execId } = pageWith(ui.store.get(), output)!
   const ended = await createRemote(ui.api, id)
     .get(execId!)
-    .catch(() => Promise.reject(why))
+    .catch(() => {
+      if (isOpen(ui, output)) changeOpen(ui, 'output', () => ({ status: 'not known', isRunning: false }))
+      return Promise.reject(why)
+    })
   if (!isOpen(ui, output)) return
-  if (ended.stdout !== '' || ended.stderr !== '') output.append(ended.stdout + ended.stderr)
+  if (ended.stdout !== '' || ended.stderr !== '') output.note(ended.stdout + ended.stderr)
   changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
-  if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.rows(80).length === 0)
+  if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
     tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
 /** Shows new output at intervals, because a command may print more often than a screen can change. */
-function showSoon(ui: Ui, output: Scrollback) {
+function showSoon(ui: Ui, output: OutputText) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {
     clearTimeout(timer)

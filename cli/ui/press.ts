@@ -4,17 +4,13 @@ import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
 import { helpLines } from './help.ts'
 import { commandLines, keysOf, whereIs } from './keys.ts'
+import { type Press, typeAhead } from './opening.ts'
 import { interruptOrQuit } from './outputs.ts'
 import { copy } from './sessions.ts'
 import type { Dialog } from './state.ts'
+import { stopHere } from './stop.ts'
 import { tellError } from './tell.ts'
 import type { Ui } from './ui.ts'
-
-interface Press {
-  key: string
-  /** What it types; empty for keys that type nothing. */
-  text: string
-}
 
 const named = {
   upArrow: 'up',
@@ -67,11 +63,15 @@ const special: Record<string, Press> = {
   '\u007f': { key: 'backspace', text: '' },
 }
 
-export function press(ui: Ui, { key, text }: Press) {
+export function press(ui: Ui, pressed: Press) {
+  const { key, text } = pressed
+  const { dialog, opening } = ui.store.get()
+  if (opening) return typeAhead(ui, opening, pressed)
   if (key === 'ctrl+c') return interruptOrQuit(ui)
-  const { dialog } = ui.store.get()
+  if (key === 'ctrl+z') return stopHere(ui)
   if (dialog?.kind === 'form') return pressOnForm(ui, dialog.form, key, text)
   if (dialog?.kind === 'confirm') return answer(ui, dialog, key)
+  if (dialog?.kind === 'told') return key === 'return' || key === 'escape' ? closeDialog(ui) : undefined
   if (dialog?.kind === 'help') return scrollHelp(ui, dialog, key)
   if (dialog?.kind === 'copy') return chooseLine(ui, dialog, key)
   const entry = keysOf(whereIs(ui.store.get())).find(({ keys }) => keys.includes(key))
@@ -84,8 +84,9 @@ export function press(ui: Ui, { key, text }: Press) {
 
 /** Pasted text is inserted as it is: a newline in it does not submit. */
 export function paste(ui: Ui, text: string): void {
-  const { dialog } = ui.store.get()
-  if (dialog?.kind === 'form') pressOnForm(ui, dialog.form, '', text)
+  const { dialog, opening } = ui.store.get()
+  if (opening) typeAhead(ui, opening, { key: '', text })
+  else if (dialog?.kind === 'form') pressOnForm(ui, dialog.form, '', text)
 }
 
 function pressOnForm(ui: Ui, form: Form, key: string, text: string) {

@@ -23,9 +23,10 @@ export function startRefreshing(ui: Ui) {
   let wanted = false
   const run = async () => {
     while (!stopped) {
+      const isAsked = wanted
       wanted = false
       const began = performance.now()
-      await refresh(ui)
+      await refresh(ui, isAsked)
       if (stopped) return
       if (!wanted) await pause(pauseFor(ui.store.get(), performance.now() - began))
     }
@@ -63,7 +64,7 @@ function pauseFor(state: State, tookMs: number): number {
   return Math.max(Math.min(tookMs * restFactor, mostMs), Math.min(everyMs, nextEnd))
 }
 
-async function refresh(ui: Ui): Promise<void> {
+async function refresh(ui: Ui, isAsked: boolean): Promise<void> {
   const { store } = ui
   if (findPage(store.get(), 'first-run')) return
   const api = ui.api
@@ -84,7 +85,7 @@ async function refresh(ui: Ui): Promise<void> {
     if (store.get().trouble) tell(ui, 'The service is back.')
     store.set({ account, trouble: undefined })
     await takeActive(ui, active)
-    await refreshPage(ui)
+    await refreshPage(ui, isAsked)
   } catch (error) {
     if (ui.api === api) handleTrouble(ui, error)
   } finally {

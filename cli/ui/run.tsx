@@ -4,6 +4,7 @@ import { isReadAloud, type Settings } from '../core/settings.ts'
 import { App } from './app.tsx'
 import { createUi } from './create-ui.ts'
 import { takeSignals } from './signals.ts'
+import { drawAgain, stopHere } from './stop.ts'
 import { TerminalInput } from './terminal-input.ts'
 import { UiContext } from './ui.ts'
 
@@ -38,7 +39,11 @@ export async function runPicker(settings: Settings): Promise<number> {
       exitOnCtrlC: false,
     },
   )
-  const signals = takeSignals(() => app.unmount())
+  const signals = takeSignals({
+    restore: () => app.unmount(),
+    stop: () => stopHere(ui),
+    drawAgain: () => drawAgain(ui),
+  })
   let leaving: Leaving
   try {
     leaving = await Promise.race([left, app.waitUntilExit().then(() => ({ code: 0, words: undefined }))])

@@ -8,6 +8,7 @@ import { Line } from './line.tsx'
 import { ListPage } from './list-page.tsx'
 import { SessionPage } from './session-page.tsx'
 import { pageOf, type State } from './state.ts'
+import { oneLine } from './text.ts'
 import { TextPage } from './text-page.tsx'
 
 interface Props {
@@ -25,6 +26,7 @@ export const Screen = ({ state, now, onVisible }: Props) => {
     <Box flexDirection="column" width={size.columns} height={size.rows} overflow="hidden">
       <Middle state={state} now={now} onVisible={onVisible} />
       {dialog?.kind === 'confirm' && <Line bold>{dialog.question} [y/N]</Line>}
+      {dialog?.kind === 'told' && <Line bold>! {oneLine(dialog.text)}</Line>}
       {dialog?.kind !== 'help' && dialog?.kind !== 'copy' && <Bottom state={state} now={now} />}
     </Box>
   )

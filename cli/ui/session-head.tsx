@@ -2,7 +2,7 @@ import { Box, Text } from 'ink'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { factRows } from './layout.ts'
 import { Line } from './line.tsx'
-import { nameOf, type State, sessionInFront } from './state.ts'
+import { nameInFront, nameOf, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showClock, showDuration } from './time.ts'
 import { TimeLeft } from './time-left.tsx'
@@ -11,7 +11,7 @@ import { whyEnded } from './words.ts'
 /** A session's name, facts and time left, or why it ended. */
 export const SessionHead = ({ state, now }: { state: State; now: number }) => {
   const session = sessionInFront(state)
-  if (!session) return <Text>This session is not known any more.</Text>
+  if (!session) return <Text>‹ {nameInFront(state)}: this session is not known any more.</Text>
   const facts = factsOf(session, now)
   const isEnded = session.state === 'destroyed'
   return (

@@ -18,8 +18,11 @@ export interface Widths {
   command: number
 }
 
-/** A wide screen has room for all columns, a narrow one for those by which people choose. */
-export function widthsFor(columns: number): Widths {
+/**
+ * A wide screen has room for all columns, a narrow one for those by which people choose.
+ * @param longestImage columns that show every image whole, which wide screens do
+ */
+export function widthsFor(columns: number, longestImage: number): Widths {
   const marker = 2
   if (columns < 72) {
     const bar = columns < 50 ? 5 : 8
@@ -33,7 +36,8 @@ export function widthsFor(columns: number): Widths {
     }
   }
   const name = Math.min(32, Math.floor(columns * 0.26))
-  const image = Math.min(28, Math.floor(columns * 0.16))
+  const room = Math.floor(columns * 0.16) + Math.max(0, Math.floor((columns - 80) / 2))
+  const image = Math.min(Math.max('IMAGE'.length, longestImage), room)
   const [bar, left] = [8, 16]
   return { name, image, age: 4, bar, left, command: columns - marker - name - image - 4 - left - 4 }
 }

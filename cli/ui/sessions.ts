@@ -33,6 +33,7 @@ export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): Sessi
     id: session.id,
     tab,
     commands: undefined,
+    askedAt: 0,
     selectedCommand: undefined,
     tree: newTree(),
   }
@@ -95,14 +96,14 @@ export function useSession(ui: Ui): void {
 }
 
 export function askFilter(ui: Ui): void {
-  const { filter: before } = ui.store.get()
+  const { filter: before, selected } = ui.store.get()
   const form = newForm(
     'Filter',
     [field('filter', '/', { text: before, placeholder: 'words of name, id, image or metadata' })],
     () => closeDialog(ui),
     {
       onChange: ({ filter = '' }) => ui.store.set({ filter }),
-      onCancel: () => ui.store.set({ filter: before }),
+      onCancel: () => ui.store.set({ filter: before, selected }),
     },
   )
   askLine(ui, form)

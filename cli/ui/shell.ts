@@ -3,32 +3,57 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
+import { tellAndWait } from './dialogs.ts'
+import { beginOpening, endOpening, isOpening, sessionsKnown } from './opening.ts'
 import { activeInFront } from './sessions.ts'
-import { attempt, tell } from './tell.ts'
+import { nameOf, type Opening } from './state.ts'
+import { errorText, tell } from './tell.ts'
+import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
 import { standing } from './words.ts'
 
-export function openShell(ui: Ui): void {
-  attempt(ui, async () => {
+export async function openShell(ui: Ui): Promise<void> {
+  const opening = beginOpening(ui)
+  try {
+    await sessionsKnown(ui, opening)
+    if (!isOpening(ui, opening)) return
     const session = activeInFront(ui)
-    tell(ui, 'Opening a shell…')
+    tell(ui, `Opening a shell in ${oneLine(nameOf(session))}…`)
     const remote = createRemote(ui.api, session.id)
-    await attachHere(ui, remote, await startShell(ui, remote, session), true)
-  })
+    const execId = await startShell(ui, remote, session)
+    if (isOpening(ui, opening)) await attachHere(ui, remote, execId, opening)
+    else await remote.signal(execId, 'KILL')
+  } catch (error) {
+    // What is typed on was meant for the shell.
+    if (isOpening(ui, opening)) tellAndWait(ui, errorText(error))
+  } finally {
+    endOpening(ui, opening)
+  }
 }
 
-/** @param isNew whether the command was started for this */
-export async function attachHere(ui: Ui, remote: Remote, execId: string, isNew: boolean): Promise<void> {
+/** @param opening of a shell that was started for this: it gets first what was typed meanwhile */
+export async function attachHere(ui: Ui, remote: Remote, execId: string, opening?: Opening): Promise<void> {
   const { attachTerminal, wayBack } = await import('../exec/terminal.ts')
-  let words = ''
-  await ui.handOver(async () => {
+  const isNew = opening !== undefined
+  const session = ui.store.get().sessions?.get(remote.sessionId)
+  const name = oneLine(session ? nameOf(session) : remote.sessionId)
+  const say = async () => {
+    sayBelow(`sandlot: ${isNew ? 'a shell' : 'a terminal'} in ${name}; Ctrl-P Ctrl-Q leaves it.`)
+    // While it is being connected, what is typed must not be echoed here.
+    if (process.stdin.isTTY) process.stdin.setRawMode(true)
+    if (opening?.typed) process.stdin.unshift(Buffer.from(opening.typed))
     const ended = await attachTerminal(remote, execId, { note: sayBelow, isNew })
-    words =
-      ended === 'detached'
-        ? `Detached, and it goes on. Enter on it among the commands, or ${wayBack(remote, execId)}.`
-        : `${isNew ? 'The shell' : 'It'} has ended: ${standing(ended).words}.`
-  })
-  tell(ui, words)
+    if (ended === 'detached')
+      return tell(
+        ui,
+        `Detached from ${name}, and it goes on. Enter on it among the commands, or ${wayBack(remote, execId)}.`,
+      )
+    const words = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended: ${standing(ended).words}.`
+    // Where its user has not ended it, what is typed on was meant for it.
+    if (ended.status === 'exited') tell(ui, words)
+    else tellAndWait(ui, words)
+  }
+  await ui.handOver(() => say().catch((error) => tellAndWait(ui, errorText(error))))
   ui.refresh()
 }
 

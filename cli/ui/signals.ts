@@ -3,8 +3,16 @@ import { constants } from 'node:os'
 
 const ending = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** @param restore restores the terminal, before the process ends */
-export function takeSignals(restore: () => void) {
+interface Screen {
+  /** Restores the terminal, before the process ends. */
+  restore(): void
+  /** Gives the terminal away until the process goes on. */
+  stop(): void
+  /** Draws it anew: another program may have written on it. */
+  drawAgain(): void
+}
+
+export function takeSignals({ restore, stop, drawAgain }: Screen) {
   const before = process.listeners('SIGINT')
   for (const listener of before) process.off('SIGINT', listener)
   const end = (signal: NodeJS.Signals) => {
@@ -14,9 +22,11 @@ export function takeSignals(restore: () => void) {
   const ignore = () => {}
   const take = () => {
     for (const signal of ending) process.on(signal, end)
+    process.on('SIGTSTP', stop).on('SIGCONT', drawAgain)
   }
   const release = () => {
     for (const signal of ending) process.off(signal, end)
+    process.off('SIGTSTP', stop).off('SIGCONT', drawAgain)
   }
   take()
   return {

@@ -4,7 +4,7 @@ import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { FileText, Place } from './file-text.ts'
 import type { Form } from './form.ts'
-import type { Scrollback } from './scrollback.ts'
+import type { OutputText } from './output-text.ts'
 import type { Tree } from './tree.ts'
 
 export interface State {
@@ -32,6 +32,10 @@ export interface State {
 
   showsDestroyed: boolean
   filter: string
+  /** What was run in each session, the newest last. */
+  ran: ReadonlyMap<string, string[]>
+  /** A shell that is not open yet. */
+  opening: Opening | undefined
   /** The selected session. */
   selected: string | undefined
 }
@@ -43,6 +47,12 @@ export interface Trouble {
   /** By our clock. */
   since: number
   message: string
+}
+
+/** A shell that is being opened. */
+export interface Opening {
+  /** What is typed into it already, as a terminal sends it. */
+  typed: string
 }
 
 export interface Notice {
@@ -67,6 +77,8 @@ export interface SessionPage {
   tab: 'commands' | 'files'
   /** Newest first; undefined until the first answer. */
   commands: ExecSummary[] | undefined
+  /** When they were asked for, by our clock. */
+  askedAt: number
   selectedCommand: string | undefined
   tree: Tree
 }
@@ -75,12 +87,12 @@ export interface OutputPage {
   id: string
   execId: string | undefined
   command: string
-  output: Scrollback
+  output: OutputText
   /** In words, once it is known. */
   status: string
   isRunning: boolean
   isInterrupted: boolean
-  top: Top
+  top: Place | 'end'
 }
 export interface FilePage {
   at: 'file'
@@ -91,12 +103,12 @@ export interface FilePage {
   status: string
   top: Place
 }
-/** The first row that is shown, or the last rows, whatever comes. */
-export type Top = number | 'end'
 
 export type Dialog =
   | { kind: 'form'; form: Form; isPrompt: boolean }
   | { kind: 'confirm'; question: string; onYes: () => void }
+  /** It waits for Enter, because what is typed was meant for something else. */
+  | { kind: 'told'; text: string }
   | { kind: 'help'; top: number }
   | { kind: 'copy'; at: number }
 
@@ -116,6 +128,8 @@ export const firstState: State = {
   trouble: undefined,
   showsDestroyed: false,
   filter: '',
+  ran: new Map(),
+  opening: undefined,
   selected: undefined,
 }
 
@@ -149,6 +163,25 @@ function list(sessions: Sessions, showsDestroyed: boolean, filter: string): Sand
 
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
 
+/**
+ * The selection is a session, not a row: whatever appears or moves, it stays. When its session leaves the list, the one
+ * that takes its row is selected.
+ */
+export function keepSelection(state: State, before: State): State {
+  const isSame = (['sessions', 'showsDestroyed', 'filter', 'selected'] as const).every(
+    (key) => state[key] === before[key],
+  )
+  if (isSame) return state
+  const listed = listedSessions(state)
+  if (listed.length === 0 || listed.some(({ id }) => id === state.selected)) return state
+  const row = Math.max(0, rowBefore(state, before))
+  return { ...state, selected: listed[Math.min(row, listed.length - 1)]!.id }
+}
+
+/** Another filter begins at the first row. */
+const rowBefore = ({ filter, selected }: State, before: State): number =>
+  filter === before.filter ? listedSessions(before).findIndex(({ id }) => id === selected) : 0
+
 /** The session that keys act on: that of the page, or the selected one. */
 export function sessionInFront(state: State): Sandbox | undefined {
   const page = pageOf(state)
@@ -156,6 +189,13 @@ export function sessionInFront(state: State): Sandbox | undefined {
   if (page.at !== 'list') return state.sessions?.get(page.id)
   const listed = listedSessions(state)
   return listed.find(({ id }) => id === state.selected) ?? listed[0]
+}
+
+/** What to call the session of the page. */
+export function nameInFront(state: State): string {
+  const page = pageOf(state)
+  const session = sessionInFront(state)
+  return session ? nameOf(session) : 'id' in page ? page.id : ''
 }
 
 /** What to call a session: its name, else its id. */

@@ -7,13 +7,17 @@ export interface Store<State> {
   subscribe(listener: () => void): () => void
 }
 
-export function createStore<State extends object>(first: State): Store<State> {
+/** @param settle corrects each new state before anybody sees it */
+export function createStore<State extends object>(
+  first: State,
+  settle: (state: State, before: State) => State = (state) => state,
+): Store<State> {
   let state = first
   const listeners = new Set<() => void>()
   return {
     get: () => state,
     set(change) {
-      state = { ...state, ...(typeof change === 'function' ? change(state) : change) }
+      state = settle({ ...state, ...(typeof change === 'function' ? change(state) : change) }, state)
       for (const listener of listeners) listener()
     },
     subscribe(listener) {

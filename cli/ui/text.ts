@@ -41,6 +41,14 @@ function expandTabs(line: string, column = 0): string {
 /** Shows where a line ends, in text that has only one line for it. */
 export const showLines = (text: string): string => text.replaceAll('\n', '↵')
 
+/** At most so many cells wide; a longer one without its middle. */
+export function shorten(text: string, width: number): string {
+  if (stringWidth(text) <= width) return text
+  const letters = [...text]
+  while (letters.length > 1 && stringWidth(letters.join('')) >= width) letters.splice(letters.length >> 1, 1)
+  return letters.toSpliced((letters.length + 1) >> 1, 0, '…').join('')
+}
+
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**

@@ -56,6 +56,23 @@ test('a file of any size opens at its first line, and is read on both ways', asy
   expect(await screen.ended).toBe(0)
 })
 
+test('what a command printed earlier is read again where one looks at it', async () => {
+  using screen = await openPicker()
+  screen.type('x')
+  await screen.shows('a line for /bin/sh')
+  screen.type('seq 300000\r')
+  await screen.shows(/✓ exit 0 .* of 300000$/m)
+  await screen.shows(/^299999\n300000$/m)
+  screen.type('g')
+  await screen.shows(/line 1 of 300000\n1\n2\n3$/m)
+  screen.type(' ')
+  await screen.shows(/^22\n23\n24$/m)
+  screen.type('G')
+  await screen.shows(/^299999\n300000$/m)
+  screen.type('qq')
+  expect(await screen.ended).toBe(0)
+})
+
 test.each([
   ['are kept, and nothing else of it steers the terminal', {}, [1, 208, -1]],
   ['are left out where NO_COLOR says so', { NO_COLOR: '1' }, [-1, -1, -1]],

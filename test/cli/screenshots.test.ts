@@ -43,7 +43,7 @@ test.skipIf(folder === undefined)('the pictures of the pages are drawn', async (
   await screen.shows(/exit 0 .* mkdir/)
   keep('picker-session.svg', 'A session: facts, time left and its commands')
   screen.type('\r')
-  await screen.shows(/row \d+ of \d+/)
+  await screen.shows(/line \d+ of \d+/)
   keep('picker-output.svg', 'What a command printed')
   screen.type('qc')
   await screen.shows('sandlot files ls')

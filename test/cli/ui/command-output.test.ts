@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { formOf } from '../../../cli/ui/dialogs.ts'
+import { rowsFrom } from '../../../cli/ui/file-place.ts'
+import { start } from '../../../cli/ui/file-text.ts'
 import { valuesOf } from '../../../cli/ui/form.ts'
 import { openCommand, runCommand } from '../../../cli/ui/outputs.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
@@ -31,7 +33,7 @@ test('output that is no longer kept is counted where it would have stood', async
     openCommand(ui)
     const page = () => findPage(ui.store.get(), 'output')!
     await eventually(async () => !page().isRunning, 10_000)
-    expect(page().output.rows(80)).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
+    expect(rowsFrom(page().output, 80, 9, start)).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
   } finally {
     ui.quit()
   }
@@ -81,6 +83,60 @@ test('where nothing can be run the line is open all the same: what is typed on i
   }
 })
 
+test('Esc on the list does nothing, except that it ends a filter', async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    ui.store.set({
+      sessions: new Map([[session().id, session()]]),
+      notice: { text: 'It is told.', isError: false },
+    })
+    const before = ui.store.get()
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toBe(before)
+    ui.store.set({ filter: 'web' })
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toMatchObject({ filter: '', pages: [{ at: 'list' }] })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
+test("what is typed while a shell is opened is the shell's; Esc gives it up", async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    // Before the first answer, too: the session is not known yet.
+    for (const key of ['s', 'e', 'q', 'return', 'q', 'ctrl+d', 'up'])
+      press(ui, { key, text: key.length === 1 ? key : '' })
+    expect(ui.store.get()).toMatchObject({ opening: { typed: 'eq\rq\u0004\u001b[A' }, dialog: undefined })
+    press(ui, { key: 'escape', text: '' })
+    expect(ui.store.get()).toMatchObject({ opening: undefined, notice: { text: 'No shell is opened.' } })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
+test('where no shell can be opened, what is typed on is no key until Enter', async () => {
+  const quits: unknown[] = []
+  const ui = await idleUi((...args) => quits.push(args))
+  try {
+    const gone = ended()
+    ui.store.set({ sessions: new Map([[gone.id, gone]]), pages: [sessionPage(gone.id)] })
+    press(ui, { key: 's', text: 's' })
+    await eventually(async () => ui.store.get().dialog !== undefined, 10_000)
+    for (const key of ['e', 'q']) press(ui, { key, text: key })
+    expect(ui.store.get().dialog).toEqual({ kind: 'told', text: 'web has ended: its time was up.' })
+    press(ui, { key: 'return', text: '' })
+    expect(ui.store.get()).toMatchObject({ dialog: undefined, pages: [{ at: 'session' }] })
+    expect(quits).toEqual([])
+  } finally {
+    ui.quit()
+  }
+})
+
 test('pasted lines stay lines, also from a terminal that does not say that they are pasted', async () => {
   const ui = await idleUi()
   try {
@@ -94,7 +150,7 @@ test('pasted lines stay lines, also from a terminal that does not say that they 
   }
 })
 
-test('Ctrl-C interrupts the command that is shown; the second one quits, and says that it goes on', async () => {
+test('Ctrl-C interrupts the command that is shown, the second one leaves its page, and the third one quits', async () => {
   const quits: unknown[] = []
   await using peer = await startPeer((_, response) => response.writeHead(202).end('{}'))
   const ui = await idleUi((...args) => quits.push(args), peer.url)
@@ -105,8 +161,35 @@ test('Ctrl-C interrupts the command that is shown; the second one quits, and say
   await eventually(async () => interrupts().length === 1, 10_000)
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
-  expect(quits).toEqual([[130, 'sandlot: the command goes on; `sandlot kill -s sbx_1 exec_1` ends it.']])
+  expect(ui.store.get()).toMatchObject({
+    pages: [{ at: 'list' }],
+    notice: { text: 'The command in sbx_1 goes on.' },
+  })
+  expect(quits).toEqual([])
+  press(ui, { key: 'ctrl+c', text: '' })
+  expect(quits).toEqual([[130, undefined]])
   expect(interrupts()).toHaveLength(1)
+})
+
+test('Ctrl-C on a command that is being started interrupts it once it runs, also when its page was left', async () => {
+  const launched = Promise.withResolvers<void>()
+  const result = { ...command({ status: 'running', exit_code: null }), stdout: '', stderr: '' }
+  await using peer = await startPeer(({ method, url = '' }, response) => {
+    if (method !== 'POST' || !url.endsWith('/exec')) return void response.writeHead(202).end('{}')
+    void launched.promise.then(() => response.writeHead(202).end(JSON.stringify(result)))
+  })
+  const ui = await idleUi(() => {}, peer.url)
+  try {
+    const ran = runCommand(ui, 'sbx_1', 'make deploy')
+    press(ui, { key: 'ctrl+c', text: '' })
+    press(ui, { key: 'ctrl+c', text: '' })
+    expect(ui.store.get().pages).toEqual([{ at: 'list' }])
+    launched.resolve()
+    await ran
+    expect(peer.asked.filter(({ line }) => line.includes('signal=INT'))).toHaveLength(1)
+  } finally {
+    ui.quit()
+  }
 })
 
 /** A picker without a terminal, whose service is away unless one is named. */

@@ -3,7 +3,7 @@ import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import { FileText, start } from '../../../cli/ui/file-text.ts'
 import { field, newForm } from '../../../cli/ui/form.ts'
-import { Scrollback } from '../../../cli/ui/scrollback.ts'
+import { OutputText } from '../../../cli/ui/output-text.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
 import { newTree, putFolder } from '../../../cli/ui/tree.ts'
 import { draw, sized } from './draw.tsx'
@@ -43,7 +43,7 @@ const pages: Record<string, Page[]> = {
       id: web.id,
       execId: 'exec_1',
       command: nasty,
-      output: Scrollback.of(`${nasty}\n`.repeat(100)),
+      output: OutputText.of(`${nasty}\n`.repeat(100)),
       status: '✓ exit 0',
       isRunning: false,
       isInterrupted: false,

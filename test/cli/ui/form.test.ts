@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { editLine, insert, lineOf } from '../../../cli/ui/edit-line.ts'
-import { type Form, field, newForm, pressInForm, valuesOf } from '../../../cli/ui/form.ts'
+import { type Form, field, newForm, pastOf, pressInForm, valuesOf } from '../../../cli/ui/form.ts'
 
 const typed = (text: string, ...keys: string[]) =>
   keys.reduce((line, key) => editLine(line, key) ?? insert(line, key), lineOf(text))
@@ -65,5 +65,16 @@ describe('a form', () => {
     expect(press(form, 'escape')).toBe('cancel')
     expect(press({ ...form, busy: 'signing up' }, 'x', 'return')).toMatchObject({ busy: 'signing up', at: 0 })
     expect(press({ ...form, busy: 'signing up' }, 'escape')).toBe('cancel')
+  })
+
+  test('brings back earlier lines with the arrows, and then what was typed', () => {
+    const prompt = newForm('Run', [field('command', '$')], () => {}, { past: pastOf(['first', 'second']) })
+    const shown = (...keys: string[]) => valuesOf(press(prompt, 'd', 'r', ...keys) as Form).command
+    expect(shown('up')).toBe('second')
+    expect(shown('up', 'up', 'up')).toBe('first')
+    expect(shown('up', 'up', 'down')).toBe('second')
+    expect(shown('up', 'up', 'down', 'down', 'down')).toBe('dr')
+    expect(shown('up', '!', 'down')).toBe('dr')
+    expect(shown('up', '!', 'up', 'down')).toBe('second')
   })
 })

@@ -29,6 +29,15 @@ test('a row has name or id, image, age, what is left as a bar and in figures, an
   expect(rows.find((row) => row.includes('sbx_'))).toMatch(/^ sbx_01\S*…\S*02 +node:24 +5m .* –$/)
 })
 
+test('at 120 columns the image is whole, and a long one takes no more than a third', () => {
+  const rowOf = (image: string, columns: number) =>
+    drawRows(sized(stateWith([session({ image })]), columns, 24)).find((row) => row.includes('web'))
+  expect(rowOf('debian:bookworm-slim', 120)).toContain(' debian:bookworm-slim ')
+  expect(rowOf('registry.example.com/team/img:24', 120)).toContain(' registry.example.com/team/img:24 ')
+  expect(rowOf('debian:bookworm-slim', 80)).toMatch(/ debian…-slim /)
+  expect(rowOf(`registry.example.com/${'x'.repeat(99)}`, 120)).toMatch(/ …$/)
+})
+
 test('a * marks the session that commands use, by id or name, while it is active', () => {
   const marked = (chosen: string, sessions = [web, second]) =>
     drawRows(stateWith(sessions, { chosen, showsDestroyed: true })).filter((row) => row.includes(' * '))

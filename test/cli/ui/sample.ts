@@ -1,6 +1,6 @@
 /** States of the picker to draw. */
 
-import { Scrollback } from '../../../cli/ui/scrollback.ts'
+import { OutputText } from '../../../cli/ui/output-text.ts'
 import { firstState, type OutputPage, type SessionPage, type State } from '../../../cli/ui/state.ts'
 import { newTree } from '../../../cli/ui/tree.ts'
 import type { Account } from '../../../shared/contract/account.ts'
@@ -77,6 +77,7 @@ export const sessionPage = (id: string, change: Partial<SessionPage> = {}): Sess
   id,
   tab: 'commands',
   commands: undefined,
+  askedAt: 0,
   selectedCommand: undefined,
   tree: newTree(),
   ...change,
@@ -88,7 +89,7 @@ export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   id: 'sbx_1',
   execId: 'exec_1',
   command: 'sleep 99',
-  output: new Scrollback(),
+  output: new OutputText(),
   status: '▸ running',
   isRunning: true,
   isInterrupted: false,

@@ -10,7 +10,6 @@ import {
   withStyle,
 } from '../../../cli/core/printable.ts'
 import { ScreenModes } from '../../../cli/exec/screen-modes.ts'
-import { Scrollback } from '../../../cli/ui/scrollback.ts'
 import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 
@@ -170,44 +169,4 @@ test('the modes that a program has switched are known, however its output came i
       expect(modes.takenBack).toBe('\u001b[?1006l\u001b>\u001b[?25h\u001b[?1049l\u001b[m')
     }),
   )
-})
-
-describe('a scrollback', () => {
-  test('is the same however the text came in pieces', () => {
-    fc.assert(
-      fc.property(fc.array(hostile), fc.integer({ min: 2, max: 20 }), (pieces, width) => {
-        const whole = Scrollback.of(pieces.join(''))
-        const grown = new Scrollback()
-        for (const piece of pieces) {
-          grown.append(piece)
-          grown.rows(width)
-        }
-        expect(grown.rows(width)).toEqual(whole.rows(width))
-      }),
-    )
-  })
-
-  test('is wrapped anew for another width', () => {
-    const text = Scrollback.of('abcdef\nxy')
-    expect(text.rows(4)).toEqual(['abcd', 'ef', 'xy'])
-    expect(text.rows(10)).toEqual(['abcdef', 'xy'])
-  })
-
-  test('keeps the last lines of what never ends, and says how many went', () => {
-    const text = new Scrollback()
-    for (let line = 0; line < 300_000; line++) text.append(`${line}\n`)
-    const rows = text.rows(80)
-    expect(rows.at(-1)).toBe('299999')
-    expect(rows.length).toBeLessThan(250_001)
-    expect(text.dropped).toBe(300_000 - rows.length)
-    expect(Number(rows[0])).toBe(text.dropped)
-    const long = new Scrollback()
-    for (let line = 0; line < 10_000; line++) long.append(`${'y'.repeat(1_000)}\n`)
-    expect(long.rows(1_000).length).toBeLessThan(8_500)
-  })
-
-  test('breaks a line that does not end', () => {
-    const text = Scrollback.of('x'.repeat(1_000_000))
-    expect(text.rows(100)).toHaveLength(15 * 656 + 170)
-  })
 })

@@ -1,6 +1,6 @@
 /** A session's page, its output and its files, drawn. */
 import { describe, expect, test, vi } from 'vitest'
-import { Scrollback } from '../../../cli/ui/scrollback.ts'
+import { OutputText } from '../../../cli/ui/output-text.ts'
 import type { OutputPage } from '../../../cli/ui/state.ts'
 import { newTree, putFolder } from '../../../cli/ui/tree.ts'
 import { draw, drawRows, sized } from './draw.tsx'
@@ -42,18 +42,25 @@ test.each([
 })
 
 describe('output', () => {
-  const output = Scrollback.of(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
+  const output = OutputText.of(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
   const page = (top: OutputPage['top']) => outputPage({ id: web.id, command: 'seq 100', output, top })
 
   test('stays at its end while more comes', () => {
     const rows = drawRows(stateWith([web], { pages: [page('end')] }))
-    expect(rows[0]).toBe('‹ $ seq 100')
-    expect(rows[1]).toBe('▸ running · row 80 of 100')
+    expect(rows[0]).toBe('‹ web $ seq 100')
+    expect(rows[1]).toBe('▸ running · line 80 of 100')
     expect(rows[22]).toBe('line 100')
   })
 
+  test('has a help that offers to interrupt only what runs', () => {
+    const help = (change: Partial<OutputPage>) =>
+      draw(stateWith([web], { pages: [{ ...page('end'), ...change }], dialog: { kind: 'help', top: 0 } }))
+    expect(help({})).toMatch(/^i +interrupt the command$/m)
+    expect(help({ isRunning: false })).toMatch(/^i +interrupt the command \(not now\)$/m)
+  })
+
   test('stays where one has scrolled to', () => {
-    const rows = drawRows(stateWith([web], { pages: [page(9)] }))
+    const rows = drawRows(stateWith([web], { pages: [page({ line: 10, row: 0 })] }))
     expect(rows[2]).toBe('line 10')
   })
 })

@@ -1,0 +1,67 @@
+/** While a shell is being opened, what is typed is the shell's already: as keys of the picker it could quit. */
+import type { Opening, State } from './state.ts'
+import { tell } from './tell.ts'
+import type { Ui } from './ui.ts'
+
+/** A key that was pressed. */
+export interface Press {
+  key: string
+  /** What it types; empty for keys that type nothing. */
+  text: string
+}
+
+export function beginOpening({ store }: Ui): Opening {
+  const opening = { typed: '' }
+  store.set({ opening, notice: undefined })
+  return opening
+}
+
+export const isOpening = ({ store }: Ui, opening: Opening): boolean => store.get().opening === opening
+
+export function endOpening(ui: Ui, opening: Opening): void {
+  if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
+}
+
+/** Takes a key for the shell; Esc and Ctrl-C give it up, and what was typed with it. */
+export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
+  if (key !== 'escape' && key !== 'ctrl+c') {
+    opening.typed += text === '' ? bytesOf(key) : text
+    return
+  }
+  endOpening(ui, opening)
+  tell(ui, 'No shell is opened.')
+}
+
+/** Resolves once the sessions are known, or will not be soon. */
+export function sessionsKnown({ store }: Ui, opening: Opening): Promise<void> {
+  const isSettled = ({ sessions, trouble, opening: now }: State) =>
+    sessions !== undefined || trouble !== undefined || now !== opening
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!isSettled(store.get())) return
+      unsubscribe()
+      resolve()
+    }
+    const unsubscribe = store.subscribe(look)
+    look()
+  })
+}
+
+const bytesOf = (key: string): string =>
+  sequences[key] ?? (key.startsWith('ctrl+') ? String.fromCharCode(key.charCodeAt(5) & 31) : '')
+
+const sequences: Record<string, string> = {
+  return: '\r',
+  tab: '\t',
+  'shift+tab': '\u001b[Z',
+  backspace: '\u007f',
+  delete: '\u001b[3~',
+  up: '\u001b[A',
+  down: '\u001b[B',
+  right: '\u001b[C',
+  left: '\u001b[D',
+  home: '\u001b[H',
+  end: '\u001b[F',
+  pageup: '\u001b[5~',
+  pagedown: '\u001b[6~',
+}

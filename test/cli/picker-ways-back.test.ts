@@ -1,0 +1,139 @@
+/** The picker never surprises: where keys go, which session they mean, and the screen after others had the terminal. */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import { clientPath } from './client.ts'
+import { openScreen, type Screen } from './screen.ts'
+import { makeUsers, shareSession } from './users.ts'
+
+const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
+const user = shareSession(makeUsers(world))
+
+/** The frame fills the screen, row by row: nothing of it is moved, broken or left over. */
+async function expectWhole(screen: Screen, top: RegExp) {
+  const isWhole = () => {
+    const rows = screen.rows()
+    const isFramed = top.test(rows[0]!) && rows.filter((row) => top.test(row)).length === 1
+    return screen.isAlternate() && isFramed && / q (quit|back)$/.test(rows.at(-1)!)
+  }
+  await world.eventually(isWhole, 10_000).catch(() => expect(screen.text()).toBe('the whole frame'))
+  expect(screen.emulator.buffer.active.length).toBe(24)
+}
+
+async function makeSession(name: string): Promise<string> {
+  const { stdout, code } = await user.run(['session', 'create', '--name', name])
+  expect(code).toBe(0)
+  return stdout.trim()
+}
+
+test('whoever had the terminal, what comes back is whole: after Ctrl-Z, an editor, a shell and its end', async () => {
+  const editor = join(user.home.folder, 'editor')
+  // The cursor stays within a line, in colour, on a screen of which only a part scrolls.
+  const leftBehind = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'
+  writeFileSync(editor, `#!/bin/sh\nprintf '${leftBehind}'; read line; printf '${leftBehind}'\n`)
+  chmodSync(editor, 0o755)
+  expect(await user.run(['exec', '-c', 'echo hello > note'])).toMatchObject({ code: 0 })
+  const list = new RegExp(`^${user.email} .* \\d/5 sessions`)
+  using host = openScreen(
+    ['bash', '--norc', '--noprofile', '-i'],
+    user.home.environment({ PS1: 'host> ', EDITOR: editor }),
+  )
+  await host.shows(/^host>$/m)
+  host.type(`'${process.execPath}' '${clientPath}'\r`)
+  await host.shows(/^›sbx_/m)
+
+  host.type('\u001a')
+  await host.shows(/Stopped[\s\S]*\nhost>\n/)
+  expect(host.isAlternate()).toBe(false)
+  host.type("printf '%s here; ' left; fg\r")
+  await expectWhole(host, list)
+  host.type('x\u001a')
+  await host.shows(/Stopped[\s\S]*Stopped[\s\S]*\nhost>\n/)
+  host.type('fg\r')
+  await host.shows(/^› sbx_\S+ \$ ▏/m)
+  host.type('\u001b')
+  await expectWhole(host, list)
+
+  host.type('f')
+  await host.shows(/note +6 B/)
+  host.type('e')
+  await host.shows('half a line')
+  host.type('\r')
+  await host.shows(`${user.id}:/workspace/note is as it was.`)
+  await expectWhole(host, new RegExp(`^‹ ${user.id} `))
+  host.type('q')
+  await expectWhole(host, list)
+
+  // Typed before the shell is there, as quickly as may be: it is the shell's, and no key of the picker.
+  host.type('secho q$((6*7)) qqq\r')
+  await host.shows('q42 qqq')
+  expect(host.text()).toContain(`a shell in ${user.id}`)
+  host.type('printf half; exit 3\r')
+  await host.shows(`The shell in ${user.id} has ended: exit 3.`)
+  await expectWhole(host, list)
+
+  // Another session appears above: the selection stays on its own.
+  const short = await makeSession('short')
+  await host.shows(/^ short /m)
+  await host.shows(/^›sbx_/m)
+  host.type('k')
+  await host.shows(/^›short /m)
+  host.type('s')
+  await host.shows('a shell in short')
+  host.type('echo $((40+2))\r')
+  await host.shows(/^42$/m)
+  host.type('half a li')
+  await host.shows(/half a li$/m)
+  await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [short])
+  await host.shows(/! The shell in short has ended: /)
+  // What one types on was meant for the shell, too.
+  host.type('nqq; echo this is the host')
+  await host.shows('Enter goes on')
+  host.type('\r')
+  await host.hides('Enter goes on')
+  await expectWhole(host, list)
+  host.type('q')
+  await host.shows(/\nhost>\n/)
+  expect(host.isAlternate()).toBe(false)
+  expect(host.raw()).not.toContain('this is the host')
+  host.type('exit\r')
+  expect(await host.ended).toBe(0)
+})
+
+test('Ctrl-C interrupts the command, then leaves its page; the arrow up brings its line back', async () => {
+  await using other = { id: await makeSession('other'), [Symbol.asyncDispose]: () => endSession('other') }
+  using screen = openScreen([process.execPath, clientPath], user.home.environment(), { columns: 120 })
+  await screen.shows(/^›other +debian:bookworm-slim +\d/m)
+  screen.type('x')
+  await screen.shows(/^› other \$ /m)
+  screen.type('trap "" INT; echo waits; sleep 99\r')
+  await screen.shows(/^waits$/m)
+  expect(screen.rows()[0]).toBe('‹ other $ trap "" INT; echo waits; sleep 99')
+  screen.type('\u0003')
+  await screen.shows('Interrupting it. Ctrl-C now leaves this page.')
+  screen.type('\u0003')
+  await screen.shows('The command in other goes on.')
+  await screen.shows('SESSIONS')
+  screen.type('x')
+  await screen.shows('↑ earlier ones')
+  screen.type('\u001b[A')
+  await screen.shows('› other $ trap "" INT; echo waits; sleep 99▏')
+  screen.type('\u001b[B\u001b')
+  await screen.hides('› other $')
+  screen.type('j')
+  await screen.shows(/^›sbx_/m)
+  screen.type('x')
+  await screen.shows(/^› sbx_\S+ \$ /m)
+  screen.type('\u001b[A')
+  expect(screen.text()).not.toContain('↑ earlier ones')
+  screen.type('\u001b')
+  await screen.hides(/^› sbx_/m)
+  screen.type('q')
+  expect(await screen.ended).toBe(0)
+  expect(other.id).toMatch(/^sbx_/)
+})
+
+async function endSession(name: string): Promise<void> {
+  await user.run(['session', 'rm', '--yes', name])
+}

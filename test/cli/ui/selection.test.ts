@@ -1,0 +1,40 @@
+/** The selection is a session, not a row. */
+import { expect, test } from 'vitest'
+import { keepSelection, type State, sessionInFront } from '../../../cli/ui/state.ts'
+import { createStore } from '../../../cli/ui/store.ts'
+import { ended, session, stateWith } from './sample.ts'
+
+const [first, second, third] = [1, 2, 3].map((number) =>
+  session({ id: `sbx_${number}`, name: `job-${number}`, created_at: `2026-11-21T12:0${number}:00.000Z` }),
+) as [ReturnType<typeof session>, ReturnType<typeof session>, ReturnType<typeof session>]
+
+function listOf(sessions: State['sessions']) {
+  const store = createStore<State>({ ...stateWith([]), sessions: undefined }, keepSelection)
+  store.set({ sessions })
+  return { store, selected: () => sessionInFront(store.get())?.name }
+}
+const all = (...sessions: (typeof first)[]) => new Map(sessions.map((each) => [each.id, each]))
+
+test('it stays from the first draw, whatever appears above', () => {
+  const { store, selected } = listOf(all(first, second))
+  expect(selected()).toBe('job-2')
+  store.set({ sessions: all(first, second, third) })
+  expect(selected()).toBe('job-2')
+})
+
+test('when its session leaves the list, the one that takes its row is selected', () => {
+  const { store, selected } = listOf(all(first, second, third))
+  store.set({ selected: second.id })
+  store.set({ sessions: all(first, ended({ ...second, state: 'destroyed' }), third) })
+  expect(selected()).toBe('job-1')
+  store.set({ sessions: all(third) })
+  expect(selected()).toBe('job-3')
+})
+
+test('a filter selects the first that it lets through, and that stays when the filter goes', () => {
+  const { store, selected } = listOf(all(first, second, third))
+  store.set({ filter: 'job-1' })
+  expect(selected()).toBe('job-1')
+  store.set({ filter: '' })
+  expect(selected()).toBe('job-1')
+})
