@@ -1,10 +1,8 @@
 /** A WebSocket to a command: a terminal, or the plain streams. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { WebSocket } from 'ws'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../support/account.ts'
@@ -13,6 +11,7 @@ import { patient } from '../support/eventually.ts'
 import type { World } from '../support/index.ts'
 import { median } from '../support/measure.ts'
 import { shareSandbox } from '../support/shared.ts'
+import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 describeOnBothDrivers('attaching to a command', (driver) => {
   const { world, alice, params, sh, countOf } = shareSandbox({ driver })
@@ -237,14 +236,8 @@ describeOnBothDrivers('attaching to a command', (driver) => {
   test('a request for another protocol on any other route is served as if it had not asked', async () => {
     const response = await fetch(`${world.url()}/v1/openapi.json`)
     expect(response.status).toBe(200)
-    const socket = new WebSocket(`${world.url().replace('http', 'ws')}/v1/account`, {
-      headers: { authorization: `Bearer ${alice.key}` },
-    })
-    const refusal = await new Promise((resolve) => {
-      socket.on('unexpected-response', (_, response) => resolve(response.statusCode))
-      socket.on('error', resolve)
-    })
-    expect(refusal).toBe(200)
+    const socket = newWebSocket(world, alice, '/v1/account')
+    await expect(untilOpen(socket)).rejects.toMatchObject({ status: 200 })
   })
 
   test('a sandbox that is destroyed tells it on the socket', async () => {
@@ -261,8 +254,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
 
 /** @throws the refusal */
 async function attach(world: World, account: Account, id: string, execId: string) {
-  const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${id}/exec/${execId}/attach`
-  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${account.key}` } })
+  const socket = newWebSocket(world, account, `/v1/sandboxes/${id}/exec/${execId}/attach`)
   const received: Record<'stdout' | 'stderr', Buffer[]> = { stdout: [], stderr: [] }
   const text = (stream: 'stdout' | 'stderr') => Buffer.concat(received[stream]).toString()
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came
@@ -275,20 +267,9 @@ async function attach(world: World, account: Account, id: string, execId: string
     look()
   })
   const closed = new Promise<number>((resolve) => socket.on('close', resolve))
-  const upgraded = new Promise<IncomingMessage>((resolve) => socket.on('upgrade', resolve))
-  await new Promise<void>((resolve, reject) => {
-    socket.on('open', resolve)
-    socket.on('error', reject)
-    socket.on('unexpected-response', (_, response) => {
-      let body = ''
-      response.on('data', (chunk) => {
-        body += chunk
-      })
-      response.on('end', () => reject({ status: response.statusCode, ...JSON.parse(body) }))
-    })
-  })
+  const opened = await untilOpen(socket)
   return {
-    opened: await upgraded,
+    opened,
     type: (keys: string | Buffer) => socket.send(Buffer.from(keys as string)),
     stopReading: () => socket.pause(),
     breakOff: () => socket.terminate(),

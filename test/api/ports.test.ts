@@ -1,7 +1,7 @@
 /** Connections to ports of a sandbox, over WebSockets. */
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
-import { createWebSocketStream, WebSocket } from 'ws'
+import { createWebSocketStream } from 'ws'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { type Account, pathOf } from '../support/account.ts'
@@ -11,6 +11,7 @@ import { echoOn, untilListening } from '../support/listeners.ts'
 import { peakMemory } from '../support/memory.ts'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
+import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 const port = 3000
 
@@ -146,23 +147,12 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
 
 /** @throws the refusal */
 async function connect(world: World, account: Account, id: string, to: number) {
-  const url = `${world.url().replace('http', 'ws')}/v1/sandboxes/${id}/ports/${to}`
-  const socket = new WebSocket(url, { headers: { authorization: `Bearer ${account.key}` } })
+  const socket = newWebSocket(world, account, `/v1/sandboxes/${id}/ports/${to}`)
   const received: Buffer[] = []
   socket.on('message', (data: Buffer) => received.push(data))
   const closed = new Promise<[code: number, reason: string]>((resolve) =>
     socket.on('close', (code, reason) => resolve([code, String(reason)])),
   )
-  await new Promise<void>((resolve, reject) => {
-    socket.on('open', resolve)
-    socket.on('error', reject)
-    socket.on('unexpected-response', (_, response) => {
-      let body = ''
-      response.on('data', (chunk) => {
-        body += chunk
-      })
-      response.on('end', () => reject({ status: response.statusCode, ...JSON.parse(body) }))
-    })
-  })
+  await untilOpen(socket)
   return { socket, closed, received: () => Buffer.concat(received).toString() }
 }
