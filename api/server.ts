@@ -126,7 +126,12 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
 function refuseUnknown(koa: RouterContext) {
   const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
   if (methods.length === 0) throw new Problem('not_found', 'There is no such route. See /v1/openapi.json.')
+  if (koa.method === 'OPTIONS') methods.push('OPTIONS')
   koa.set('Allow', methods.join(', '))
+  if (koa.method === 'OPTIONS') {
+    koa.status = 204
+    return
+  }
   throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
 }
 

@@ -4,13 +4,14 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import { createBrotliDecompress, createUnzip } from 'node:zlib'
+import { createGunzip } from 'node:zlib'
 import type { Context as KoaContext } from 'koa'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { inTurn, largeLength } from './own-turn.ts'
+import { wrongEncoding } from './understood.ts'
 import { whyNoText } from './utf8.ts'
 
 /** At least this many bytes must come in each such time, or the rest of the body. Any line that carries megabytes is faster. */
@@ -48,14 +49,13 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
   }
 }
 
-type Unpacker = ReturnType<typeof createUnzip>
+type Unpacker = ReturnType<typeof createGunzip>
 
 function unpackerOf({ headers }: IncomingMessage): Unpacker | undefined {
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (encoding === 'identity') return undefined
-  if (encoding === 'gzip' || encoding === 'deflate') return createUnzip()
-  if (encoding === 'br') return createBrotliDecompress()
-  throw new Problem('unsupported_media_type', 'The body must be in UTF-8, plain or compressed with gzip.')
+  if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
+  throw wrongEncoding('The body must be in UTF-8, plain or compressed with gzip.', ['gzip', 'identity'])
 }
 
 async function gather(

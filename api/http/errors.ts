@@ -84,6 +84,9 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (problem.retryAfterSeconds !== undefined) {
     koa.set('Retry-After', String(Math.max(1, Math.ceil(problem.retryAfterSeconds))))
   }
+  const { encodings, end } = problem.members
+  if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
+  if (status === 416) koa.set('Content-Range', `bytes */${end}`)
   // A request may take from several buckets: these are of the one that is empty.
   const { bucket, limit } = problem.members
   if (bucket) koa.set({ 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': '0' })

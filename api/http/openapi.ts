@@ -151,7 +151,8 @@ export function codesOf(endpoint: Endpoint): ErrorCode[] {
     'internal_error',
     'unavailable',
   ]
-  if (body) codes.push('body_too_large', 'body_too_slow', 'unsupported_media_type')
+  if (body) codes.push('body_too_large', 'body_too_slow')
+  if (body || endpoint.rawBody) codes.push('unsupported_media_type')
   if (params) codes.push('not_found')
   if (credential === 'token') codes.push('token_expired')
   if (credential !== 'none') {

@@ -16,6 +16,7 @@ import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
+import { mustBeUnderstood } from './understood.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
 
@@ -103,6 +104,7 @@ export function route<E extends Endpoint>(
       const state = koa.state as RequestState
       const caller = await identify(app, endpoint, koa)
       await takeToken(app, endpoint, koa, caller)
+      mustBeUnderstood(endpoint, koa.headers)
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const { ledger } = app.context

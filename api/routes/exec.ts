@@ -117,9 +117,16 @@ const sayLost = (words: string) => (error: unknown) => {
     : error
 }
 
-/** Whether the header accepts events. */
-const wantsEvents = (accept = ''): boolean =>
-  accept.split(',').some((range) => {
-    const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
-    return type === 'text/event-stream' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter))
-  })
+/** Whether the header names events, and prefers no JSON to them. */
+function wantsEvents(accept = ''): boolean {
+  const weights = new Map(
+    accept.split(',').map((range) => {
+      const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
+      const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1'
+      return [type, Number(weight) || 0]
+    }),
+  )
+  const events = weights.get('text/event-stream') ?? 0
+  const json = ['application/json', 'application/*', '*/*'].map((type) => weights.get(type))
+  return events > 0 && events >= (json.find((weight) => weight !== undefined) ?? 0)
+}

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
+import { readTags } from '../../shared/contract/conditions.ts'
 import { files as contract } from '../../shared/contract/files.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
-import { route, StreamReply } from '../http/route.ts'
+import { type Call, route, StreamReply } from '../http/route.ts'
 import { running } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 
@@ -43,14 +44,29 @@ export const readRawFile = route(contract.readRawFile, (asked, app) => {
   const { start_line: startLine, end_line: endLine, reveal = 'true', ...file } = asked.query
   if (startLine !== undefined || endLine !== undefined || reveal === 'false')
     return stream(app, 'readShown', asked, { ...file, startLine, endLine, reveal }, { lost: notRead })
-  return stream(app, 'readRaw', asked, { ...file, range: asked.headers.range }, { lost: notRead })
+  return stream(app, 'readRaw', asked, { ...file, ...conditionsOf(asked) }, { lost: notRead })
 })
+
+function conditionsOf({ request, headers }: Pick<Call<typeof contract.readRawFile>, 'request' | 'headers'>) {
+  const { range, 'if-range': ifRange, 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  const isHead = request.method === 'HEAD'
+  return {
+    ...(!isHead && { range, ifRange }),
+    ifMatch: readTags(ifMatch, false),
+    ifNoneMatch: readTags(ifNoneMatch, true),
+    isTagged: [ifRange, ifMatch, ifNoneMatch].some((given) => given !== undefined) || isHead,
+  }
+}
 
 export const writeRawFile = route(contract.writeRawFile, (asked, app) => {
   const { path, path_base64 = Buffer.from(path!).toString('base64'), mode, overwrite } = asked.query
-  const ifMatch = asked.headers['if-match']?.replaceAll('"', '')
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = asked.headers
   // The arguments travel in a header. A path is short in base64, whatever is in it.
-  const args = { path_base64, mode, overwrite: overwrite !== 'false', ifMatch }
+  const args = {
+    ...{ path_base64, mode, overwrite: overwrite !== 'false' },
+    ifMatch: readTags(ifMatch, false),
+    isNew: ifNoneMatch !== undefined,
+  }
   return stream(app, 'writeRaw', asked, args, { lost: notWritten, upload: asked.request })
 })
 

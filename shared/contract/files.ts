@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { EntityTags, OnlyNew } from './conditions.ts'
 import { atMostBytes, ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { limits } from './limits.ts'
@@ -155,7 +156,10 @@ export const files = family({
     body: z
       .strictObject({
         ...named,
-        old: Content.min(1).meta({ description: 'Must be in the file exactly once, unless replace_all' }),
+        old: Content.min(1).meta({
+          description:
+            'Must be in the file exactly once, unless replace_all. A newline stands for any line ending',
+        }),
         new: Content,
         replace_all: z.boolean().default(false),
         if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
@@ -246,9 +250,14 @@ export const files = family({
       })
       .refine(oneName, whichName)
       .refine(inOrder, whichOrder),
-    headers: z.object({ range: z.string().optional() }),
+    headers: z.object({
+      range: z.string().optional(),
+      'if-range': z.string().optional().meta({ description: 'An ETag: the Range counts only for this file' }),
+      'if-match': EntityTags,
+      'if-none-match': EntityTags.meta({ description: 'ETags; for one of these files the answer is 304' }),
+    }),
     rawReply: 'application/octet-stream',
-    errors: [...readErrors, 'range_not_satisfiable'],
+    errors: [...readErrors, 'range_not_satisfiable', 'file_changed'],
   },
   writeRawFile: {
     summary: 'Write the bytes of the body to a file, whole or not at all, streamed',
@@ -267,11 +276,8 @@ export const files = family({
       })
       .refine(oneName, whichName),
     headers: z.object({
-      'if-match': z
-        .string()
-        .regex(/^"[0-9a-f]{64}"$/, 'must be a sha256 in quotes')
-        .optional()
-        .meta({ description: 'sha256 of the file that is meant, in quotes' }),
+      'if-match': EntityTags.meta({ description: 'sha256 of the file that is meant, in quotes' }),
+      'if-none-match': OnlyNew.meta({ description: '`*`: only a new file is written' }),
     }),
     rawBody: true,
     reply: CreatedFile,

@@ -6,6 +6,7 @@
  * handed over in two steps: the worker says that it is there (100 Continue), and only then is the body sent. So a
  * worker that froze meanwhile never gets a command that the API has given up.
  */
+import type { Tags } from '../contract/conditions.ts'
 import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { CreatedFile, FileView, files } from '../contract/files.ts'
@@ -54,14 +55,20 @@ export interface Streams {
   followExec: { args: OneExec & { lastEventId?: string | undefined } }
   writeStdin: { args: OneExec & { offset?: number | undefined; eof: boolean } }
   readOutput: { args: OneExec & { stream: 'stdout' | 'stderr'; range?: string | undefined } }
-  /** The bytes of a file, or one range of them. */
-  readRaw: { args: InSandbox & FileName & { range?: string | undefined } }
+  /** The bytes of a file, or one range of them, under the conditions of RFC 9110. */
+  readRaw: { args: InSandbox & FileName & ReadConditions }
   /** A file as a reader gets it: some lines of it, or without its secrets. Its length is not known before. */
   readShown: { args: Calls['viewFile']['args'] }
   /** Writes a file's new bytes. Answers a CreatedFile. */
   writeRaw: {
     args: InSandbox &
-      FileName & { mode?: string | undefined; overwrite: boolean; ifMatch?: string | undefined }
+      FileName & {
+        mode?: string | undefined
+        overwrite: boolean
+        ifMatch?: Tags | undefined
+        /** Only a new file is written. */
+        isNew: boolean
+      }
   }
 }
 export type StreamCallName = keyof Streams
@@ -70,6 +77,15 @@ export interface InSandbox {
   sandboxId: string
   accountId: string
   requestId: string
+}
+
+export interface ReadConditions {
+  range?: string | undefined
+  ifRange?: string | undefined
+  ifMatch?: Tags | undefined
+  ifNoneMatch?: Tags | undefined
+  /** Its ETag is asked for, however large the file is. */
+  isTagged: boolean
 }
 
 /** Exactly one of the two, as in the contract. */

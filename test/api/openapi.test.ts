@@ -119,7 +119,7 @@ test.each(
 )('each field of %s shows its bounds', (_, operation) => {
   const { parameters, requestBody } = operation as unknown as Operation
   // Node bounds headers, and these are free text.
-  const free = ['accept', 'prefer', 'range', 'mcp-protocol-version']
+  const free = ['accept', 'prefer', 'range', 'if-range', 'mcp-protocol-version']
   for (const { name, schema } of parameters)
     expect(free.includes(name) || isBounded(schema, false), name).toBe(true)
   const fields = requestBody?.content['application/json']?.schema.properties ?? {}

@@ -36,11 +36,39 @@ test('the lines of several matches are told, overlapping ones too', () => {
   )
 })
 
-test('line endings of Windows are kept, and mixed ones left as they are', () => {
+test('a newline stands for any line ending, and each line keeps its own', () => {
   expect(replace('a\r\nb\r\n', 'a\nb', 'c\nd').content).toBe('c\r\nd\r\n')
   expect(replace('a\r\nb\r\n', 'b', 'c\r\nd').content).toBe('a\r\nc\r\nd\r\n')
   expect(replace('a\r\nb\n', 'b\n', 'c\nd').content).toBe('a\r\nc\nd')
-  expect(() => replace('a\r\nb\nc', 'a\nb', '')).toThrow(expect.objectContaining({ code: 'edit_no_match' }))
+  expect(replace('a\r\nb\nc', 'a\nb\nc', 'A\nB\nC').content).toBe('A\r\nB\nC')
+  expect(replace('a\r\nb\nc\r\n', 'b\nc', 'B\nC').content).toBe('a\r\nB\nC\r\n')
+  expect(replace('a\nb\r\nc', 'b', 'x\ny').content).toBe('a\nx\r\ny\r\nc')
+  expect(replace('a\r\nb\nlast', 'last', 'x\ny').content).toBe('a\r\nb\nx\ny')
+  expect(replace('a\r\nb\na\nb', 'a\nb', 'x\ny\nz', true).content).toBe('x\r\ny\r\nz\nx\ny\nz')
+  expect(replace('a\r\n\r\nb', '\n', '', true).content).toBe('ab')
+  expect(replace('a\r\nb\n', 'a\r\nb', 'c\r\nd').content).toBe('c\r\nd\n')
+})
+
+test('on text of any line endings it does what it does on plain newlines, ending by ending', () => {
+  const text = fc.array(fc.constantFrom('a', 'b', '\n', '\r\n'), { maxLength: 30 }).map((all) => all.join(''))
+  const plain = (words: string) => words.replaceAll('\r\n', '\n')
+  const old = fc
+    .array(fc.constantFrom('a', 'b', '\n'), { minLength: 1, maxLength: 4 })
+    .map((all) => all.join(''))
+  fc.assert(
+    fc.property(text, old, old, (before, from, to) => {
+      fc.pre(plain(before).includes(from))
+      const { content } = replace(before, from, to, true)
+      expect(plain(content)).toBe(plain(before).replaceAll(from, () => to))
+      if (!before.includes('\r')) expect(content).not.toContain('\r')
+      if (!/(^|[^\r])\n/.test(before) && before.includes('\r')) expect(content).not.toMatch(/(^|[^\r])\n/)
+    }),
+  )
+})
+
+test('line endings that differ are named when nothing else does', () => {
+  expect(() => replace('a\nb\n', 'a\r\nb', '')).toThrow(/with other line endings/)
+  expect(() => replace('a\nb\n', 'a\r\nc', '')).toThrow(/except for the space around|is not in the file\.$/)
 })
 
 test('no text makes it take for ever, or all memory', () => {

@@ -50,9 +50,10 @@ const stillMs = 30_000
 export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { response }) => {
   const { log, isRunning } = worker.commands.get(args)
   const { start, end } = log.keptOf(args.stream)
-  const range = args.range === undefined ? { from: start, to: end } : rangeOf(args.range, start, end)
+  const asked = rangeOf(args.range, start, end)
+  const range = asked ?? { from: start, to: end }
   const total = isRunning ? '*' : String(end)
-  const isPart = args.range !== undefined || start > 0
+  const isPart = asked !== undefined || start > 0
   const held = worker.ledger.open(args.accountId, 'downloads')
   response.once('close', () => held.free())
   const pieces = log.pin(args.stream, range.from, range.to)

@@ -33,6 +33,7 @@ export const exits = {
   badPattern: 49,
   notWritable: 50,
   busy: 51,
+  notNew: 52,
 } as const
 
 /** Shell functions for the start of a script. They end it with the status of what they find. */
@@ -61,6 +62,10 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.exists]: ['file_exists', 'The file exists already. Send overwrite: true to replace it.'],
   [exits.cutShort]: ['unavailable', 'The content did not arrive whole; nothing was written. Try again.'],
   [exits.changed]: ['file_changed', 'The file is not the one that was meant any more; nothing was written.'],
+  [exits.notNew]: [
+    'file_changed',
+    'The file exists, and the condition was that it does not; nothing was written.',
+  ],
   [exits.tooLarge]: [
     'invalid_request',
     `The file has more than the ${limits.editBytes} bytes that an edit takes. files/raw takes any size.`,

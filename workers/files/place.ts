@@ -3,6 +3,7 @@
  * take its place, because it has several names or nothing may be added to its folder, it is written over.
  */
 import type { Writable } from 'node:stream'
+import type { Tags } from '../../shared/contract/conditions.ts'
 import type { WorkerContext } from '../context.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
@@ -33,13 +34,14 @@ hash_of() {
 }
 be_unchanged() {
   [ -f "$f" ] || exit ${exits.changed}
+  if [ "$1" = any ]; then return; fi
   hash_of "$f"
-  [ "$sum" = "$1" ] || exit ${exits.changed}
+  case " $1 " in *" $sum "*) ;; *) exit ${exits.changed};; esac
 }
 must_be_replaceable() {
   if [ -d "$f" ]; then exit ${exits.isDirectory}; fi
   if [ -e "$f" ] && [ ! -f "$f" ]; then exit ${exits.notRegular}; fi
-  if [ "$overwrite" = no ] && { [ -e "$f" ] || [ -L "$f" ]; }; then exit ${exits.exists}; fi
+  if [ -e "$f" ] || [ -L "$f" ]; then case $overwrite in no) exit ${exits.exists};; new) exit ${exits.notNew};; esac; fi
   if [ -e "$f" ]; then must_be_writable; fi
 }
 take_turn() {
@@ -128,9 +130,10 @@ export interface FileWrite {
   location: Location
   /** Octal. By default that of the file that is replaced, or 644. */
   mode?: string | undefined
-  overwrite: boolean
-  /** sha256 of the file that is to be replaced. */
-  ifMatch?: string | undefined
+  /** `new` refuses a file that exists as a condition that does not hold. */
+  overwrite: boolean | 'new'
+  /** sha256s of the file that may be replaced. */
+  ifMatch?: Tags | undefined
   /** The content with its sha256; or a function that streams it, and then its sha256 in hexadecimal. */
   content: { bytes: Buffer; sha256: string } | ((stdin: Writable) => void)
   timeoutMs?: number
@@ -141,9 +144,18 @@ export async function writeWhole(
   worker: WorkerContext,
   call: { sandboxId: string; accountId: string },
   signal: AbortSignal,
-  { location, mode = 'keep', overwrite, ifMatch = '', content, ...more }: FileWrite,
+  { location, mode = 'keep', overwrite, ifMatch, content, ...more }: FileWrite,
 ): Promise<void> {
   const [stdin, sha256] = typeof content === 'function' ? [content, ''] : [content.bytes, content.sha256]
-  const args = [location.word, mode, overwrite ? 'yes' : 'no', ifMatch, sha256]
+  const may = overwrite === 'new' ? 'new' : overwrite ? 'yes' : 'no'
+  const args = [location.word, mode, may, wordsOf(ifMatch), sha256]
   await runFileScript(worker, call, signal, { text: script, args, stdin, ...more })
 }
+
+/** `any` and `none` are no sha256. */
+const wordsOf = (tags: Tags | undefined) =>
+  tags === undefined
+    ? ''
+    : tags === '*'
+      ? 'any'
+      : tags.filter((tag) => /^[0-9a-f]{64}$/.test(tag)).join(' ') || 'none'

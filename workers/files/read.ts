@@ -1,7 +1,9 @@
 /** Reading a file: shown to a reader, or as its bytes. Such a file exports nothing but handlers (rpc/handlers.ts). */
 import type { Writable } from 'node:stream'
+import { type Tags, tagOf } from '../../shared/contract/conditions.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import type { ReadConditions } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
@@ -76,14 +78,19 @@ function asText(bytes: Buffer): string | undefined {
   }
 }
 
-/** Prints the size, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
+/** A file of more bytes is hashed only for a request that asks for it. */
+const taggedBytes = 1024 * 1024
+
+/** Prints the size and the sha256, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
 const rawScript = `${probes}
-f=$1
+f=$1 tagged=$2
 must_be_file "$f"
 ${openOnce}
 size=$(stat -L -c %s "$f" 2>/dev/null) || size=0
 if [ "$size" -eq 0 ]; then size=$(wc -c <"$f") || exit 1; fi
-printf '%s\\n' "$size"
+sum=
+if [ "$tagged" = yes ] || [ "$size" -le ${taggedBytes} ]; then sum=$(sha256sum <"$f") || exit 1; fi
+printf '%s %s\\n' "$size" "\${sum%% *}"
 read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
@@ -94,11 +101,16 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
   const state: { stdin?: Writable; left?: number; error?: unknown } = {}
   let header = ''
 
-  const begin = (size: number) => {
-    const range = args.range === undefined ? { from: 0, to: size } : rangeOf(args.range, 0, size)
-    state.left = range.to - range.from
-    response.writeHead(args.range === undefined ? 200 : 206, headersOf(range, size, args.range !== undefined))
-    state.stdin?.write(`${range.from + 1} ${state.left}\n`)
+  const begin = (size: number, sha256: string) => {
+    const { isSame, range } = weigh(args, size, sha256)
+    const { from, to } = range ?? { from: 0, to: isSame ? 0 : size }
+    state.left = to - from
+    const tag = sha256 === '' ? {} : { etag: tagOf(sha256) }
+    if (isSame) response.writeHead(304, { ...tag, 'cache-control': 'no-store' })
+    else
+      response.writeHead(range ? 206 : 200, { ...tag, ...headersOf({ from, to }, size, range !== undefined) })
+    if (isSame) state.stdin?.end()
+    else state.stdin?.write(`${from + 1} ${state.left}\n`)
   }
   const onStdout = async (chunk: Buffer) => {
     if (state.error) return
@@ -108,9 +120,9 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
       header += chunk.toString('latin1', 0, end === -1 ? chunk.length : end)
       if (end === -1 && header.length < 100) return
       try {
-        if (!/^\d{1,15}$/.test(header))
-          throw new Problem('internal_error', 'The file script printed no size.')
-        begin(Number(header))
+        const [, size, sha256] = /^(\d{1,15}) ([0-9a-f]{64})?$/.exec(header) ?? []
+        if (size === undefined) throw new Problem('internal_error', 'The file script printed no size.')
+        begin(Number(size), sha256 ?? '')
       } catch (error) {
         state.error = error
         state.stdin?.end()
@@ -127,7 +139,7 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
 
   await runFileScript(worker, args, signal, {
     text: rawScript,
-    args: [locate(args).word],
+    args: [locate(args).word, args.isTagged ? 'yes' : 'no'],
     stdin: (stdin) => {
       state.stdin = stdin
     },
@@ -139,6 +151,21 @@ export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response
   if (state.error) throw state.error
   // The file shrank, or its sandbox ended. The client must see that the answer is not whole.
   if (state.left !== 0) response.destroy()
+}
+
+/**
+ * What a request gets of the file that is there.
+ * @returns `isSame` when the client has it already; the range, if one counts
+ * @throws {Problem} `file_changed`, and those of a range
+ */
+function weigh({ range, ifRange, ifMatch, ifNoneMatch }: ReadConditions, size: number, sha256: string) {
+  const names = (tags: Tags) => tags === '*' || tags.includes(sha256)
+  if (ifMatch !== undefined && !names(ifMatch)) {
+    throw new Problem('file_changed', 'The file is not the one that If-Match means.', { members: { sha256 } })
+  }
+  if (ifNoneMatch !== undefined && names(ifNoneMatch)) return { isSame: true }
+  const counts = ifRange === undefined || ifRange === tagOf(sha256)
+  return { isSame: false, range: counts ? rangeOf(range, 0, size) : undefined }
 }
 
 /** Prints a newline once it can read the file, then the lines. */

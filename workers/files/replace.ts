@@ -1,6 +1,7 @@
 /** Replaces exact text in bytes, in small steps. The time is in proportion to the lengths, whatever the bytes are. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { asTheyAre, copyLines, countBareNewlines, makeEndings, withNewlines } from './line-endings.ts'
 import type { Steps } from './slices.ts'
 
 export interface Replacement {
@@ -17,7 +18,8 @@ const similarNamed = 10
 const stride = 16 * 1024
 
 /**
- * In a file whose lines all end in CR LF, a newline in `old` and `new` means CR LF too.
+ * A newline in `old` and `new` stands for the end of a line, LF or CR LF, and each line keeps its own. Only an `old` with
+ * a CR LF in it is looked for as it is.
  * @throws {Problem} `edit_no_match`, `edit_not_unique` with the line numbers; `invalid_request` when the file would
  *   grow too large
  */
@@ -25,30 +27,43 @@ export function* replaceExact(
   content: Buffer,
   { old, new: other, replaceAll }: Replacement,
 ): Steps<{ content: Buffer; replacements: number }> {
-  const isCrLf = yield* endsInCrLf(content)
-  const needle = isCrLf ? yield* withCrLf(Buffer.from(old)) : Buffer.from(old)
-  const replacement = isCrLf ? yield* withCrLf(Buffer.from(other)) : Buffer.from(other)
+  const needle = Buffer.from(old)
+  const isExact = needle.includes('\r\n')
+  const lines = isExact ? asTheyAre(content) : yield* withNewlines(content)
+  const { text } = lines
   // A text that is longer than the file is not in it, and looking for it would take memory.
-  const borders = needle.length > content.length ? undefined : yield* bordersOf(needle)
-  const found = borders ? yield* countMatches(content, needle, borders) : { all: 0, apart: 0, first: [] }
-  if (!borders || found.all === 0) throw yield* noMatch(content, needle)
-  if (!replaceAll && found.all > 1) throw notUnique(found.all, yield* linesOf(content, found.first))
+  const borders = needle.length > text.length ? undefined : yield* bordersOf(needle)
+  const found = borders ? yield* countMatches(text, needle, borders) : { all: 0, apart: 0, first: [] }
+  if (!borders || found.all === 0) throw yield* noMatch(content, needle, isExact)
+  if (!replaceAll && found.all > 1) throw notUnique(found.all, yield* linesOf(text, found.first))
   const replacements = replaceAll ? found.apart : 1
-  const size = content.length + replacements * (replacement.length - needle.length)
-  if (size > 2 * limits.editBytes) {
-    throw new Problem('invalid_request', `The file would have ${size} bytes; files/raw takes any size.`)
+  const replacement = Buffer.from(other)
+  // Each of its newlines may become two bytes, where the file has such lines.
+  const returns = content.includes('\r\n') ? yield* countBareNewlines(replacement) : 0
+  const most = content.length + replacements * (replacement.length + returns - needle.length)
+  if (most > 2 * limits.editBytes) {
+    throw new Problem('invalid_request', `The file would have ${most} bytes; files/raw takes any size.`)
   }
-  const result = Buffer.allocUnsafeSlow(size)
+  const result = Buffer.allocUnsafeSlow(most)
+  const locate = lines.makeLocator()
+  const endingsOf = makeEndings(content)
   let from = 0
   let to = 0
-  yield* eachMatch(content, needle, borders, (at) => {
-    if (at < from) return
-    to = put(result, to, content, from, at)
-    to = put(result, to, replacement, 0, replacement.length)
-    from = at + needle.length
+  let apartFrom = 0
+  function* putLines(start: number, end: number): Steps<void> {
+    to = yield* copyLines(result, to, replacement, endingsOf(start, end))
+  }
+  yield* eachMatch(text, needle, borders, (at) => {
+    if (at < apartFrom) return
+    apartFrom = at + needle.length
+    const [start, end] = [locate(at), locate(apartFrom)]
+    to = put(result, to, content, from, start)
+    from = end
+    if (returns === 0) to = put(result, to, replacement, 0, replacement.length)
+    else return putLines(start, end)
   })
-  put(result, to, content, from, content.length)
-  return { content: result, replacements }
+  to = put(result, to, content, from, content.length)
+  return { content: result.subarray(0, to), replacements }
 }
 
 /** Up to this many bytes are copied one by one, because a call costs more. */
@@ -84,14 +99,14 @@ function* countMatches(content: Buffer, needle: Buffer, borders: Int32Array): St
 }
 
 /**
- * Calls back with each offset of `needle`, overlapping ones too. Knuth, Morris and Pratt: Buffer.indexOf may take time
+ * Calls back with each offset of `needle`, overlapping ones too, and takes the steps that it gets back. Knuth, Morris and Pratt: Buffer.indexOf may take time
  * in proportion to the product of the lengths.
  */
 function* eachMatch(
   content: Buffer,
   needle: Buffer,
   borders: Int32Array,
-  onMatch: (at: number) => void,
+  onMatch: (at: number) => Steps<void> | void,
 ): Steps<void> {
   let matched = 0
   for (let from = 0; from < content.length; from += stride) {
@@ -100,7 +115,8 @@ function* eachMatch(
       while (matched > 0 && content[at] !== needle[matched]) matched = borders[matched - 1]!
       if (content[at] === needle[matched]) matched++
       if (matched < needle.length) continue
-      onMatch(at - needle.length + 1)
+      const more = onMatch(at - needle.length + 1)
+      if (more) yield* more
       matched = borders[matched - 1]!
     }
     yield
@@ -121,31 +137,6 @@ function* bordersOf(needle: Buffer): Steps<Int32Array> {
 }
 
 const newline = 10
-const carriageReturn = 13
-
-function* endsInCrLf(content: Buffer): Steps<boolean> {
-  let isThere = false
-  for (let at = 0; at < content.length; at++) {
-    if (content[at] === newline) {
-      if (content[at - 1] !== carriageReturn) return false
-      isThere = true
-    }
-    if (at % stride === 0) yield
-  }
-  return isThere
-}
-
-/** Puts a CR before each LF that has none. */
-function* withCrLf(text: Buffer): Steps<Buffer> {
-  const result = Buffer.allocUnsafeSlow(2 * text.length)
-  let to = 0
-  for (let at = 0; at < text.length; at++) {
-    if (text[at] === newline && text[at - 1] !== carriageReturn) result[to++] = carriageReturn
-    result[to++] = text[at]!
-    if (at % stride === 0) yield
-  }
-  return result.subarray(0, to)
-}
 
 /** The line numbers of these offsets, in their order; the first line is 1. */
 function* linesOf(content: Buffer, places: number[]): Steps<number[]> {
@@ -159,15 +150,24 @@ function* linesOf(content: Buffer, places: number[]): Steps<number[]> {
   return lines
 }
 
-function* noMatch(content: Buffer, needle: Buffer): Steps<Problem> {
-  const similar = yield* similarLines(content, needle)
-  const hint =
-    similar.length === 0
-      ? ''
-      : ` Its first line is like line ${similar.join(', ')}, but for the space around.`
+function* noMatch(content: Buffer, needle: Buffer, isExact: boolean): Steps<Problem> {
+  const isThere = isExact && (yield* hasOtherEndings(content, needle))
+  const similar = isThere ? [] : yield* similarLines(content, needle)
+  const hint = isThere
+    ? ' It is there with other line endings: send \\n, which stands for any.'
+    : similar.length > 0
+      ? ` Its first line is like line ${similar.join(', ')}, except for the space around it.`
+      : ''
   return new Problem('edit_no_match', `The text to replace is not in the file.${hint}`, {
     members: { matches: 0, lines: [], similar_lines: similar },
   })
+}
+
+function* hasOtherEndings(content: Buffer, needle: Buffer): Steps<boolean> {
+  const { text } = yield* withNewlines(content)
+  const plain = (yield* withNewlines(needle)).text
+  if (plain.length > text.length) return false
+  return (yield* countMatches(text, plain, yield* bordersOf(plain))).all > 0
 }
 
 function notUnique(all: number, lines: number[]): Problem {

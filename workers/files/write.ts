@@ -20,7 +20,8 @@ export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }
 /** Writes a streamed file, at the pace of the sandbox's disk. */
 export const writeRaw: StreamHandler<'writeRaw'> = async (args, worker, { request, response, signal }) => {
   const location = locate(args)
-  const { mode, overwrite, ifMatch } = args
+  const { mode, ifMatch } = args
+  const overwrite = args.isNew ? 'new' : args.overwrite
   const sent = { size: 0, sha256: '' }
   const content = (stdin: Writable) => feed(request, stdin, sent)
   await writeWhole(worker, args, signal, {

@@ -25,14 +25,20 @@ export interface ByteRange {
   to: number
 }
 
-/** Reads one range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`. `to` is exclusive. */
-export function rangeOf(header: string, start: number, end: number): ByteRange {
-  const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(header) ?? []
-  if (first === undefined || (first === '' && last === '')) {
-    throw new Problem('invalid_request', 'Range must be one range of bytes, such as bytes=0-99.', {
-      members: { errors: [{ path: 'range', message: 'must be one range of bytes' }] },
-    })
-  }
+/**
+ * Reads a Range of RFC 9110: `bytes=a-b`, `bytes=a-`, `bytes=-n`. `to` is exclusive.
+ * @returns undefined for all bytes: without a header, for another unit, and for several ranges, which a server may answer whole
+ * @throws {Problem} `invalid_request`, `range_not_satisfiable`
+ */
+export function rangeOf(header: string | undefined, start: number, end: number): ByteRange | undefined {
+  if (header === undefined || !/^bytes=/i.test(header)) return undefined
+  const ranges = header
+    .slice('bytes='.length)
+    .split(',')
+    .map((range) => /^(\d*)-(\d*)$/.exec(range.trim()))
+  if (ranges.some((range) => !range || range[0] === '-')) throw notRanges()
+  if (ranges.length > 1) return undefined
+  const [, first, last] = ranges[0]!
   const from = first === '' ? Math.max(start, end - Number(last)) : Number(first)
   const to = first === '' || last === '' ? end : Math.min(end, Number(last) + 1)
   if (from < start || from >= to) {
@@ -42,3 +48,8 @@ export function rangeOf(header: string, start: number, end: number): ByteRange {
   }
   return { from, to }
 }
+
+const notRanges = () =>
+  new Problem('invalid_request', 'Range must name bytes, such as bytes=0-99.', {
+    members: { errors: [{ path: 'range', message: 'must name bytes, such as bytes=0-99' }] },
+  })

@@ -1,0 +1,31 @@
+/** Headers that change what a request means. A route that does not know one refuses it, and never ignores it. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+
+const conditions = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since']
+
+/** @throws {Problem} `invalid_request`, `unsupported_media_type` */
+export function mustBeUnderstood(endpoint: Endpoint, sent: IncomingHttpHeaders): void {
+  if (endpoint.method === 'GET') return
+  const known = endpoint.headers?.shape ?? {}
+  for (const name of conditions) {
+    if (sent[name] !== undefined && !(name in known))
+      throw refused(name, 'is a condition that this route does not know')
+  }
+  if (sent['content-range'] !== undefined)
+    throw refused('content-range', 'is not taken: a body is a whole one')
+  const encoding = sent['content-encoding']?.toLowerCase() ?? 'identity'
+  if (endpoint.rawBody && encoding !== 'identity') {
+    throw wrongEncoding('This route takes bytes as they are, without Content-Encoding.', ['identity'])
+  }
+}
+
+/** @param taken those that the route decodes, which the answer names */
+export const wrongEncoding = (detail: string, taken: string[]) =>
+  new Problem('unsupported_media_type', detail, { members: { encodings: taken } })
+
+const refused = (name: string, why: string) =>
+  new Problem('invalid_request', `The header ${name} ${why}. Nothing was done. Leave it out.`, {
+    members: { errors: [{ path: name, message: why }] },
+  })

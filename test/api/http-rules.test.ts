@@ -1,0 +1,168 @@
+/** What HTTP says of conditions, ranges and encodings: a route does it, or refuses it by name. */
+import { createHash, randomBytes } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { endpoints } from '../../shared/contract/index.ts'
+import { pathOf } from '../support/account.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { rawFiles } from '../support/raw-files.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const tagOf = (bytes: string | Buffer) => `"${createHash('sha256').update(bytes).digest('hex')}"`
+
+describeOnBothDrivers('a raw file', (driver) => {
+  const { world, alice, params, sh } = shareSandbox({ driver })
+  const { urlOf, authorized, get, put } = rawFiles({ world, alice, params })
+  const contentOf = async (path: string) => (await sh(`cat ${path}`)).stdout
+  const head = (path: string, headers?: Record<string, string>) =>
+    fetch(urlOf({ path }), { method: 'HEAD', headers: authorized(headers) })
+
+  describe('that is written', () => {
+    beforeAll(() => put({ path: 'old' }, Buffer.from('old')))
+    const write = (path: string, headers: Record<string, string>) => put({ path }, Buffer.from('new'), headers)
+
+    test.each([
+      ['If-None-Match: *', { 'if-none-match': '*' }],
+      ['another sha256', { 'if-match': tagOf('other') }],
+      ['a list without its sha256', { 'if-match': `${tagOf('a')}, ${tagOf('b')}` }],
+      ['a weak tag', { 'if-match': `W/${tagOf('old')}` }],
+      ['a tag of something else', { 'if-match': '"v1"' }],
+    ])('stays as it is where the condition does not hold: %s', async (_, headers) => {
+      expect(await write('old', headers as Record<string, string>)).toMatchObject({
+        status: 412,
+        body: { code: 'file_changed' },
+      })
+      expect(await contentOf('old')).toBe('old')
+    })
+
+    test.each([
+      ['if-none-match', tagOf('old')],
+      ['if-match', 'without-quotes'],
+      ['if-unmodified-since', 'Tue, 24 Nov 2026 12:00:00 GMT'],
+      ['content-range', 'bytes 0-2/10'],
+    ])('refuses %s: %s by name', async (name, value) => {
+      const { status, body } = await write('old', { [name]: value })
+      expect([status, body.errors]).toEqual([400, [expect.objectContaining({ path: name })]])
+      expect(await contentOf('old')).toBe('old')
+    })
+
+    test('a condition that holds lets it be written', async () => {
+      expect((await write('first', { 'if-match': '*' })).status).toBe(412)
+      expect((await write('first', { 'if-none-match': '*' })).status).toBe(201)
+      expect((await write('first', { 'if-match': '*' })).status).toBe(201)
+      const list = `${tagOf('other')} , ${tagOf('new')}`
+      expect((await write('first', { 'if-match': list })).status).toBe(201)
+    })
+
+    test('takes no packed bytes, and says which encoding it takes', async () => {
+      const packed = await fetch(urlOf({ path: 'old' }), {
+        method: 'PUT',
+        headers: authorized({ 'content-encoding': 'gzip' }),
+        body: gzipSync('new'),
+      })
+      expect([packed.status, packed.headers.get('accept-encoding')]).toEqual([415, 'identity'])
+      expect(await contentOf('old')).toBe('old')
+    })
+  })
+
+  describe('that is read', () => {
+    const bytes = randomBytes(300)
+    beforeAll(() => put({ path: 'read' }, bytes))
+    const read = async (headers: Record<string, string>) => {
+      const response = await get('read', headers)
+      return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) }
+    }
+
+    test('has its sha256 as ETag, and comes once to whoever has it', async () => {
+      expect((await read({})).response.headers.get('etag')).toBe(tagOf(bytes))
+      for (const has of [tagOf(bytes), `W/${tagOf(bytes)}`, `"x", ${tagOf(bytes)}`, '*']) {
+        const { status, response, bytes: sent } = await read({ 'if-none-match': has })
+        expect([status, response.headers.get('etag'), sent.length], has).toEqual([304, tagOf(bytes), 0])
+      }
+      expect((await read({ 'if-none-match': tagOf('other') })).bytes.equals(bytes)).toBe(true)
+      expect((await read({ 'if-match': tagOf(bytes) })).status).toBe(200)
+      expect((await read({ 'if-match': tagOf('other') })).status).toBe(412)
+    })
+
+    test('HEAD tells what GET would, and knows no Range', async () => {
+      const { status, headers } = await head('read', { range: 'bytes=0-9' })
+      expect([status, headers.get('content-length'), headers.get('etag')]).toEqual([200, '300', tagOf(bytes)])
+      expect((await head('read', { 'if-none-match': tagOf(bytes) })).status).toBe(304)
+      expect((await head('nothing')).status).toBe(404)
+    })
+
+    test('a large one has an ETag where it is asked for', async () => {
+      const large = randomBytes(1_100_000)
+      await put({ path: 'large' }, large)
+      expect((await head('large')).headers.get('etag')).toBe(tagOf(large))
+      expect((await get('large', { 'if-none-match': tagOf(large) })).status).toBe(304)
+      const part = await get('large', { range: 'bytes=0-9' })
+      expect([part.status, part.headers.get('etag')]).toEqual([206, null])
+    })
+
+    test.each([
+      ['one range', { range: 'bytes=10-19' }, 206],
+      ['another unit', { range: 'lines=1-2' }, 200],
+      ['several ranges', { range: 'bytes=0-9, 20-29' }, 200],
+      ['a range of the file that the client has', { range: 'bytes=10-19', 'if-range': tagOf(bytes) }, 206],
+      ['a range of another file', { range: 'bytes=10-19', 'if-range': tagOf('other') }, 200],
+      ['a range and a date', { range: 'bytes=10-19', 'if-range': 'Tue, 24 Nov 2026 12:00:00 GMT' }, 200],
+    ])('%s is answered as RFC 9110 says', async (_, headers, status) => {
+      const answer = await read(headers as Record<string, string>)
+      expect(answer.status).toBe(status)
+      expect(answer.bytes.equals(status === 206 ? bytes.subarray(10, 20) : bytes)).toBe(true)
+    })
+
+    test('a range that is not there says how long the file is; one that is none is refused', async () => {
+      const { status, response } = await read({ range: 'bytes=300-' })
+      expect([status, response.headers.get('content-range')]).toEqual([416, 'bytes */300'])
+      expect((await read({ range: 'bytes=a-b' })).status).toBe(400)
+    })
+  })
+})
+
+describe('a command', () => {
+  const { world, alice, params } = shareSandbox({})
+
+  test.each([
+    ['text/event-stream', 'text/event-stream'],
+    ['application/json, text/event-stream', 'text/event-stream'],
+    ['application/json, text/event-stream;q=0.1', 'application/json'],
+    ['text/event-stream;q=0', 'application/json'],
+    ['text/event-stream;q=0.5, */*;q=0.1', 'text/event-stream'],
+    ['*/*', 'application/json'],
+  ])('asked for by Accept: %s is answered in %s', async (accept, type) => {
+    const response = await alice.open('execCommand', {
+      params,
+      body: { command: 'true' },
+      headers: { accept },
+    })
+    expect(response.headers.get('content-type')).toContain(type)
+    await response.text()
+  })
+
+  test('takes no packed stdin', async () => {
+    const { body } = await alice.call('execCommand', {
+      params,
+      body: { command: ['cat'], background: true },
+    })
+    const one = { params: { ...params, exec_id: body.id } }
+    const response = await fetch(world.url() + pathOf(endpoints.writeExecStdin, { ...one, query: { eof: 'true' } }), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${alice.key}`, 'content-encoding': 'gzip' },
+      body: gzipSync('words'),
+    })
+    expect(response.status).toBe(415)
+    await alice.call('stopExec', { ...one, query: { signal: 'KILL' } })
+  })
+
+  test('a write that has no conditions refuses them', async () => {
+    await expect(
+      alice.call('createFile', {
+        params,
+        body: { path: 'a', content: 'x' },
+        headers: { 'if-none-match': '*' },
+      }),
+    ).rejects.toMatchObject({ problem: { status: 400, errors: [{ path: 'if-none-match' }] } })
+  })
+})
