@@ -80,7 +80,7 @@ const meetings: Record<ErrorCode, Meeting> = {
   },
   method_not_allowed: async (alice) => {
     // A DELETE, where there are only other methods.
-    const account = { url: () => `${world.url()}/v1/account?` }
+    const account = { url: () => `${world.url()}/v1/openapi.json?` }
     const params = { key_id: alice.keyId }
     return { name: 'revokeApiKey', call: callAs(account, alice, 'revokeApiKey', { params }) }
   },

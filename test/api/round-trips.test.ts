@@ -46,7 +46,7 @@ afterAll(async () => {
 
 /** What a process does on its own, and what it asks once for many requests: the key, the workers. */
 const shared =
-  /from api_key join account|update api_key set last_used_at|sandlot:workers|sandlot:beat|from exec where id = any|^(b?z?pop|bzpopmin|info|client|hello|subscribe)/
+  /from api_key join account|update api_key set last_used_at|sandlot:workers|sandlot:beat|sandlot:keys|from exec where id = any|^(b?z?pop|bzpopmin|info|client|hello|subscribe)/
 
 /** The pool is the workers' alone to fill. */
 const isShared = (name: string, line: string) =>

@@ -42,6 +42,8 @@ describe('signup', () => {
     terminal.type(`${email}\r`)
     await terminal.shows('Password')
     terminal.type(`${password}\r`)
+    await terminal.shows('Password, again')
+    terminal.type(`${password}\r`)
     expect(await terminal.ended).toBe(0)
     expect(terminal.screen()).toContain(email)
     expect(terminal.screen()).not.toContain('horse')
@@ -302,7 +304,7 @@ describe('sessions', () => {
     expect((await user.run(['files', 'ls'], { env })).stdout).toBe('mark\n')
     expect((await user.run(['ps', '--session', 'twin one', '--json'])).json().data).toHaveLength(1)
     const secret = ['secrets', 'create', 'TOKEN', '--session', 'twin one', '--json']
-    expect((await user.run(secret, { input: 'hush' })).json()).toMatchObject({ sandbox_id: twin })
+    expect((await user.run(secret, { input: 'hush hush' })).json()).toMatchObject({ sandbox_id: twin })
     expect((await user.run(['secrets', 'ls', '-s', 'build', '--json'])).json().data).toEqual([])
     expect((await user.run(['__complete', '--', 'session', 'get', ''])).stdout).toBe(
       `twin one\t${twin}\nbuild\t${build}\n:4\n`,

@@ -48,7 +48,6 @@ const wrong: string[][] = [
   ['secrets', 'rm', '--yes', '..'],
   ['session', 'create', '--ttl', 'soon'],
   ['session', 'create', '--metadata', 'nonsense'],
-  ['session', 'rm', 'sbx_a'],
   ['files', 'view'],
   ['files', 'view', 'a', '--lines', '7:3'],
   ['files', 'view', 'a', '--lines', '0:3'],

@@ -93,19 +93,21 @@ export async function whySilent(
     : new DriverUnavailable('the shell in the sandbox did not answer')
 }
 
+/** As many processes as a command may need before it says anything. */
+const probe = ['/bin/sh', '-c', 'if ( ( (:) && :) && :); then echo room; else echo none; fi; read -r _']
+
 /**
- * Asks a shell in the pod to start a process. Runtimes put the shell itself into the pod whatever its limits say.
+ * Asks a shell in the pod to start processes. Runtimes put the shell itself into the pod whatever its limits say.
  * @returns what the pod has used up; undefined when it has room, or does not answer
  */
 export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource | undefined> {
   try {
-    const process = await startQuietly(driver, pod, ['/bin/sh', '-c', '(:); echo room; read -r _'])
+    const process = await startQuietly(driver, pod, probe)
     const words = new LineReader(process.stderr).next()
-    const room = await within(answerMs, new LineReader(process.stdout).next())
-    // It ends with words, or waits.
-    const said = room === undefined ? await within(endMs, words) : undefined
+    const answer = await within(answerMs, new LineReader(process.stdout).next())
+    const said = answer === 'room' ? undefined : await within(endMs, words)
     process.close()
-    return usedUpBy(said ?? '')
+    return usedUpBy(said ?? '') ?? (answer === 'none' ? 'processes' : undefined)
   } catch (error) {
     return error instanceof PodExhausted ? error.resource : undefined
   }

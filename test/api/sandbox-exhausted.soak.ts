@@ -1,0 +1,4 @@
+import { describeOnEveryImage } from '../support/drivers.ts'
+import { testExhausted } from './exhausted.ts'
+
+describeOnEveryImage('a sandbox', testExhausted)
