@@ -8,9 +8,12 @@ import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
 import { shareSandbox, shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
 
+/** Several pairs are tried at once. */
+export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
+
 /** @param rounds how often each pair is tried */
 export function testPairs(rounds: number): void {
-  const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '20' } })
+  const world = shareWorld({ env: roomForPairs })
   test('of an API key', () => tryPairs(apiKeys(world), { rounds, atOnce: 4 }))
   // Each change waits until all processes have forgotten the list of before.
   test('of the allowlist', () => tryPairs(allowlists(world), { rounds, atOnce: 12 }))
@@ -99,7 +102,7 @@ interface Owned {
   params: { id: string }
 }
 
-const sandboxes = (world: World): Kind<Owned> => {
+export const sandboxes = (world: World): Kind<Owned> => {
   const stateOf = async ({ account, params }: Owned) => {
     const { body } = await account.call('getSandbox', { params })
     return { state: body.state, reason: body.destroy_reason }

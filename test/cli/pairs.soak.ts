@@ -6,5 +6,5 @@ import { settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('every two changes of the settings file at once, twenty times', () =>
-  tryPairs(settingsFile(world), { rounds: 20, atOnce: 2 }))
+test('every two changes of the settings file at once, ten times', () =>
+  tryPairs(settingsFile(world), { rounds: 10, atOnce: 2 }))
