@@ -4,6 +4,7 @@ import { test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Account } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
+import { send } from '../support/http.ts'
 import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
 import { shareSandbox, shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
@@ -15,6 +16,7 @@ export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 export function testPairs(rounds: number): void {
   const world = shareWorld({ env: roomForPairs })
   test('of an API key', () => tryPairs(apiKeys(world), { rounds, atOnce: 4 }))
+  test('of an account', () => tryPairs(accounts(world), { rounds, atOnce: 4 }))
   // Each change waits until all processes have forgotten the list of before.
   test('of the allowlist', () => tryPairs(allowlists(world), { rounds, atOnce: 12 }))
   test('of the Idempotency-Key of a create', () => tryPairs(keyedCreates(world), { rounds, atOnce: 2 }))
@@ -51,6 +53,32 @@ const apiKeys = (world: World): Kind<Account> => {
 
 const endOf = (expiresAt: string | null) =>
   expiresAt === null ? '' : Date.parse(expiresAt) > Date.now() ? ', ends later' : ', has ended'
+
+const accounts = (world: World): Kind<Account> => {
+  const logInFrom = (from: string) => async (account: Account) => {
+    const { email, password } = account
+    const headers = { 'content-type': 'application/json' }
+    const body = JSON.stringify({ email, password })
+    const sent = { method: 'POST', headers, body, from }
+    return (await send(`${world.url()}/v1/auth/login`, sent)).status
+  }
+  const changeTo = (new_password: string) => (account: Account) => {
+    const body = { current_password: account.password, new_password }
+    return toldBy(() => account.call('changePassword', { body }))
+  }
+  return {
+    make: () => world.account(),
+    operations: {
+      'log in from one address': logInFrom('127.0.0.2'),
+      'log in from another': logInFrom('127.0.0.3'),
+      'change the password': changeTo('another password'),
+      'change it otherwise': changeTo('yet another password'),
+      'end all sessions': (account) => toldBy(() => account.call('endSessions')),
+    },
+    look: async ({ id }) =>
+      await world.db.query('select login_addresses, session_generation from account where id = ?', [id]),
+  }
+}
 
 const allowlists = (world: World): Kind<Account> => {
   const set = (command: string) => (account: Account) =>

@@ -8,7 +8,7 @@ import { chosen, type Plan } from './plan.ts'
 const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
 const undoMs = 60_000
 
-/** Another fault may break the connection, and the lock goes with it. */
+/** Another fault may break the connection, and the lock goes with it; or hold the lock. */
 const isBroken = (error: unknown) => !/syntax|does not exist|permission/.test(String(error))
 
 const hold =
