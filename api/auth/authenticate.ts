@@ -12,6 +12,8 @@ export interface Caller {
   credentialId: string
   /** Undefined for a session token. */
   scope: Scope | undefined
+  /** Of a session token: how often the account's sessions had been ended when it was issued. */
+  generation: number | undefined
   /** The commands that it may run; null for every command. A session token runs none. */
   allowlist: readonly string[] | null
   overrides: Overrides
@@ -67,7 +69,7 @@ async function callerOfKey(app: App, credential: string, mayAsk?: () => void): P
   if (key.suspended) throw suspended()
   const { accountId, scope, allowlist, overrides } = key
   const again = () => callerOfKey(app, credential)
-  return { id: accountId, credentialId: key.id, scope, allowlist, overrides, again }
+  return { id: accountId, credentialId: key.id, scope, generation: undefined, allowlist, overrides, again }
 }
 
 /** @throws {Problem} `scope_not_allowed` */
@@ -94,15 +96,18 @@ async function callerOfToken(app: App, credential: string): Promise<Caller> {
   )
   if (!account) throw gone()
   if (account.session_generation !== generation) {
-    throw new Problem('invalid_credentials', 'The session of this token was ended. Log in to get a new one.')
+    throw sessionEnded()
   }
   if (account.suspended) throw suspended()
   const again = () => callerOfToken(app, credential)
-  return { id, credentialId: id, scope: undefined, allowlist: [], overrides: {}, again }
+  return { id, credentialId: id, scope: undefined, generation, allowlist: [], overrides: {}, again }
 }
 
 /** For a request that finds no account any more: a key is remembered for a moment. */
 export const gone = () => new Problem('invalid_credentials', 'The account of this credential is gone.')
+
+export const sessionEnded = () =>
+  new Problem('invalid_credentials', 'The session of this token was ended. Log in to get a new one.')
 
 export const suspended = () =>
   new Problem('account_suspended', 'The account is suspended. Ask the operator of this service why.')

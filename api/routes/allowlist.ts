@@ -9,12 +9,13 @@ import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 
 export const getAllowlist = route(contract.getAllowlist, async ({ account }, { context: { db } }) =>
-  read(db, account.id),
+  describe(db, account.id, await readCommands(db, account.id)),
 )
 
 export const setAllowlist = route(contract.setAllowlist, async ({ account, body }, { context: { db } }) => {
   await write(db, account.id, body.commands)
-  return read(db, account.id)
+  // Another request may have replaced it by now.
+  return describe(db, account.id, body.commands)
 })
 
 export const clearAllowlist = route(contract.clearAllowlist, async ({ account }, { context: { db } }) => {
@@ -51,16 +52,13 @@ async function readCommands(db: Queries, accountId: string): Promise<string[] | 
   return row?.allowlist ?? null
 }
 
-async function read(db: Queries, accountId: string): Promise<Allowlist> {
-  const [commands, refusals] = await Promise.all([
-    readCommands(db, accountId),
-    db.query<{ day: string; count: string }>(
-      `select day::text, count from command_refusal
-        where account_id = ? and day > (sandlot_now() at time zone 'UTC')::date - ?::int
-        order by day desc`,
-      [accountId, limits.refusalDays],
-    ),
-  ])
+async function describe(db: Queries, accountId: string, commands: string[] | null): Promise<Allowlist> {
+  const refusals = await db.query<{ day: string; count: string }>(
+    `select day::text, count from command_refusal
+      where account_id = ? and day > (sandlot_now() at time zone 'UTC')::date - ?::int
+      order by day desc`,
+    [accountId, limits.refusalDays],
+  )
   const warnings = (commands ?? []).flatMap((entry) => {
     const message = warningOf(entry)
     return message === undefined ? [] : [{ entry, message }]

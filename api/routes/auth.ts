@@ -6,7 +6,7 @@ import { newAccountId } from '../../shared/data/ids.ts'
 import { suspend } from '../../shared/data/suspend.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { gone, suspended } from '../auth/authenticate.ts'
+import { gone, sessionEnded, suspended } from '../auth/authenticate.ts'
 import type { Tokens } from '../auth/tokens.ts'
 import { route } from '../http/route.ts'
 import { networkOf } from '../limits/client-address.ts'
@@ -55,14 +55,14 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
     throw new Problem('invalid_credentials', 'The email address or the password is wrong.')
   }
   if (account.suspended) throw suspended()
-  if (app.passwords.isOutdated(account.password_hash)) await hashAgain(app, account, password, waiter)
   if (account.login_addresses[0] !== address) await rememberAddress(app, account, address)
+  if (app.passwords.isOutdated(account.password_hash)) await hashAgain(app, account, password, waiter)
   return sessionOf(account, app.tokens)
 })
 
 export const changePassword = route(
   sessions.changePassword,
-  async ({ account: { id }, body, request, signal }, app) => {
+  async ({ account: { id, generation }, body, request, signal }, app) => {
     const { db } = app.context
     const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
     const address = app.clientAddress(request)
@@ -72,14 +72,15 @@ export const changePassword = route(
       throw new Problem('invalid_credentials', 'The current password is wrong.')
     }
     const hash = await app.passwords.hash(body.new_password, waiter)
-    // A password that was set meanwhile stays: whoever set it also knew the former one.
+    // A password that was set meanwhile stays: whoever set it also knew the former one. A session that was ended
+    // meanwhile changes nothing.
     const [changed] = await db.share(id).query<AccountRow>(
       `update account set password_hash = ?, session_generation = session_generation + 1,
               login_addresses = ?::jsonb
         where id = ? and session_generation = ? returning ${shown}`,
-      [hash, JSON.stringify([address]), id, account.session_generation],
+      [hash, JSON.stringify([address]), id, generation],
     )
-    if (!changed) throw new Problem('invalid_credentials', 'The session was ended meanwhile. Log in again.')
+    if (!changed) throw sessionEnded()
     return sessionOf(changed, app.tokens)
   },
 )
@@ -100,10 +101,13 @@ export const deleteAccount = route(
   },
 )
 
-export const endSessions = route(sessions.endSessions, async ({ account: { id } }, app) => {
-  await app.context.db
-    .share(id)
-    .query('update account set session_generation = session_generation + 1 where id = ?', [id])
+export const endSessions = route(sessions.endSessions, async ({ account: { id, generation } }, app) => {
+  const ended = await app.context.db.share(id).query(
+    `update account set session_generation = session_generation + 1
+      where id = ? and session_generation = ? returning id`,
+    [id, generation],
+  )
+  if (ended.length === 0) throw sessionEnded()
   return undefined
 })
 
@@ -120,11 +124,21 @@ async function hashAgain(app: App, { id, password_hash }: KnownAccount, password
     ])
 }
 
-async function rememberAddress(app: App, { id, login_addresses }: KnownAccount, address: string) {
-  const addresses = [address, ...login_addresses.filter((one) => one !== address)].slice(0, mostAddresses)
-  await app.context.db
-    .share(id)
-    .query('update account set login_addresses = ?::jsonb where id = ?', [JSON.stringify(addresses), id])
+/** Beside other logins. A new password has forgotten those that logged in with the former one. */
+async function rememberAddress(app: App, { id, password_hash }: KnownAccount, address: string) {
+  await app.context.db.share(id).query(
+    `update account
+        set login_addresses = (
+              select jsonb_agg(address order by place)
+                from (select ?::text as address, 0 as place
+                       union all
+                      select address, place
+                        from jsonb_array_elements_text(login_addresses) with ordinality as known (address, place)
+                       where address <> ?
+                       order by place limit ?) as latest)
+      where id = ? and password_hash = ?`,
+    [address, address, mostAddresses, id, password_hash],
+  )
 }
 
 const sessionOf = ({ id, email, created_at, session_generation }: AccountRow, tokens: Tokens): Session => ({

@@ -54,7 +54,12 @@ export const listSecrets = route(
 export const deleteSecret = route(
   contract.deleteSecret,
   async ({ account, params: { name }, query: { sandbox_id = null } }, { context: { db } }) => {
-    if (await removeOne(db.share(account.id), account.id, name, sandbox_id)) return undefined
+    const removed = await db.share(account.id).transaction(async (db) => {
+      // While another request replaces its value, the former row is gone already and the next not yet to be seen.
+      if (!(await lockAccount(db, account.id))) throw gone()
+      return await removeOne(db, account.id, name, sandbox_id)
+    })
+    if (removed) return undefined
     throw new Problem('not_found', 'There is no such secret.')
   },
 )

@@ -4,7 +4,14 @@ import { defineCommand, type Invocation } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readCredentials } from '../core/credentials.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
 import { fields } from '../core/output.ts'
-import { isSameService, keyIn, replacedWords, type SavedKey } from '../core/saved-keys.ts'
+import {
+  isSameAccount,
+  isSameService,
+  keyIn,
+  replacedWords,
+  type SavedKey,
+  type SavedTable,
+} from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings, savedLogin } from '../core/settings.ts'
 import { createKey, saveWithKey } from '../core/sign-up.ts'
 import { showTime } from '../core/times.ts'
@@ -34,9 +41,11 @@ already. \`sandlot signup\` makes an account.`,
     const login = savedLogin(session)
     const former = keyIn(before)
     const isKept = isSameService(former?.address, base_url) && (await opens(invocation, former!, account))
-    const key = isKept ? undefined : await createKey(api, token)
-    if (key === undefined) await settings.save({ ...login, base_url, api_key_url: undefined })
-    else {
+    const keep = (saved: SavedTable) =>
+      isSameAccount(saved, before) ? { ...login, base_url, api_key_url: undefined } : undefined
+    const kept = isKept ? await settings.save(keep) : undefined
+    const key = kept === undefined ? await createKey(api, token) : undefined
+    if (key !== undefined) {
       const changes = { ...noAccount, ...login, base_url, api_key: key.key }
       await saveWithKey(api, settings, changes, { key, token, story: 'You are logged in' })
       if (former !== undefined) output.note(replacedWords(former))

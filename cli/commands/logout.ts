@@ -2,7 +2,7 @@
 import { createApi } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
-import { keyIn, type SavedKey } from '../core/saved-keys.ts'
+import { isSameAccount, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
 /** What became of the key that was saved. */
@@ -21,11 +21,7 @@ key itself goes on until it is revoked; logout says how.`,
   examples: ['sandlot logout', 'sandlot logout --profile work'],
   fields: ['logged_out', 'api_key', 'file', 'profile'],
   handle: async ({ settings, trace, output }) => {
-    const saved = await settings.saved()
-    const former = keyIn(saved)
-    const key = former === undefined ? null : await lookUp(former, trace)
-    const logged_out = saved.token !== undefined || saved.api_key !== undefined
-    if (logged_out) await settings.save({ ...noAccount, api_key: undefined })
+    const { logged_out, key } = await forget(settings, trace)
     const { file, profile = null } = settings
     output.result({ logged_out, api_key: key, file, profile }, '')
     output.aside(
@@ -35,6 +31,22 @@ key itself goes on until it is revoked; logout says how.`,
     if (settings.shadowing().includes('SANDLOT_API_KEY')) output.note('SANDLOT_API_KEY is set, and goes on.')
   },
 })
+
+/** Forgets the key that it tells of: where another was saved meanwhile, that one. */
+async function forget(settings: Settings, trace: Invocation<object>['trace']) {
+  for (;;) {
+    const saved = await settings.saved()
+    const former = keyIn(saved)
+    const key = former === undefined ? null : await lookUp(former, trace)
+    if (saved.api_key === undefined && saved.token === undefined) return { logged_out: false, key }
+    const forgotten = await settings.save((now) =>
+      isSameAccount(now, saved) && now.token === saved.token
+        ? { ...noAccount, api_key: undefined }
+        : undefined,
+    )
+    if (forgotten !== undefined) return { logged_out: true, key }
+  }
+}
 
 /** Asks where the key belongs, which need not be the address in use. */
 async function lookUp(

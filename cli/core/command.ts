@@ -1,13 +1,14 @@
 /** What command files are made of: the options they share, and the bridge from commander to a handler. */
 import { type Command, Option } from 'commander'
 import { type Api, createApi, type Trace } from './api.ts'
+import { type ColorChoice, colorChoices } from './drawing.ts'
 import { CliError } from './errors.ts'
 import { type JsonShape, mustBeKnown, readFields } from './json-fields.ts'
 import { createOutput, type Output, type OutputOptions } from './output.ts'
 import { readCount } from './parse.ts'
 import { type Ask, createAsk } from './prompt.ts'
 import { selectSession } from './session.ts'
-import { type ColorChoice, colorChoices, Settings } from './settings.ts'
+import { Settings } from './settings.ts'
 
 /** A command file exports one: it adds arguments, options, help and action to its command. */
 export type Define = (command: Command, exitWith: (code: number) => void) => void

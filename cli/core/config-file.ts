@@ -50,17 +50,28 @@ export function keysOf({ values }: Config): SavedKey[] {
 export type Changes = Record<string, string | undefined>
 
 /**
+ * @param decide says what to save by what is there then; undefined saves nothing
  * @param profile the one to save to; without, the top of the file
+ * @returns what was there before; undefined when nothing was saved
  * @throws {CliError} `settings_broken`: the file that is there does not parse, or none can be written
  */
-export function saveConfig(file: string, changes: Changes, profile?: string): void {
+export function saveConfig(
+  file: string,
+  decide: (saved: TomlTable) => Changes | undefined,
+  profile?: string,
+): TomlTable | undefined {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
     const target = targetOf(file)
     // Another client may save between our reading and our writing.
     using _ = lockFile(target)
-    replaceFile(target, change(readConfig(file), changes, profile), 0o600)
+    const config = readConfig(file)
+    const saved = (profile === undefined ? config.values : readProfile(config, profile, file)) ?? {}
+    const changes = decide(saved)
+    if (changes === undefined) return undefined
+    replaceFile(target, change(config, changes, profile), 0o600)
+    return saved
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('settings_broken', `The settings file cannot be written: ${(error as Error).message}`)

@@ -108,7 +108,7 @@ export async function keptToken({
   } catch (error) {
     if (describeError(error).exitCode !== exitCodes.credentials) throw error
     // A change of the password elsewhere has ended it.
-    await settings.forgetLogin()
+    await settings.forgetLogin(token)
     return undefined
   }
 }

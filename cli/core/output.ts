@@ -1,11 +1,11 @@
 /** Where things are printed: data on stdout, everything else on stderr. */
 import { styleText } from 'node:util'
 import type { RequestTrace } from './api.ts'
+import { type ColorChoice, canAnimate, wantsColor } from './drawing.ts'
 import type { CliError } from './errors.ts'
 import { type JsonShape, pick } from './json-fields.ts'
 import { printable, printableJson, unbroken } from './printable.ts'
 import { noProgress, type Progress, showProgress } from './progress.ts'
-import { type ColorChoice, canAnimate, wantsColor } from './settings.ts'
 import { table } from './table.ts'
 
 export type Output = ReturnType<typeof createOutput>

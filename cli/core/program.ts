@@ -3,11 +3,11 @@ import { Command, CommanderError } from 'commander'
 import { type Branch, commands, type Entry } from '../commands/index.ts'
 import { otherWords } from '../commands/other-words.ts'
 import { addCommonOptions, type CommonOptions, optionsOf } from './command.ts'
+import { canDraw, colorChoices } from './drawing.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import { isLeaving, leave } from './leaving.ts'
 import { createOutput, type Output } from './output.ts'
 import { printable } from './printable.ts'
-import { canDraw, colorChoices } from './settings.ts'
 import { version } from './version.ts'
 
 /**

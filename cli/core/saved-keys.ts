@@ -28,6 +28,10 @@ export function keyIn(table: SavedTable, profile?: string): SavedKey | undefined
 export const isSameService = (one: string | undefined, other: string | undefined): boolean =>
   one !== undefined && other !== undefined && new URL(one).origin === new URL(other).origin
 
+/** Whether what two readings found is of one account: where another was saved meanwhile, what we learned of it is not true. */
+export const isSameAccount = (one: SavedTable, other: SavedTable): boolean =>
+  (['base_url', 'api_key', 'api_key_url'] as const).every((name) => one[name] === other[name])
+
 /** Those for an address; those without one, where there is no address. */
 export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey[] =>
   keys.filter((key) =>

@@ -1,7 +1,7 @@
 /**
  * The client's settings, each from the first place that has it: a flag, the profile that --profile names,
  * the environment, the file (the profile that SANDLOT_PROFILE names, else the top). Nothing else in the
- * client reads the environment. The file is read only when a setting is looked for there.
+ * client reads the environment, except drawing.ts beside it. The file is read only when a setting is looked for there.
  */
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -10,7 +10,15 @@ import type { Session } from '../../shared/contract/auth.ts'
 import { shellWord } from '../../shared/contract/shell-words.ts'
 import { readAddress } from './address.ts'
 import { CliError } from './errors.ts'
-import { isSameService, keysFor, noKeyFor, placeOfKey, readSaved, type SavedKey } from './saved-keys.ts'
+import {
+  isSameService,
+  keysFor,
+  noKeyFor,
+  placeOfKey,
+  readSaved,
+  type SavedKey,
+  type SavedTable,
+} from './saved-keys.ts'
 
 export interface Flags {
   url?: string
@@ -33,6 +41,8 @@ const names = {
 
 /** What a profile, or the top of the file, may hold. */
 type SavedName = 'base_url' | 'api_key' | 'api_key_url' | 'token' | 'token_expires_at' | 'session'
+
+type Changes = Partial<Record<SavedName, string | undefined>>
 
 /** Beside its key, all that is of one account: to be saved when another one may come. */
 export const noAccount = {
@@ -164,14 +174,18 @@ export class Settings {
   /**
    * The address that a key is for which is given now, without the service: never the one of a variable while another
    * is saved, since that may be a project's.
+   * @param saved where `save` writes
    */
-  async addressForKey(): Promise<FoundSetting | undefined> {
-    const saved = this.flags.url === undefined ? await this.findInFile('base_url') : undefined
-    return saved ?? (await this.find('url'))
+  addressForKey({ base_url }: SavedTable): FoundSetting | undefined {
+    if (this.flags.url !== undefined) return { value: this.flags.url, source: names.url.flag }
+    if (base_url !== undefined)
+      return { value: mustBeText(base_url, 'base_url', this.location), source: this.location }
+    const set = this.environment[names.url.variable]
+    return set === undefined || set === '' ? undefined : { value: set, source: names.url.variable }
   }
 
   /** What the file holds where `save` writes. @throws {CliError} `settings_broken` */
-  async saved(): Promise<Record<string, unknown>> {
+  async saved(): Promise<SavedTable> {
     return (await this.readTable()).table ?? {}
   }
 
@@ -192,21 +206,33 @@ export class Settings {
   }
 
   /** Once the service takes the token no more. */
-  async forgetLogin(): Promise<void> {
-    if ((await this.saved()).token !== undefined)
-      await this.save({ token: undefined, token_expires_at: undefined })
+  async forgetLogin(token: unknown): Promise<void> {
+    if (token === undefined || (await this.saved()).token !== token) return
+    await this.save((saved) =>
+      saved.token === token ? { token: undefined, token_expires_at: undefined } : undefined,
+    )
   }
 
-  /** Saves what is named, in the profile if there is one, removes what is undefined, and keeps the rest of the file. */
-  async save(changes: Partial<Record<SavedName, string | undefined>>): Promise<void> {
-    const { saveConfig } = await import('./config-file.ts')
-    saveConfig(this.file, changes, this.profile)
+  /**
+   * Saves what is named, in the profile if there is one, removes what is undefined, and keeps the rest of the file.
+   * @param changes or what decides on them by what is saved then: another client may have saved since we read the file
+   * @returns what was saved before; undefined when nothing was saved now
+   */
+  async save(
+    changes: Changes | ((saved: SavedTable) => Changes | undefined),
+  ): Promise<SavedTable | undefined> {
+    // Reading warns of a file that others may read, which saving then closes.
+    const { saveConfig } = await this.read()
+    return saveConfig(this.file, typeof changes === 'function' ? changes : () => changes, this.profile)
   }
 
   /** Saves a key that was made at an address, and the address with it; what is saved for another address goes. */
   async saveKey(api_key: string, base_url: string): Promise<void> {
-    const isSaved = isSameAddress(await this.findInFile('base_url'), base_url)
-    await this.save(isSaved ? { api_key, api_key_url: undefined } : { ...noAccount, base_url, api_key })
+    await this.save((saved) =>
+      isSameService(readSaved(saved.base_url), base_url)
+        ? { api_key, api_key_url: undefined }
+        : { ...noAccount, base_url, api_key },
+    )
   }
 
   /** A command line. */
@@ -270,9 +296,7 @@ export class Settings {
     const value = table?.[key]
     if (value === undefined) return undefined
     const source = this.location
-    if (typeof value !== 'string')
-      throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
-    return { value, source }
+    return { value: mustBeText(value, key, source), source }
   }
 
   /** That of the profile in use, else that of the only other profile with one. A profile that was named lends no other's. */
@@ -324,6 +348,12 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
 const locationOf = (file: string, profile: string | undefined): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
 
+/** @throws {CliError} `settings_broken` */
+function mustBeText(value: unknown, key: string, source: string): string {
+  if (typeof value === 'string') return value
+  throw new CliError('settings_broken', `${key} in ${source} is not a string.`)
+}
+
 const isSameAddress = (saved: FoundSetting | undefined, address: string): boolean =>
   saved !== undefined && isSameService(readAddress(saved.value, saved.source), address)
 
@@ -334,34 +364,6 @@ function noProfile(name: string, file: string, known: string[]): CliError {
     details: { profiles: known },
   })
 }
-
-/** How `--color` may be given. */
-export const colorChoices = ['auto', 'always', 'never'] as const
-export type ColorChoice = (typeof colorChoices)[number]
-
-/** The flag, else FORCE_COLOR, else NO_COLOR, else whether it is a terminal. */
-export function wantsColor(
-  stream: NodeJS.WriteStream,
-  choice: ColorChoice = 'auto',
-  environment: NodeJS.ProcessEnv = process.env,
-): boolean {
-  if (choice !== 'auto') return choice === 'always'
-  const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = environment
-  if (force !== '') return force !== '0' && force !== 'false'
-  return no === '' && stream.isTTY === true && terminal !== 'dumb'
-}
-
-/** Whether lines can be drawn over on stderr. */
-export const canAnimate = (environment: NodeJS.ProcessEnv = process.env): boolean =>
-  process.stderr.isTTY === true && environment.TERM !== 'dumb' && (environment.CI ?? '') === ''
-
-/** Whether the terminal knows more than lines of text. */
-export const canDraw = (environment: NodeJS.ProcessEnv = process.env): boolean =>
-  process.stdin.isTTY === true && process.stdout.isTTY === true && environment.TERM !== 'dumb'
-
-/** Whether what is on the screen is read aloud, as Ink is told. */
-export const isReadAloud = (environment: NodeJS.ProcessEnv = process.env): boolean =>
-  environment.INK_SCREEN_READER === 'true'
 
 /** @throws {CliError} without showing the key */
 export function readKey(text: string, source: string): string {

@@ -1,6 +1,8 @@
 /** Opens the picker. The drawing code is loaded here, so that plain commands do not pay for it. */
+
+import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import { leave } from '../core/leaving.ts'
-import { type ColorChoice, type Flags, Settings, wantsColor } from '../core/settings.ts'
+import { type Flags, Settings } from '../core/settings.ts'
 
 /** @returns the exit code @throws {CliError} for settings that are wrong */
 export async function openPicker(flags: Flags & { color?: ColorChoice }): Promise<number> {

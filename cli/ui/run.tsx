@@ -1,6 +1,7 @@
 /** The picker on its terminal, until it is left; then the terminal is as it was. */
 import { render } from 'ink'
-import { isReadAloud, type Settings } from '../core/settings.ts'
+import { isReadAloud } from '../core/drawing.ts'
+import type { Settings } from '../core/settings.ts'
 import { App } from './app.tsx'
 import { createUi } from './create-ui.ts'
 import { takeSignals } from './signals.ts'

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import { Box, Text } from 'ink'
-import { wantsColor } from '../core/settings.ts'
+import { wantsColor } from '../core/drawing.ts'
 import { rowsFrom } from './file-place.ts'
 import { placeOf, textOf } from './file-scroll.ts'
 import { bodyRows } from './layout.ts'

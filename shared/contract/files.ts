@@ -57,7 +57,9 @@ export const FileView = z
     ...located,
     size: z.int().meta({ description: 'Bytes of the whole file' }),
     content: z.string(),
-    encoding: z.enum(['utf-8', 'base64']).meta({ description: 'base64 when the content is not UTF-8' }),
+    encoding: z
+      .enum(['utf-8', 'base64'])
+      .meta({ description: 'base64 when the content is not UTF-8, or holds a NUL' }),
     total_lines: z.int().nullable().meta({ description: 'null for a file that is not text' }),
     sha256: Sha256.meta({ description: 'Of the whole file' }),
     truncated: z.boolean(),

@@ -123,6 +123,9 @@ const answerMs = 90_000
 /** A client that was refused does not ask again at once. */
 const failedPauseMs = 100
 
+/** Every credential of the clients holds, and they repeat a request as it was. */
+const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
+
 export type Outcome<T> = { ok: T } | { failed: string; refusal?: Refusal }
 
 /**
@@ -150,6 +153,12 @@ export async function attempt<T>(
     else if (refusal && refusal.status >= 500 && refusal.status !== 503 && refusal.status !== 502) {
       ledger.wrong(
         'a request was answered by a fault of the program',
+        { operation, problem: refusal.problem },
+        [refusal.problem.request_id as string],
+      )
+    } else if (refusal && neverRefused.has(refusal.code)) {
+      ledger.wrong(
+        'a request was refused for what it has not done',
         { operation, problem: refusal.problem },
         [refusal.problem.request_id as string],
       )

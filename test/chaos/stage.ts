@@ -3,7 +3,9 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Driver } from '../../workers/drivers/driver.ts'
+import { adminKubeconfig } from '../support/cluster.ts'
 import { openWorldDriver } from '../support/drivers.ts'
+import { openPair, type Pair, type Server } from '../support/failover.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { memoryOf } from '../support/memory.ts'
 import { descriptorsOf } from '../support/raw.ts'
@@ -34,6 +36,14 @@ export interface Stage extends AsyncDisposable {
   processes: Process[]
   /** Puts a new process in place of one that has ended. */
   replace(seat: Seat): Promise<void>
+  /** The world's Redis, and a replica of it. */
+  redisPair: Pair
+  /** New connections to Redis lead there. */
+  leadRedis(to: Server): void
+  /** Those whose keys are older than others', or all: a round begins when all have the same. */
+  behindWithKeys(): Seat[]
+  /** The next keys, which it gets with its next process. */
+  giveKeys(seat: Seat): void
 }
 
 export const apiCount = 2
@@ -58,6 +68,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       ownPostgres: true,
       wire: true,
       env: {
+        ...keysAt(0),
         QUOTA_CONCURRENT_SANDBOXES: String(cap),
         QUOTA_SANDBOX_HOURS_PER_MONTH: '100000',
         WARM_POOL_SIZE: '2',
@@ -159,7 +170,14 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   await Promise.all(Array.from({ length: workerCount }, (_, index) => addSeat('worker', index)))
   await Promise.all(seats.map(settle))
 
-  const driver = await openWorldDriver(world)
+  const redisPair = await openPair(world)
+  undo.defer(async () => {
+    await redisPair.end()
+    await redisPair.address.close()
+  })
+  /** The round of keys that each has. */
+  const rounds = new Map(seats.map((seat) => [seat, 0]))
+  const driver = await openWorldDriver(pastFaults(world))
   undo.defer(() => driver.close())
   const rest = undo.move()
   return {
@@ -175,6 +193,42 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       await settle(seat)
       seat.isBeingEnded = false
     },
+    redisPair,
+    leadRedis(to) {
+      const path = new URL(to.plug.url).pathname
+      for (const { wires } of seats) wires.redis.lead({ path })
+    },
+    behindWithKeys() {
+      const least = Math.min(...rounds.values())
+      return seats.filter((seat) => rounds.get(seat) === least)
+    },
+    giveKeys(seat) {
+      const round = rounds.get(seat)! + 1
+      rounds.set(seat, round)
+      Object.assign(envs.get(seat)!.env, keysAt(round))
+    },
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   }
+}
+
+/** As an administrator: the workers' credential is replaced, and their role loses rights. */
+const pastFaults = (world: World): World => ({
+  ...world,
+  settings: {
+    ...world.settings,
+    kubernetes: { ...world.settings.kubernetes, kubeconfig: adminKubeconfig },
+  },
+})
+
+/**
+ * The rounds of docs/hosting.md, again and again: a key is appended everywhere, then it is the first everywhere. None is
+ * taken away, since what the clients do may need it.
+ */
+function keysAt(round: number): { JWT_SECRET: string; SECRETS_KEY: string } {
+  const first = Math.floor(round / 2)
+  const numbers = Array.from({ length: first + 1 }, (_, index) => first - index)
+  const keys = [...numbers, ...(round % 2 === 1 ? [first + 1] : [])]
+    .map((number) => `key-${number}-`.repeat(6))
+    .join()
+  return { JWT_SECRET: keys, SECRETS_KEY: keys }
 }

@@ -13,9 +13,10 @@ export const define = defineCommand<CredentialOptions>({
   fields: ['ended'],
   handle: async (invocation) => {
     const { settings, api, output } = invocation
+    const { token: saved } = await settings.saved()
     const token = await logIn(invocation)
     await api.call('endSessions', { token })
-    await settings.forgetLogin()
+    await settings.forgetLogin(saved)
     output.result({ ended: true }, '')
     output.aside('Every session has ended. API keys are as they were.')
   },

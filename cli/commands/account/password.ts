@@ -28,7 +28,9 @@ export const define = defineCommand<CredentialOptions>({
     const token = kept ?? (await api.call('logIn', { body: { email, password } })).token
     const body = { current_password: password, new_password: newPassword }
     const changed = await api.call('changePassword', { body, token })
-    if (kept !== undefined) await settings.save(savedLogin(changed))
+    // Not where somebody logged out meanwhile.
+    if (kept !== undefined)
+      await settings.save((saved) => (saved.token === kept ? savedLogin(changed) : undefined))
     const { account } = changed
     output.result({ email: account.email, changed: true }, `${account.email}\n`)
     const others = kept === undefined ? 'every session' : 'every other session'

@@ -4,7 +4,7 @@ import { readAddress } from '../../core/address.ts'
 import { defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, readInput } from '../../core/input.ts'
-import { isSameService, keyIn, readSaved, replacedWords } from '../../core/saved-keys.ts'
+import { isSameService, keyIn, readSaved, replacedWords, type SavedTable } from '../../core/saved-keys.ts'
 import { noAccount, readKey } from '../../core/settings.ts'
 
 const prefix: typeof apiKeyPrefix = 'sandlot_live_'
@@ -26,10 +26,16 @@ only while none is saved.`,
     const { settings, output } = invocation
     const api_key = readKey((await readArgument(invocation)).trim(), 'argument')
     mustLookLikeKey(api_key)
-    const found = await settings.addressForKey()
-    const base_url = found && readAddress(found.value, found.source)
-    const former = keyIn(await settings.saved())
-    await settings.save({ ...noAccount, api_key, ...(base_url === undefined ? {} : { base_url }) })
+    const addressBeside = (saved: SavedTable) => {
+      const found = settings.addressForKey(saved)
+      return { found, base_url: found && readAddress(found.value, found.source) }
+    }
+    const before = await settings.save((saved) => {
+      const { base_url } = addressBeside(saved)
+      return { ...noAccount, api_key, ...(base_url === undefined ? {} : { base_url }) }
+    })
+    const { found, base_url } = addressBeside(before!)
+    const former = keyIn(before!)
     const { file, profile = null } = settings
     output.result({ last_four: api_key.slice(-4), base_url: base_url ?? null, file, profile }, '')
     const end = base_url === undefined ? '' : ` for ${base_url}`

@@ -1,7 +1,7 @@
 /** `sandlot config set-url URL`: saves the base address. */
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
-import { blankKey, isSameService, keyIn } from '../../core/saved-keys.ts'
+import { blankKey, isSameService, keyIn, type SavedKey } from '../../core/saved-keys.ts'
 import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({
@@ -16,14 +16,19 @@ A key that is saved stays with the address that it was saved for, and is not sen
   makesProfile: true,
   handle: async ({ args, settings, output }) => {
     const base_url = readAddress(args[0]!, 'argument')
-    const key = keyIn(await settings.saved())
-    const stays = key?.address !== undefined && !isSameService(key.address, base_url)
-    await settings.save({ ...noAccount, base_url, api_key_url: stays ? key.address : undefined })
+    const staysWith = (key: SavedKey | undefined) =>
+      isSameService(key?.address, base_url) ? undefined : key?.address
+    const before = await settings.save((saved) => ({
+      ...noAccount,
+      base_url,
+      api_key_url: staysWith(keyIn(saved)),
+    }))
+    const key = keyIn(before!)
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
     output.aside(`Saved ${base_url} to ${settings.location}`)
     const { flag } = settings.words()
-    if (stays) {
+    if (key !== undefined && staysWith(key) !== undefined) {
       output.note(
         `The saved key ${blankKey(key.key)} stays with ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` saves one for ${base_url} in its place.`,
       )

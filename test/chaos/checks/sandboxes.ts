@@ -15,9 +15,12 @@ interface Row extends Record<string, unknown> {
   ready: number | null
   expires: number
   destroyed: number | null
+  /** Of its first pod, a warm one that died unused and was replaced. */
+  first_ready: number | null
+  first_ended: number | null
 }
 
-const columns = ['created', 'ready', 'expires', 'destroyed']
+const columns = ['created', 'ready', 'expires', 'destroyed', 'first_ready', 'first_ended']
   .map((name) => `(extract(epoch from ${name}_at) * 1000)::float8 as ${name}`)
   .join(', ')
 
@@ -91,11 +94,14 @@ function checkQuota(ledger: Ledger, account: Account, rows: Row[]): void {
   }
 }
 
+const between = (from: number | null, to: number) => (from === null ? 0 : Math.max(0, Math.round(to - from)))
+
 /** What is shown is the sum of the intervals, to the millisecond. @returns it */
 async function checkUsage(ledger: Ledger, account: Account, rows: Row[]): Promise<number> {
-  const billed = rows.map(({ ready, destroyed, expires }) =>
-    ready === null ? 0 : Math.max(0, Math.round(Math.min(destroyed ?? expires, expires) - ready)),
-  )
+  const billed = rows.flatMap(({ ready, destroyed, expires, first_ready, first_ended }) => [
+    between(ready, Math.min(destroyed ?? expires, expires)),
+    between(first_ready, Math.min(first_ended ?? expires, expires)),
+  ])
   const sum = billed.reduce((a, b) => a + b, 0)
   const { body } = await account.call('getAccount')
   if (body.usage.milliseconds !== sum) {

@@ -1,6 +1,8 @@
 /** Does the faults of a schedule, several at once, each target one after the other. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientFaults } from './clients.ts'
+import { clusterFaults } from './cluster.ts'
+import { operatorFaults } from './operators.ts'
 import type { Plan, Scene } from './plan.ts'
 import { podFaults } from './pods.ts'
 import { processFaults } from './processes.ts'
@@ -14,6 +16,8 @@ const plans: Record<FaultName, Plan> = {
   ...serviceFaults,
   ...processFaults,
   ...podFaults,
+  ...operatorFaults,
+  ...clusterFaults,
 }
 
 /** More at once would leave nothing that works. */

@@ -40,6 +40,17 @@ export const faultKinds = {
   'a pod is deleted': { weight: 3, lasts: [0, 0] },
   'a pod is out of memory': { weight: 2, lasts: [0, 0] },
   'a pod is evicted': { weight: 2, lasts: [0, 0] },
+  'a row is locked by somebody else': { weight: 3, lasts: [500, 6_000] },
+  'a table is locked by somebody else': { weight: 2, lasts: [200, 4_000] },
+  'a limit is lowered': { weight: 3, lasts: [1_000, 5_000] },
+  'PostgreSQL only reads': { weight: 2, lasts: [200, 3_000] },
+  'Redis fails over': { weight: 2, lasts: [500, 4_000] },
+  'a process gets other keys': { weight: 2, lasts: [0, 0] },
+  'the wire to the cluster is slow': { weight: 2, lasts: [1_000, 8_000] },
+  'a network policy is removed': { weight: 2, lasts: [1_000, 6_000] },
+  'a role loses a right': { weight: 2, lasts: [1_000, 6_000] },
+  'a namespace loses its level': { weight: 2, lasts: [1_000, 6_000] },
+  'a credential of the cluster is replaced': { weight: 2, lasts: [0, 4_000] },
 } satisfies Record<string, Kind>
 
 export type FaultName = keyof typeof faultKinds
@@ -60,6 +71,11 @@ export interface Fault {
 const onKubernetesAlone: FaultName[] = [
   'the wire to the cluster is cut',
   'the wire to the cluster is frozen',
+  'the wire to the cluster is slow',
+  'a network policy is removed',
+  'a role loses a right',
+  'a namespace loses its level',
+  'a credential of the cluster is replaced',
   'a pod is evicted',
   'a pod is out of memory',
 ]

@@ -57,4 +57,5 @@ export const wireFaults = {
   'a wire from API to worker is slow': toWorker(slow),
   'the wire to the cluster is cut': toCluster(cut),
   'the wire to the cluster is frozen': toCluster(freeze),
+  'the wire to the cluster is slow': toCluster((wire, { chance }) => wire.delay(chance * 5_000)),
 } satisfies Record<string, Plan>

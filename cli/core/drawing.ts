@@ -1,0 +1,29 @@
+/** How the terminal is drawn on: in colours, line by line, over the whole screen. */
+
+/** How `--color` may be given. */
+export const colorChoices = ['auto', 'always', 'never'] as const
+export type ColorChoice = (typeof colorChoices)[number]
+
+/** The flag, else FORCE_COLOR, else NO_COLOR, else whether it is a terminal. */
+export function wantsColor(
+  stream: NodeJS.WriteStream,
+  choice: ColorChoice = 'auto',
+  environment: NodeJS.ProcessEnv = process.env,
+): boolean {
+  if (choice !== 'auto') return choice === 'always'
+  const { FORCE_COLOR: force = '', NO_COLOR: no = '', TERM: terminal } = environment
+  if (force !== '') return force !== '0' && force !== 'false'
+  return no === '' && stream.isTTY === true && terminal !== 'dumb'
+}
+
+/** Whether lines can be drawn over on stderr. */
+export const canAnimate = (environment: NodeJS.ProcessEnv = process.env): boolean =>
+  process.stderr.isTTY === true && environment.TERM !== 'dumb' && (environment.CI ?? '') === ''
+
+/** Whether the terminal knows more than lines of text. */
+export const canDraw = (environment: NodeJS.ProcessEnv = process.env): boolean =>
+  process.stdin.isTTY === true && process.stdout.isTTY === true && environment.TERM !== 'dumb'
+
+/** Whether what is on the screen is read aloud, as Ink is told. */
+export const isReadAloud = (environment: NodeJS.ProcessEnv = process.env): boolean =>
+  environment.INK_SCREEN_READER === 'true'

@@ -1,0 +1,100 @@
+/** What operators and their other programs do while Sandlot runs: locks, limits, keys, failovers. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { changeLimits } from '../../../api/admin/limits.ts'
+import type { Database, Queries } from '../../../shared/data/database.ts'
+import { waitFor } from '../../support/eventually.ts'
+import { chosen, type Plan } from './plan.ts'
+
+const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
+const undoMs = 60_000
+
+/** Another fault may break the connection, and the lock goes with it; or hold the lock. */
+const isBroken = (error: unknown) => !/syntax|does not exist|permission/.test(String(error))
+
+const hold =
+  (lock: (db: Queries, chance: number) => Promise<unknown>): Plan =>
+  ({ stage: { world } }, { chance, lastsMs }) => ({
+    target: 'locks',
+    act: () =>
+      world.db
+        .transaction(async (db) => {
+          await lock(db, chance)
+          await sleep(lastsMs)
+        })
+        .catch((error) => {
+          if (!isBroken(error)) throw error
+        }),
+  })
+
+/** PostgreSQL may be away for a while, or only read. */
+const untilDone = (act: () => Promise<unknown>) => waitFor(() => act().then(() => true), undoMs)
+
+export const operatorFaults = {
+  'a row is locked by somebody else': hold((db, chance) =>
+    db.query(
+      'select from account order by id offset floor(?::float8 * (select count(*) from account)) limit 1 for update',
+      [chance],
+    ),
+  ),
+  'a table is locked by somebody else': hold((db, chance) =>
+    db.query(`lock table ${chosen(tables, chance)} in access exclusive mode`),
+  ),
+  'a limit is lowered': ({ stage: { world } }, { target, chance, lastsMs }) => ({
+    target: 'limits',
+    async act() {
+      const accounts = await idsOf(world.db).catch(() => [])
+      const account = chosen(accounts, target)
+      if (account === undefined) return
+      const lower = chance < 0.5 ? { concurrent: 1 } : { 'sandbox-ops': 30 }
+      await changeLimits(world.db, account, lower).catch(() => {})
+      await sleep(lastsMs)
+      await untilDone(() => changeLimits(world.db, account, { concurrent: null, 'sandbox-ops': null }))
+    },
+  }),
+  'PostgreSQL only reads': ({ stage: { world } }, { lastsMs }) => ({
+    target: 'postgres',
+    async act() {
+      const set = async (value: string) => {
+        await world.db.query(`alter system set default_transaction_read_only = ${value}`)
+        await world.db.query('select pg_reload_conf()')
+      }
+      await untilDone(() => set('on'))
+      await sleep(lastsMs)
+      await untilDone(() => set('off'))
+    },
+  }),
+  'Redis fails over': ({ stage }, { chance, lastsMs }) => ({
+    target: 'redis',
+    async act() {
+      const { first, second } = stage.redisPair
+      await second.follow(first)
+      const moves = [() => first.follow(second), async () => stage.leadRedis(second)]
+      await second.promote()
+      for (const move of chance < 0.5 ? moves : moves.toReversed()) await move()
+      await sleep(lastsMs)
+      await first.promote()
+      stage.leadRedis(first)
+      await second.follow(first)
+    },
+  }),
+  'a process gets other keys': ({ stage }, { target }) => {
+    const seat = chosen(stage.behindWithKeys(), target)
+    return (
+      seat && {
+        target: seat.name,
+        async act() {
+          // One that was before this in the queue may have done it.
+          if (!stage.behindWithKeys().includes(seat)) return
+          seat.isBeingEnded = true
+          await seat.process.stop().catch(() => {})
+          await seat.process.kill()
+          stage.giveKeys(seat)
+          await stage.replace(seat)
+        },
+      }
+    )
+  },
+} satisfies Record<string, Plan>
+
+const idsOf = async (db: Database): Promise<string[]> =>
+  (await db.query<{ id: string }>('select id from account order by id')).map(({ id }) => id)

@@ -1,0 +1,117 @@
+/** The settings file, and what clients do with it: see ../support/pairs.ts. */
+import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { parse, stringify } from 'smol-toml'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import type { Account } from '../support/account.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Kind } from '../support/pairs.ts'
+import type { World } from '../support/world.ts'
+import { Home } from './client.ts'
+
+interface Place {
+  home: Home
+  alice: Account
+  sandboxId: string
+}
+
+const key = `sandlot_live_${'x'.repeat(49)}`
+const hourMs = 3_600_000
+
+export const settingsFile = (world: World): Kind<Place> => ({
+  async make() {
+    const alice = await world.account()
+    const home = new Home()
+    const { key: api_key, token } = alice
+    const token_expires_at = new Date(Date.now() + hourMs).toISOString()
+    home.writeConfig(
+      stringify({ base_url: world.url(), api_key, token, token_expires_at, session: 'sbx_old' }),
+    )
+    return { home, alice, sandboxId: await addSandbox(world, alice) }
+  },
+  isTried: ([one, other]) =>
+    one !== other && ![one, other].some((name) => isApart(name, name === one ? other : one)),
+  operations: {
+    'set-url': run(['config', 'set-url', 'http://127.0.0.1:2'], ({ base_url }) => base_url),
+    'set-key': run(['config', 'set-key', key], ({ base_url }) => base_url),
+    'set-key for an address': run(
+      ['config', 'set-key', key, '--url', 'http://127.0.0.1:3'],
+      ({ base_url }) => base_url,
+    ),
+    'set-url of a profile': run(
+      ['config', 'set-url', 'http://127.0.0.1:4', '--profile', 'other'],
+      ({ base_url }) => base_url,
+    ),
+    use: run(
+      ({ sandboxId }) => ['session', 'use', sandboxId],
+      ({ id }) => id,
+    ),
+    logout: run(['logout'], ({ logged_out, api_key }, { alice }) => [
+      logged_out,
+      api_key &&
+        (api_key.last_four === alice.key.slice(-4)
+          ? 'alice'
+          : api_key.last_four === key.slice(-4)
+            ? 'set'
+            : 'made'),
+    ]),
+    login: run(
+      ({ alice }) => ['login', '--email', alice.email, '--password-stdin'],
+      ({ account, api_key }) => [account.id, api_key && 'made'],
+    ),
+  },
+  async look({ home, alice }) {
+    const { api_key, token, token_expires_at, ...rest } = parse(readFileSync(home.configFile, 'utf8'))
+    const files = readdirSync(home.configFolder)
+    const hasLogin = token !== undefined && token_expires_at !== undefined
+    return { ...rest, api_key: nameOf(api_key, alice.key), hasLogin, files }
+  },
+  /** Both have read the file, and wait to write it. */
+  async together({ home }, begin) {
+    const lock = `${home.configFile}.lock`
+    writeFileSync(lock, 'held')
+    // It never looks as if it was left behind.
+    utimesSync(lock, new Date(), new Date(Date.now() + hourMs))
+    const running = begin()
+    let ended = 0
+    for (const each of running) void each.finally(() => ended++)
+    const waiting = () =>
+      readdirSync(home.configFolder).filter((name) => name.startsWith('config.toml.lock.'))
+    await eventually(() => waiting().length + ended === running.length, 20_000)
+    rmSync(lock)
+    return await Promise.all(running)
+  },
+  end: async ({ home }) => home[Symbol.dispose](),
+})
+
+/** What these two may harm of each other, others do. */
+const isApart = (name: string, beside: string) =>
+  // A login is for the address that it began with, whatever is saved meanwhile.
+  (name === 'login' && beside === 'set-url') ||
+  (name === 'set-key for an address' && !['set-url', 'set-key'].includes(beside)) ||
+  (name === 'set-url of a profile' && beside !== 'set-url')
+
+/** @param pick of the answer, that which is the same each time */
+// biome-ignore lint/suspicious/noExplicitAny: whatever came
+function run(args: string[] | ((place: Place) => string[]), pick: (told: any, place: Place) => unknown) {
+  return async (place: Place) => {
+    const given = typeof args === 'function' ? args(place) : args
+    const { code, json } = await place.home.run([...given, '--json'], { input: place.alice.password })
+    return code === 0 ? pick(json(), place) : json().error.code
+  }
+}
+
+const nameOf = (value: unknown, alice: string) => {
+  if (value === alice) return 'alice'
+  return value === undefined || value === key ? value : 'made'
+}
+
+/** Nobody runs anything in it. */
+async function addSandbox({ db }: World, { id }: Account): Promise<string> {
+  const sandboxId = newSandboxId()
+  await db.query(
+    `insert into sandbox (id, account_id, image, created_at, expires_at)
+     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    [sandboxId, id],
+  )
+  return sandboxId
+}
