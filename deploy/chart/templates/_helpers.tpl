@@ -60,7 +60,24 @@ securityContext:
 {{- end }}
 
 {{- define "sandlot.databaseEnv" -}}
+{{- if .Values.caConfigMap -}}
+- {name: NODE_EXTRA_CA_CERTS, value: /etc/ssl/sandlot/ca.crt}
+{{ end }}
 {{- include "sandlot.urlEnv" (dict "root" . "name" "DATABASE_URL" "password" "DATABASE_PASSWORD" "url" (include "sandlot.databaseUrl" .)) | trim }}
+{{- end }}
+
+{{- define "sandlot.caMount" -}}
+{{- if .Values.caConfigMap }}
+volumeMounts:
+  - {name: ca, mountPath: /etc/ssl/sandlot, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.caVolume" -}}
+{{- with .Values.caConfigMap }}
+volumes:
+  - {name: ca, configMap: {name: {{ . }}}}
+{{- end }}
 {{- end }}
 
 {{/* The environment of API and workers. */}}
@@ -154,6 +171,7 @@ initContainers:
   imagePullPolicy: {{ .Values.image.pullPolicy }}
   args: [migrate]
   env: {{- include "sandlot.databaseEnv" . | nindent 4 }}
+  {{- with include "sandlot.caMount" . | trim }}{{ . | nindent 2 }}{{ end }}
   resources:
     requests: {cpu: 50m, memory: 128Mi}
     limits: {memory: 512Mi}

@@ -11,7 +11,8 @@ export type Egress = Settings['sandbox']['egress']
 export const SERVICE_ACCOUNT = 'sandlot-worker'
 
 export const RUN_CLUSTER =
-  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes."
+  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes. " +
+  'Where the chart made it: run `helm upgrade`.'
 
 /** The rights without which a worker makes no sandbox. */
 export const NEEDED_RULES = [
