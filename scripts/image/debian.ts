@@ -1,5 +1,5 @@
 /** The libraries that Node is linked with, as the packages of the Debian that builds the image have them. */
-import { lstatSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { findProgram } from '../services/find-program.ts'
 import { run } from '../services/run.ts'
 import type { Part } from './sbom.ts'
@@ -30,7 +30,6 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
   const [list, status] = await Promise.all([ask('--listfiles'), ask('--status')])
   const version = /^Version: (.*)$/m.exec(status)![1]!
   const [short, architecture] = name.split(':') as [string, string]
-  const copyright = `/usr/share/doc/${short}/copyright`
   const url = `pkg:deb/debian/${encodeURIComponent(short)}@${encodeURIComponent(version)}?arch=${architecture}`
   return {
     entries: [
@@ -38,10 +37,21 @@ async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part
         .split('\n')
         .filter((path) => library.test(path))
         .map(readLibrary),
-      { path: copyright.slice(1), data: readFileSync(copyright) },
+      { path: `usr/share/doc/${short}/copyright`, data: readCopyright(short, status) },
     ],
     part: { name: short, version, licence: undefined, purl: url },
   }
+}
+
+/** Slim images of Debian leave out the links to the one text for all packages of GCC. */
+function readCopyright(name: string, status: string): Buffer {
+  const base = /\bgcc-\d+-base\b/.exec(status) ?? []
+  const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
+  if (place === undefined)
+    throw new Error(
+      `The licence of ${name} is missing here, and must be in the image: apt-get install --reinstall ${name}.`,
+    )
+  return readFileSync(place)
 }
 
 /** /lib is a link to /usr/lib in the image, as in every Debian of today. */
