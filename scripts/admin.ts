@@ -19,7 +19,7 @@ import type { Told } from '../api/admin/told.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
-import { findDatabase, findPasswordCost, findRedis, showPublicKey } from './admin/environment.ts'
+import { findDatabase, findPasswordCost, findRedis, makeKeys, showPublicKey } from './admin/environment.ts'
 
 const usage = `Usage: npm run admin -- [--json] COMMAND
 
@@ -37,6 +37,7 @@ const usage = `Usage: npm run admin -- [--json] COMMAND
   unsuspend EMAIL          undoes that, but for the sandboxes
   delete EMAIL --yes       suspends it, then removes everything that it has when its last pod is gone
   keys                     which process holds which keys, by fingerprint: it needs Redis alone
+  make-keys                the four keys of a new installation, for its Secret: it needs no database
   public-key               the keys that an API is given in place of SECRETS_KEY: it needs no database
 
 --json prints one JSON object, errors too.`
@@ -60,7 +61,7 @@ const ofAccount: Record<string, (db: Database, account: Account, values: Values)
     return await removeAccount(db, account, (line) => console.error(line))
   },
 }
-const withoutAccount = ['accounts', 'keys', 'public-key']
+const withoutAccount = ['accounts', 'keys', 'make-keys', 'public-key']
 /** The options that each takes beside --json. */
 const optionsOf: Record<string, readonly string[]> = { limits: [...limitNames, 'reset'], delete: ['yes'] }
 
@@ -90,6 +91,7 @@ async function run(args: string[]): Promise<Told> {
   const wrong = Object.keys(values).find((name) => name !== 'json' && !optionsOf[command]?.includes(name))
   if (wrong) throw wrongUsage(`--${wrong} does not go with ${command}.`)
 
+  if (command === 'make-keys') return makeKeys()
   if (command === 'public-key') return showPublicKey()
   if (command === 'keys') return await showKeys()
   const db = openDatabase(findDatabase(), { connections: 2 })

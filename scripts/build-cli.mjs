@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { provideGet, requireBuiltin, takeBuiltins } from './node-modules.mjs'
 import { projectNode } from './project-node.mjs'
 import { root } from './root.mjs'
-import { describeThirdParty } from './third-party.mjs'
+import { describeThirdParty, packagesIn } from './third-party.mjs'
 
 /** @throws {Error} with esbuild's messages */
 export async function buildCli() {
@@ -67,7 +67,7 @@ async function bundle(outdir) {
   )
   files.set('main.js', files.get('main.js').replace(requireBuiltin, `${provideGet}\n${requireBuiltin}`))
   files.set('LICENSE', await readFile(join(root, 'LICENSE'), 'utf8'))
-  files.set('THIRD-PARTY.txt', describeThirdParty(inputsOf(metafile)))
+  files.set('THIRD-PARTY.txt', describeThirdParty('The client', packagesIn(metafile)))
   return files
 }
 
@@ -99,12 +99,6 @@ const withProgram = {
     })
   },
 }
-
-/** The files that are in the bundle after unused code was dropped. */
-const inputsOf = ({ outputs }) =>
-  Object.values(outputs).flatMap(({ inputs }) =>
-    Object.keys(inputs).filter((path) => inputs[path].bytesInOutput > 0),
-  )
 
 /** The manual is made from the commands, by the client itself. */
 async function printManual(main) {

@@ -1,9 +1,10 @@
 /**
- * `npm run docs`: writes into the pages of docs/ what is made from the code, between marks that name it, and the
- * client's table of routes. test/docs.test.ts fails while one of them and the code differ.
+ * `npm run docs`: writes into the pages of docs/ what is made from the code, between marks that name it, the
+ * client's table of routes, and the settings in the chart's schema. test/docs.test.ts fails while one of them and the code differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withSettings } from './docs/chart.ts'
 import { commands, exitCodes, globalOptions, localSettings } from './docs/commands.ts'
 import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
 import { settings } from './docs/settings.ts'
@@ -23,7 +24,7 @@ const parts: Record<string, () => string | Promise<string>> = {
 
 const mark = /(<!-- made by `npm run docs`: (\S+) -->\n).*?(<!-- end -->)/gs
 
-/** @returns each page and the table of routes, by its path from the root, as it should be */
+/** @returns each page, the table of routes and the chart's schema, by its path from the root, as it should be */
 export async function makePages(): Promise<Map<string, string>> {
   const made = Object.fromEntries(
     await Promise.all(Object.entries(parts).map(async ([name, make]) => [name, await make()] as const)),
@@ -39,8 +40,8 @@ export async function makePages(): Promise<Map<string, string>> {
   const filled = new Map(pages.map(([path, page]) => [path, page.replace(mark, fill)]))
   const missing = Object.keys(parts).filter((name) => !used.has(name))
   if (missing.length > 0) throw new Error(`No page has a place for: ${missing.join(', ')}.`)
-  const ofClient = 'shared/contract/routes.ts'
-  return filled.set(ofClient, withRoutes(readPage(ofClient)))
+  const [ofClient, ofChart] = ['shared/contract/routes.ts', 'deploy/chart/values.schema.json']
+  return filled.set(ofClient, withRoutes(readPage(ofClient))).set(ofChart, withSettings(readPage(ofChart)))
 }
 
 export const readPage = (path: string): string => readFileSync(join(root, path), 'utf8')

@@ -4,19 +4,32 @@ import { join } from 'node:path'
 import { root } from './root.mjs'
 
 /**
- * @param {Iterable<string>} inputs the files of the bundle, relative to the root
- * @returns {string} a text that names each package and gives its licence
- * @throws {Error} when a package comes without one
+ * @param {import('esbuild').Metafile} metafile of a bundle
+ * @returns {string[]} the folders of the packages that are in it after unused code was dropped, relative to the root
  */
-export function describeThirdParty(inputs) {
-  const folders = new Set([...inputs].map(packageOf).filter((folder) => folder !== undefined))
-  return `The client holds these packages, each under its own licence.\n${[...folders].sort().map(describe).join('')}`
+export function packagesIn({ outputs }) {
+  const inputs = Object.values(outputs).flatMap((output) =>
+    Object.keys(output.inputs).filter((path) => output.inputs[path].bytesInOutput > 0),
+  )
+  return [...new Set(inputs.map(packageOf).filter((folder) => folder !== undefined))].sort()
 }
 
 const packageOf = (file) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0]
 
+/** @param {string} folder of a package */
+export const readManifest = (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+
+/**
+ * @param {string} holder such as `The client`
+ * @param {string[]} folders of the packages that are in it
+ * @returns {string} a text that names each package and gives its licence
+ * @throws {Error} when a package comes without one
+ */
+export const describeThirdParty = (holder, folders) =>
+  `${holder} holds these packages, each under its own licence.\n${folders.map(describe).join('')}`
+
 function describe(folder) {
-  const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+  const manifest = readManifest(folder)
   const { name, version, license } = manifest
   const texts = readdirSync(join(root, folder))
     .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
@@ -27,9 +40,11 @@ function describe(folder) {
 
 /** For a package that names its licence and leaves out the text. */
 function named({ name, license, author }) {
-  const owner = author?.name ?? author
-  if (license === 'MIT' && owner !== undefined) return `Copyright (c) ${owner}\n\n${mit}`
-  throw new Error(`${name} in the client's bundle comes without a licence.`)
+  const owner = author?.name ?? author ?? `the authors of ${name}`
+  if (license === 'MIT') return `Copyright (c) ${owner}\n\n${mit}`
+  if (license === 'Unlicense')
+    return 'This is free and unencumbered software released into the public domain.'
+  throw new Error(`${name} comes without a licence, and its code would be shipped.`)
 }
 
 const mit = `\

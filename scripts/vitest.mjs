@@ -1,4 +1,5 @@
 /** Runs vitest once, and reads what test/setup/reporter.ts counted. */
+import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -45,6 +46,9 @@ export function close({ code, strays }, counts) {
   const sum = (/** @type {keyof Counts} */ name) => counts.reduce((all, each) => all + each[name], 0)
   const [passed, failed, skipped] = [sum('passed'), sum('failed') + strays, sum('skipped')]
   if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
+  const missing = ['helm', 'kubeconform'].filter((name) => spawnSync(name, ['-h'], { stdio: 'ignore' }).error)
+  if (missing.length > 0)
+    console.log(`Tests of the chart were skipped: put ${missing.join(' and ')} on the PATH to run them.`)
   if (code !== 0 && failed === 0) console.log(`The test run itself failed: vitest ended with ${code}.`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   return code === 0 && failed === 0 && passed > 0

@@ -6,7 +6,7 @@ import { type Branch, commands } from '../cli/commands/index.ts'
 import { makePages, readPage } from '../scripts/docs.ts'
 import { root } from '../scripts/root.mjs'
 
-const pages = ['', 'docs/', 'bench/'].flatMap((folder) =>
+const pages = ['', 'docs/', 'bench/', 'deploy/chart/'].flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `${folder}${name}`),
@@ -42,7 +42,7 @@ test.each(pages)('%s links to what is there', (path) => {
 
 test.each(pages)('%s names only files and folders that are there', (path) => {
   const named = readPage(path).matchAll(
-    /`((?:api|bench|cli|migrations|scripts|shared|test|workers)\/[\w./-]*)`/g,
+    /`((?:api|bench|cli|deploy|migrations|scripts|shared|test|workers)\/[\w./-]*)`/g,
   )
   const missing = [...named]
     .map(([, name]) => name!)
@@ -60,7 +60,10 @@ test('every npm script that a page names is there', () => {
 })
 
 test.each(pages)('%s names only commands of the client that are there', (path) => {
-  const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) => code)
+  const inCode = [...readPage(path).matchAll(/```.*?```|`[^`]+`/gs)].map(([code]) =>
+    // There `sandlot` is the name of a release.
+    code.replace(/^`?(helm|kubectl) .*$/gm, ''),
+  )
   const named = inCode.flatMap((code) => [...code.matchAll(/\bsandlot ([a-z-]+)(?: ([a-z-]+))?/g)])
   const aliases = Object.values(commands).flatMap((entry) => ('load' in entry && entry.aliases) || [])
   const below = (entry: Branch[string] | undefined) =>

@@ -23,6 +23,7 @@ test('what is not set has the default that docs/settings.md names', () => {
       requests: { cpu: '50m', memory: '64Mi', disk: '64Mi' },
       pids: 256,
       runtimeClass: undefined,
+      hostUsers: true,
       maxSeconds: 1800,
       startSeconds: 60,
       egress: 'internet',

@@ -1,5 +1,6 @@
 /** Puts a worker together, and takes it apart again. */
 
+import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
 import { newWorkerId } from '../shared/data/ids.ts'
 import { type Context, openContext } from '../shared/platform/context.ts'
@@ -64,7 +65,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const sweeping = sweepForEver(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
   const withdrawKeys = tellKeys(context, 'worker')
-  const announcement = await announce(worker, `https://${settings.internal.host}:${port}`)
+  const { host } = settings.internal
+  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${port}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {

@@ -1,4 +1,5 @@
 /** The database and the keys that an operator means: those of the environment, else those of `npm start` in this folder. */
+import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Told } from '../../api/admin/told.ts'
@@ -40,6 +41,15 @@ export function findRedis(): string {
   throw new Error('No Redis: set REDIS_URL, or run npm start in this folder.')
 }
 
+/** Keys of an installation that is to be, each 256 bits by chance. @returns them by name, and as lines for an environment */
+export function makeKeys(): Told {
+  const [JWT_SECRET, SECRETS_KEY] = [1, 2].map(() => randomBytes(32).toString('base64url')) as [
+    string,
+    string,
+  ]
+  return tellKeys({ JWT_SECRET, SECRETS_KEY, ...keysOfApi({ SECRETS_KEY }) })
+}
+
 /**
  * What the API processes are given in place of SECRETS_KEY: of the SECRETS_KEY of the environment or of .env; else of that which `npm start` keeps in this folder.
  * @returns them by name, and as lines for an environment
@@ -50,7 +60,12 @@ export function showPublicKey(): Told {
   const kept = secretFile('SECRETS_KEY', join(root, '.data'))
   const SECRETS_KEY = process.env.SECRETS_KEY || (existsSync(kept) ? readFileSync(kept, 'utf8').trim() : '')
   if (SECRETS_KEY === '') throw new Error('No key: set SECRETS_KEY, or run npm start in this folder.')
-  const keys = keysOfApi({ SECRETS_KEY, CALLS_KEY: process.env.CALLS_KEY || undefined })
-  const lines = Object.entries(keys).map(([name, value]) => `${name}=${value}`)
-  return { value: keys, text: lines.join('\n') }
+  return tellKeys(keysOfApi({ SECRETS_KEY, CALLS_KEY: process.env.CALLS_KEY || undefined }))
 }
+
+const tellKeys = (keys: Record<string, string>): Told => ({
+  value: keys,
+  text: Object.entries(keys)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('\n'),
+})

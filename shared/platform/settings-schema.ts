@@ -111,6 +111,12 @@ const drivers = {
     .string()
     .optional()
     .describe('The runtime class of the pods, such as gVisor or Kata.'),
+  SANDBOX_HOST_USERS: z
+    .enum(['yes', 'no'])
+    .default('yes')
+    .describe(
+      '`no` gives each pod on Kubernetes a user namespace of its own (`hostUsers: false`). The nodes must support it.',
+    ),
   SANDBOX_NETWORK_POLICIES: list.optional().meta({
     unset: 'none',
     description:

@@ -149,6 +149,8 @@ function driverSettings(env: Omit<EnvironmentValues, 'DATABASE_URL' | 'REDIS_URL
       /** How many files and folders. On Kubernetes the nodes' own settings bound them. */
       inodes: env.SANDBOX_INODES,
       runtimeClass: env.SANDBOX_RUNTIME_CLASS,
+      /** Whether pods share the user ids of their node. */
+      hostUsers: env.SANDBOX_HOST_USERS === 'yes',
       maxSeconds: env.SANDBOX_MAX_SECONDS,
       startSeconds: env.SANDBOX_START_SECONDS,
       egress: env.SANDBOX_EGRESS,

@@ -1,7 +1,10 @@
 /** Which process has which key, and what of a request and of what is sealed can be read without it. */
+import { execFileSync } from 'node:child_process'
 import { createCipheriv, createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
 import { expect, test } from 'vitest'
+import { root } from '../../scripts/root.mjs'
 import { envSealContext } from '../../shared/data/sandboxes.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
@@ -91,6 +94,16 @@ test('what is sealed opens for its place, under any key that is listed, and as i
   const bytes = Buffer.concat([cipher.update('of before'), cipher.final()])
   const former = Buffer.concat([Buffer.of(1), id, iv, cipher.getAuthTag(), bytes])
   expect(makeOpener([fresh, old]).open(former, 'here')).toBe('of before')
+})
+
+test('npm run admin -- make-keys makes four that go together, others each time', () => {
+  const make = () =>
+    execFileSync(process.execPath, ['scripts/admin.ts', 'make-keys'], { cwd: root, encoding: 'utf8' })
+  const text = make()
+  const { JWT_SECRET, SECRETS_KEY, ...ofApi } = parseEnv(text) as Record<string, string>
+  expect(ofApi).toEqual(keysOfApi({ SECRETS_KEY: SECRETS_KEY! }))
+  expect([JWT_SECRET!.length, SECRETS_KEY!.length]).toEqual([43, 43])
+  expect(make()).not.toBe(text)
 })
 
 test('what an API is given follows from the keys of the workers, in their order', () => {

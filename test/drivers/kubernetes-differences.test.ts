@@ -1,7 +1,8 @@
 /** What a worker makes of the network policies and rights that it finds: pure comparisons. */
 import type { V1NetworkPolicy } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
-import { LABELS, SANDBOX_ROLE } from '../../workers/drivers/kubernetes/manifest.ts'
+import { readDriverSettings } from '../../shared/platform/settings.ts'
+import { buildPod, LABELS, SANDBOX_ROLE } from '../../workers/drivers/kubernetes/manifest.ts'
 import {
   buildNetworkPolicy,
   type Egress,
@@ -139,11 +140,19 @@ test('rights are missing that no rule gives for all objects', () => {
   ])
 })
 
-test('a cluster that takes the runtime class or the role from pods is told of', () => {
-  const sent = { ...pod, spec: { containers: [], runtimeClassName: 'gvisor' } }
+test('SANDBOX_HOST_USERS=no gives a pod a user namespace of its own', () => {
+  const build = (env: Record<string, string>) =>
+    buildPod({ name: 'pod', image: 'any', deadlineSeconds: 1 }, 'test', readDriverSettings(env).sandbox).spec
+  expect(build({})).not.toHaveProperty('hostUsers')
+  expect(build({ SANDBOX_HOST_USERS: 'no' })).toMatchObject({ hostUsers: false })
+})
+
+test('a cluster that takes the runtime class, the user namespace or the role from pods is told of', () => {
+  const sent = { ...pod, spec: { containers: [], runtimeClassName: 'gvisor', hostUsers: false } }
   expect(comparePod(sent, sent)).toEqual([])
   expect(comparePod(sent, { spec: { containers: [] } }).map(({ what }) => what)).toEqual([
     expect.stringContaining('spec.runtimeClassName'),
+    expect.stringContaining('spec.hostUsers'),
     expect.stringContaining(LABELS.role),
   ])
 })

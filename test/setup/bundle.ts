@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin, stop } from 'esbuild'
-import { root } from '../../scripts/root.mjs'
+import { serverBundle } from '../../scripts/server-bundle.ts'
 
 export interface Bundle {
   /** Absolute paths of what starts a process of each kind. */
@@ -18,11 +18,6 @@ export interface Bundle {
   compileCache: string
 }
 
-/** For packages in CommonJS: what is not there throws, and they do without it. */
-const requireAsUsual = `
-import { createRequire } from 'node:module'
-const require = createRequire(import.meta.url)`
-
 const entries = {
   api: 'api/main.ts',
   worker: 'workers/main.ts',
@@ -32,22 +27,10 @@ const entries = {
 /** @param folder must not be there yet */
 export async function bundleServer(folder: string): Promise<Bundle> {
   await build({
-    absWorkingDir: root,
+    ...serverBundle,
     entryPoints: entries,
     outdir: folder,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    // No part of a bundle is what was started; each entry is.
-    define: { 'import.meta.main': 'false' },
-    // MikroORM and pg look for what only other databases and Cloudflare need.
-    external: ['pg-cloudflare'],
     plugins: [withOwnPlaces],
-    banner: { js: requireAsUsual },
-    logLevel: 'warning',
   }).finally(stop)
   const fileOf = (name: keyof typeof entries) => join(folder, `${name}.mjs`)
   const bundle = {

@@ -46,6 +46,7 @@ export function buildPod(
       // The pause process is pid 1 and reaps what commands leave behind.
       shareProcessNamespace: true,
       ...(sandbox.runtimeClass === undefined ? {} : { runtimeClassName: sandbox.runtimeClass }),
+      ...(sandbox.hostUsers ? {} : { hostUsers: false }),
       tolerations: ['unreachable', 'not-ready'].map((taint) => ({
         key: `node.kubernetes.io/${taint}`,
         operator: 'Exists',

@@ -1,4 +1,7 @@
-/** What a cluster needs before it can run sandboxes, as data: `install.ts` applies it. */
+/**
+ * What a cluster needs before it can run sandboxes, as data: `install.ts` applies it. deploy/chart makes the same, and a
+ * test compares the two.
+ */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import { SANDBOX_ROLE } from './manifest.ts'
@@ -8,7 +11,8 @@ export type Egress = Settings['sandbox']['egress']
 export const SERVICE_ACCOUNT = 'sandlot-worker'
 
 export const RUN_CLUSTER =
-  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes."
+  "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes. " +
+  'Where the chart made it: run `helm upgrade`.'
 
 /** The rights without which a worker makes no sandbox. */
 export const NEEDED_RULES = [
@@ -61,8 +65,16 @@ export const NOT_INTERNET = {
 
 const labels = { 'app.kubernetes.io/managed-by': 'sandlot' }
 
-/** @param own addresses of the cluster that are public, as CIDR ranges */
-export function buildPolicies(namespace: string, egress: Egress, own: readonly string[] = []) {
+/**
+ * @param own addresses of the cluster that are public, as CIDR ranges
+ * @param workersIn the namespace of the workers' service account
+ */
+export function buildPolicies(
+  namespace: string,
+  egress: Egress,
+  own: readonly string[] = [],
+  workersIn = namespace,
+) {
   const named = (name: string) => ({ name, namespace, labels })
   const tell = Object.fromEntries(
     ['warn', 'audit'].flatMap((mode) => [
@@ -76,9 +88,20 @@ export function buildPolicies(namespace: string, egress: Egress, own: readonly s
       kind: 'Namespace',
       metadata: { name: namespace, labels: { ...labels, ...WALLS.podSecurity, ...tell } },
     },
-    // Comes first, before anything can make a pod.
+    // They come first, before anything can make a pod.
+    {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: named('sandlot-default-deny'),
+      // Every pod, also one that has not the label of a sandbox.
+      spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
+    },
     { ...buildNetworkPolicy(namespace, egress, own) },
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: named(SERVICE_ACCOUNT) },
+    {
+      apiVersion: 'v1',
+      kind: 'ServiceAccount',
+      metadata: { ...named(SERVICE_ACCOUNT), namespace: workersIn },
+    },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'Role',
@@ -90,7 +113,7 @@ export function buildPolicies(namespace: string, egress: Egress, own: readonly s
       kind: 'RoleBinding',
       metadata: named(SERVICE_ACCOUNT),
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: SERVICE_ACCOUNT },
-      subjects: [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace }],
+      subjects: [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace: workersIn }],
     },
   ]
   return objects

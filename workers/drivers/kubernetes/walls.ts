@@ -114,6 +114,8 @@ export function compareLabels(labels: Record<string, string> = {}): Difference[]
 export function comparePod(sent: V1Pod, taken: V1Pod): Difference[] {
   const changes = [
     sent.spec?.runtimeClassName === taken.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],
+    // A cluster that does not know user namespaces forgets it.
+    sent.spec?.hostUsers === taken.spec?.hostUsers ? [] : ['spec.hostUsers'],
     sent.metadata?.labels?.[LABELS.role] === taken.metadata?.labels?.[LABELS.role] ? [] : [LABELS.role],
   ].flat()
   return changes.map((field) => ({

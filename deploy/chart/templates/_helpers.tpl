@@ -1,0 +1,187 @@
+{{- define "sandlot.labels" -}}
+app.kubernetes.io/name: sandlot
+app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+{{- end }}
+
+{{- define "sandlot.selector" -}}
+app.kubernetes.io/name: sandlot
+app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- end }}
+
+{{- define "sandlot.image" -}}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* What every pod of ours has: the restricted standard, and nothing of the cluster that it does not need. */}}
+{{- define "sandlot.podSecurity" -}}
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ .user }}
+  runAsGroup: {{ .user }}
+  fsGroup: {{ .user }}
+  seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "sandlot.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "sandlot.ofSecret" -}}
+- name: {{ .name }}
+  valueFrom: {secretKeyRef: {name: {{ .root.Values.secretName }}, key: {{ .name }}}}
+{{- end }}
+
+{{- define "sandlot.databaseUrl" -}}
+{{ if .Values.quickstart.enabled }}postgresql://sandlot:$(DATABASE_PASSWORD)@sandlot-postgres:5432/sandlot{{ else }}{{ .Values.database.url }}{{ end }}
+{{- end }}
+
+{{- define "sandlot.redisUrl" -}}
+{{ if .Values.quickstart.enabled }}redis://:$(REDIS_PASSWORD)@sandlot-redis:6379{{ else }}{{ .Values.redis.url }}{{ end }}
+{{- end }}
+
+{{/* A URL, and before it the password that it refers to. */}}
+{{- define "sandlot.urlEnv" -}}
+{{- if .url }}
+{{- if contains (printf "$(%s)" .password) .url }}
+{{ include "sandlot.ofSecret" (dict "root" .root "name" .password) }}
+{{- end }}
+- {name: {{ .name }}, value: {{ .url | quote }}}
+{{- else }}
+{{ include "sandlot.ofSecret" (dict "root" .root "name" .name) }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.databaseEnv" -}}
+{{- if .Values.caConfigMap -}}
+- {name: NODE_EXTRA_CA_CERTS, value: /etc/ssl/sandlot/ca.crt}
+{{ end }}
+{{- include "sandlot.urlEnv" (dict "root" . "name" "DATABASE_URL" "password" "DATABASE_PASSWORD" "url" (include "sandlot.databaseUrl" .)) | trim }}
+{{- end }}
+
+{{- define "sandlot.caMount" -}}
+{{- if .Values.caConfigMap }}
+volumeMounts:
+  - {name: ca, mountPath: /etc/ssl/sandlot, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.caVolume" -}}
+{{- with .Values.caConfigMap }}
+volumes:
+  - {name: ca, configMap: {name: {{ . }}}}
+{{- end }}
+{{- end }}
+
+{{/* The environment of API and workers. */}}
+{{- define "sandlot.env" -}}
+{{- $sandboxes := .Values.sandboxes }}
+{{- $env := dict
+  "SANDBOX_DRIVER" "kubernetes"
+  "SANDBOX_NAMESPACE" $sandboxes.namespace
+  "SANDBOX_IMAGE" $sandboxes.image
+  "SANDBOX_IMAGES" ($sandboxes.images | join ",")
+  "SANDBOX_EGRESS" $sandboxes.egress
+  "SANDBOX_RUNTIME_CLASS" $sandboxes.runtimeClass
+  "SANDBOX_HOST_USERS" (ternary "yes" "no" $sandboxes.hostUsers)
+  "SANDBOX_NETWORK_POLICIES" ($sandboxes.networkPolicies | join ",")
+  "SANDBOX_CPU" $sandboxes.limits.cpu
+  "SANDBOX_MEMORY" $sandboxes.limits.memory
+  "SANDBOX_DISK" $sandboxes.limits.disk
+  "SANDBOX_CPU_REQUEST" $sandboxes.requests.cpu
+  "SANDBOX_MEMORY_REQUEST" $sandboxes.requests.memory
+  "SANDBOX_DISK_REQUEST" $sandboxes.requests.disk
+}}
+{{- include "sandlot.databaseEnv" . }}
+{{ include "sandlot.urlEnv" (dict "root" . "name" "REDIS_URL" "password" "REDIS_PASSWORD" "url" (include "sandlot.redisUrl" .)) | trim }}
+- name: INTERNAL_HOST
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- range $name, $value := $env }}
+{{- if $value }}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{- end }}
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- {name: {{ $name }}, value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}}
+{{- end }}
+{{- end }}
+
+{{/* A new pod counts once it reaches what it needs. After that one that lives is asked only whether it lives: what all
+     of them miss at once, no restart brings back. */}}
+{{- define "sandlot.startAndLife" -}}
+startupProbe:
+  httpGet: {path: /readyz, port: 9090}
+  timeoutSeconds: 5
+  periodSeconds: 2
+  failureThreshold: 900
+livenessProbe:
+  httpGet: {path: /healthz, port: 9090}
+  timeoutSeconds: 5
+  periodSeconds: 10
+  failureThreshold: 6
+{{- end }}
+
+{{- define "sandlot.spread" -}}
+topologySpreadConstraints:
+{{- range $key := list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - maxSkew: 1
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "sandlot.selector" $ | nindent 8 }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.placement" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.nodes" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* With quickstart the database is as new as this pod: whoever is first migrates it, and the others wait. */}}
+{{- define "sandlot.migrateFirst" -}}
+{{- if .Values.quickstart.enabled }}
+initContainers:
+  {{- include "sandlot.migrateContainer" . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "sandlot.migrateContainer" -}}
+- name: migrate
+  image: {{ include "sandlot.image" . }}
+  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  args: [migrate]
+  env: {{- include "sandlot.databaseEnv" . | nindent 4 }}
+  {{- with include "sandlot.caMount" . | trim }}{{ . | nindent 2 }}{{ end }}
+  resources:
+    requests: {cpu: 50m, memory: 128Mi}
+    limits: {memory: 512Mi}
+  {{- include "sandlot.containerSecurity" . | nindent 2 }}
+{{- end }}
+
+{{- define "sandlot.sandboxLabels" -}}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "sandlot.dns" -}}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+{{- end }}

@@ -1,0 +1,30 @@
+/** What the chart's schema of values says of `settings`: which there are, from the schema of the settings. */
+import * as z from 'zod'
+import { Environment } from '../../shared/platform/settings-schema.ts'
+
+/** The chart gives these itself, out of other values, the Secret or the pod; or nothing in a pod follows them. */
+const others = [
+  ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'INTERNAL_PORT', 'INTERNAL_HOST', 'NODE_ENV'],
+  ...[
+    'DATABASE_URL',
+    'REDIS_URL',
+    'JWT_SECRET',
+    'SECRETS_KEY',
+    'SECRETS_PUBLIC_KEY',
+    'CALLS_KEY',
+    'KUBECONFIG',
+  ],
+]
+const ofSandboxes =
+  /^SANDBOX_(DRIVER|NAMESPACE|RUNTIME_CLASS|HOST_USERS|NETWORK_POLICIES|LOCAL_\w+|IMAGES?|EGRESS|PIDS|INODES|(CPU|MEMORY|DISK)(_REQUEST)?)$/
+
+/** @param schema the text of deploy/chart/values.schema.json, whose `settings` are replaced */
+export function withSettings(schema: string): string {
+  const values = JSON.parse(schema)
+  const { properties = {} } = z.toJSONSchema(Environment, { io: 'input' })
+  const kinds = Object.entries(properties as Record<string, { enum?: string[] }>)
+    .filter(([name]) => !others.includes(name) && !ofSandboxes.test(name))
+    .map(([name, { enum: choices }]) => [name, choices ? { enum: choices } : { type: ['string', 'number'] }])
+  values.properties.settings.properties = Object.fromEntries(kinds)
+  return `${JSON.stringify(values, undefined, 2)}\n`
+}

@@ -1,0 +1,90 @@
+/**
+ * `npm run image`: the image of the server, for API, worker, migration and admin, and beside it the list of what is in
+ * it. Needs a Debian or Ubuntu and no container engine. The same sources, packages and libraries make the same bytes.
+ */
+import { chmodSync, lutimesSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { type Contents, gatherContents, user } from './image/contents.ts'
+import { makeImage } from './image/oci.ts'
+import { describeParts } from './image/sbom.ts'
+import { modeOf, withFolders } from './image/tar.ts'
+import { readManifest } from './third-party.mjs'
+
+const usage = `npm run image -- [options]
+
+Makes the image sandlot-server, of API, worker, migration and admin.
+
+  --out FOLDER    where the image and its SBOM go (default: dist/image)
+  --files FOLDER  writes its files there in place of an image, as deploy/image/Dockerfile does
+  --help
+
+SOURCE_DATE_EPOCH is the time of everything in it, in seconds since 1970 (default: 0).`
+
+/** `config` of the image; deploy/image/Dockerfile says the same. */
+export const config = {
+  User: `${user}:${user}`,
+  Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
+  Entrypoint: ['sandlot-server'],
+  WorkingDir: '/app',
+  ExposedPorts: { '8080/tcp': {}, '9090/tcp': {} },
+}
+
+/** @param created the time of everything in it */
+async function buildImage(created: Date) {
+  const { architecture, layers, parts } = await gatherContents()
+  const { version } = readManifest('')
+  // A name without a host would be taken for one of Docker's registry.
+  const name = `localhost/sandlot-server:${version}`
+  const { archive, digest } = await makeImage({ name, architecture, created, config, layers })
+  const sbom = describeParts({ name: 'sandlot-server', version, digest, created }, parts)
+  return { name, archive, digest, sbom, file: `sandlot-server-${version}-${architecture}` }
+}
+
+/** Writes the files of all layers, as they are in the image. */
+export function writeFiles({ layers }: Contents, folder: string, time: Date) {
+  const entries = withFolders(layers.flat())
+  mkdirSync(folder, { recursive: true })
+  for (const entry of entries) {
+    const path = join(folder, entry.path)
+    if (entry.link !== undefined) symlinkSync(entry.link, path)
+    else if (entry.data) writeFileSync(path, entry.data)
+    else mkdirSync(path, { recursive: true })
+    if (entry.link === undefined) chmodSync(path, modeOf(entry))
+  }
+  for (const { path, link } of entries.reverse()) {
+    const setTimes = link === undefined ? utimesSync : lutimesSync
+    setTimes(join(folder, path), time, time)
+  }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      out: { type: 'string', default: 'dist/image' },
+      files: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(usage)
+  const created = new Date(Number(process.env.SOURCE_DATE_EPOCH ?? 0) * 1000)
+  if (values.files !== undefined) {
+    return writeFiles(await gatherContents(), values.files, created)
+  }
+  const { name, archive, digest, sbom, file } = await buildImage(created)
+  const path = join(resolve(values.out), file)
+  mkdirSync(values.out, { recursive: true })
+  writeFileSync(`${path}.oci.tar`, archive)
+  writeFileSync(`${path}.spdx.json`, sbom)
+  console.log(`${name} ${digest}`)
+  console.log(`${path}.oci.tar (${(archive.length / 1e6).toFixed(1)} MB)\n${path}.spdx.json`)
+}
+
+if (import.meta.main) {
+  try {
+    await main()
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exitCode = 1
+  }
+}

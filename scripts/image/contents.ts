@@ -1,0 +1,97 @@
+/** What is in the image: a file system in three layers, from that which changes seldom to that which changes often. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build, stop } from 'esbuild'
+import { root } from '../root.mjs'
+import { serverBundle } from '../server-bundle.ts'
+import { describeThirdParty, packagesIn, readManifest } from '../third-party.mjs'
+import { readLibraries } from './debian.ts'
+import type { Part } from './sbom.ts'
+import type { Entry } from './tar.ts'
+
+export interface Contents {
+  /** As image formats call it. */
+  architecture: string
+  layers: Entry[][]
+  parts: Part[]
+}
+
+/** Nobody's, in every image of its kind. */
+export const user = 65_532
+
+const entryPoints = {
+  api: 'api/main.ts',
+  worker: 'workers/main.ts',
+  migrate: 'migrations/run.ts',
+  admin: 'scripts/admin.ts',
+  // A thread, which is started by its name beside the code that starts it.
+  'stall-watcher': 'shared/platform/stall-watcher.mjs',
+}
+
+const architectures: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
+
+/** @throws {Error} in words where this machine cannot build it */
+export async function gatherContents(): Promise<Contents> {
+  const architecture = architectures[process.arch]
+  if (process.platform !== 'linux' || architecture === undefined)
+    throw new Error(`There is no image for ${process.platform} on ${process.arch}.`)
+  const libraries = await readLibraries(architecture)
+  const node = readNode()
+  const server = await bundleServer()
+  return {
+    architecture,
+    layers: [[...system, ...libraries.entries], node.entries, server.entries],
+    parts: [...libraries.parts, node.part, ...server.parts],
+  }
+}
+
+const file = (path: string, text: string): Entry => ({ path, data: Buffer.from(text) })
+
+const system: Entry[] = [
+  { path: 'lib', link: 'usr/lib' },
+  { path: 'lib64', link: 'usr/lib64' },
+  { path: 'usr/lib64' },
+  file('etc/passwd', `root:x:0:0::/:/\nsandlot:x:${user}:${user}::/:/\n`),
+  file('etc/group', `root:x:0:\nsandlot:x:${user}:\n`),
+  file('etc/nsswitch.conf', 'hosts: files dns\n'),
+]
+
+/** The project's own, of node_modules, whichever Node runs this. */
+function readNode(): { entries: Entry[]; part: Part } {
+  const folder = join('node_modules', `node-${process.platform}-${process.arch}`)
+  const { name, version, license } = readManifest(folder)
+  const read = (path: string) => readFileSync(join(root, folder, path))
+  return {
+    entries: [
+      { path: 'usr/bin/node', data: read('bin/node'), mode: 0o755 },
+      { path: 'usr/share/doc/node/copyright', data: read('LICENSE') },
+    ],
+    part: { name, version, licence: license, purl: purlOf(name, version) },
+  }
+}
+
+async function bundleServer(): Promise<{ entries: Entry[]; parts: Part[] }> {
+  const outdir = join(root, 'dist', 'image')
+  const options = { ...serverBundle, entryPoints, outdir, metafile: true, write: false } as const
+  const { outputFiles, metafile } = await build(options).finally(stop)
+  const packages = packagesIn(metafile)
+  const start = 'app/sandlot-server.mjs'
+  return {
+    entries: [
+      ...outputFiles.map(({ path, contents }) => ({
+        path: `app/${path.slice(outdir.length + 1)}`,
+        data: Buffer.from(contents),
+      })),
+      { path: start, data: readFileSync(join(import.meta.dirname, 'sandlot-server.mjs')), mode: 0o755 },
+      { path: 'usr/bin/sandlot-server', link: `/${start}` },
+      { path: 'app/LICENSE', data: readFileSync(join(root, 'LICENSE')) },
+      file('app/THIRD-PARTY.txt', describeThirdParty('The server', packages)),
+    ],
+    parts: packages.map(readManifest).map(({ name, version, license }) => ({
+      ...{ name, version, licence: license },
+      purl: purlOf(name, version),
+    })),
+  }
+}
+
+const purlOf = (name: string, version: string) => `pkg:npm/${name.replace('@', '%40')}@${version}`

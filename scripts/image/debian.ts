@@ -1,0 +1,62 @@
+/** The libraries that Node is linked with, as the packages of the Debian that builds the image have them. */
+import { existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
+import { findProgram } from '../services/find-program.ts'
+import { run } from '../services/run.ts'
+import type { Part } from './sbom.ts'
+import type { Entry } from './tar.ts'
+
+/** What else a package holds, such as converters of character sets, no server needs. */
+const library = /^(?:\/usr)?\/lib(?:64)?\/(?:[\w-]+-linux-gnu\/)?[^/]+\.so\.[\d.]+$/
+
+/**
+ * @param architecture as Debian calls it
+ * @throws {Error} in words where there is no Debian, or one without these packages
+ */
+export async function readLibraries(architecture: string): Promise<{ entries: Entry[]; parts: Part[] }> {
+  if (findProgram('dpkg-query') === undefined) {
+    throw new Error(
+      'The image takes the C library of a Debian or Ubuntu, and this machine is neither. Build it in one: ' +
+        'docker build --file deploy/image/Dockerfile .',
+    )
+  }
+  const found = await Promise.all(
+    ['libc6', 'libgcc-s1', 'libstdc++6'].map((name) => readPackage(`${name}:${architecture}`)),
+  )
+  return { entries: found.flatMap(({ entries }) => entries), parts: found.map(({ part }) => part) }
+}
+
+async function readPackage(name: string): Promise<{ entries: Entry[]; part: Part }> {
+  const ask = (what: string) => run(['dpkg-query', what, name])
+  const [list, status] = await Promise.all([ask('--listfiles'), ask('--status')])
+  const version = /^Version: (.*)$/m.exec(status)![1]!
+  const [short, architecture] = name.split(':') as [string, string]
+  const url = `pkg:deb/debian/${encodeURIComponent(short)}@${encodeURIComponent(version)}?arch=${architecture}`
+  return {
+    entries: [
+      ...list
+        .split('\n')
+        .filter((path) => library.test(path))
+        .map(readLibrary),
+      { path: `usr/share/doc/${short}/copyright`, data: readCopyright(short, status) },
+    ],
+    part: { name: short, version, licence: undefined, purl: url },
+  }
+}
+
+/** Slim images of Debian leave out the links to the one text for all packages of GCC. */
+function readCopyright(name: string, status: string): Buffer {
+  const base = /\bgcc-\d+-base\b/.exec(status) ?? []
+  const place = [name, ...base].map((each) => `/usr/share/doc/${each}/copyright`).find(existsSync)
+  if (place === undefined)
+    throw new Error(
+      `The licence of ${name} is missing here, and must be in the image: apt-get install --reinstall ${name}.`,
+    )
+  return readFileSync(place)
+}
+
+/** /lib is a link to /usr/lib in the image, as in every Debian of today. */
+function readLibrary(path: string): Entry {
+  const place = path.replace(/^\/(usr\/)?/, 'usr/')
+  if (lstatSync(path).isSymbolicLink()) return { path: place, link: readlinkSync(path) }
+  return { path: place, data: readFileSync(path), mode: 0o755 }
+}

@@ -1,0 +1,294 @@
+/** What the chart makes, on a cluster: its objects are taken, and its admission takes the pods of workers only. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { get, type RequestOptions } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { json } from 'node:stream/consumers'
+import {
+  CoreV1Api,
+  type KubeConfig,
+  KubernetesObjectApi,
+  PatchStrategy,
+  setHeaderOptions,
+  type V1Pod,
+} from '@kubernetes/client-node'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readDriverSettings } from '../../shared/platform/settings.ts'
+import { buildPod } from '../../workers/drivers/kubernetes/manifest.ts'
+import { hasCluster, images, newNamespace } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { openAdmin } from '../support/namespace.ts'
+import { hasHelm, installations, kubeconform, type Rendered, render, template, valuesOf } from './helm.ts'
+
+/** Kinds that a cluster has only with what somebody else installs there. */
+const foreign = ['HTTPRoute', 'ScaledObject', 'ServiceMonitor']
+
+describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
+  const system = newNamespace()
+  const namespace = `${system}-pods`
+  const admin = hasCluster ? openAdmin() : undefined!
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-chart-'))
+  let core: CoreV1Api
+  let objects: KubernetesObjectApi
+  let all: Rendered[]
+
+  const args = ['--set', `secretName=keys,sandboxes.namespace=${namespace},sandboxes.image=${images.busybox}`]
+  const ofSandboxes = ({ kind, metadata }: Rendered) =>
+    metadata!.namespace === namespace || /^(Namespace|ValidatingAdmissionPolicy)/.test(kind!)
+
+  beforeAll(async () => {
+    core = admin.makeApiClient(CoreV1Api)
+    objects = KubernetesObjectApi.makeApiClient(admin)
+    all = render(args, system)
+    const restricted = { 'pod-security.kubernetes.io/enforce': 'restricted' }
+    await core.createNamespace({ body: { metadata: { name: system, labels: restricted } } })
+    for (const object of all.filter(ofSandboxes)) await objects.create(object)
+    await eventually(() => core.readNamespacedServiceAccount({ name: 'default', namespace }), 20_000)
+  })
+  afterAll(async () => {
+    rmSync(folder, { recursive: true, force: true })
+    if (!all) return
+    for (const name of [system, namespace]) await core.deleteNamespace({ name })
+    const wide = all.filter(({ kind }) => kind!.startsWith('ValidatingAdmissionPolicy'))
+    for (const object of wide) await objects.delete(object)
+  })
+
+  test('the cluster takes all of it, and its pods meet the restricted standard', async () => {
+    const more = [
+      '--set',
+      'quickstart.enabled=true,quickstart.storage=,api.autoscaling.enabled=true,worker.autoscaling.enabled=true',
+    ]
+    for (const object of render([...args, ...more], system).filter((each) => !ofSandboxes(each))) {
+      await objects.create(object, undefined, 'All')
+      const { template: pod } = (object.spec ?? {}) as { template?: V1Pod }
+      if (!pod) continue
+      // A controller would be told only later that its pods are refused.
+      const body = { ...pod, metadata: { ...pod.metadata, name: object.metadata!.name! } }
+      await core.createNamespacedPod({ namespace: system, body: withoutAccount(body), dryRun: 'All' })
+    }
+  })
+
+  test.skipIf(!kubeconform)(
+    'kubeconform finds nothing in any set of values that the cluster does not know',
+    async () => {
+      const made = installations.flatMap((each) => render(valuesOf(each)))
+      await writeSchemas(admin, folder, new Set(made.map(({ kind }) => kind!)))
+      const options = [
+        '-strict',
+        '-summary',
+        '-skip',
+        foreign.join(','),
+        '-schema-location',
+        schemaPath(folder),
+      ]
+      const check = (input: string) => spawnSync(kubeconform!, options, { input, encoding: 'utf8' }).stdout
+      const text = installations.map((each) => template(valuesOf(each)).stdout).join('\n---\n')
+      expect(check(text)).toMatch(/Invalid: 0, Errors: 0/)
+      expect(check(text.replace('maxUnavailable: 1\n', 'maxUnavailabel: 1\n'))).toMatch(
+        /Invalid: 1, Errors: 0/,
+      )
+    },
+  )
+
+  describe('its admission', () => {
+    const { sandbox } = readDriverSettings({ SANDBOX_IMAGE: images.busybox })
+    const request = { name: 'sandlot-sbx-test', image: images.busybox, deadlineSeconds: 60 }
+    const ours = () => buildPod(request, 'test', sandbox)
+    const take = (body: V1Pod) => core.createNamespacedPod({ namespace, body, dryRun: 'All' })
+    const main = (pod: ReturnType<typeof ours>) => pod.spec.containers[0]!
+
+    beforeAll(async () => {
+      const bare = ours()
+      bare.metadata!.labels = {}
+      // A policy, and a quota's count, hold some time after they were made.
+      await eventually(() => take(ours()), 20_000)
+      await eventually(
+        () =>
+          take(bare).then(
+            () => false,
+            (error: Error) => error.message.includes('has the label'),
+          ),
+        20_000,
+      )
+    })
+
+    test('takes the pods that workers make', async () => {
+      expect((await take(ours())).spec!.containers[0]!.image).toBe(images.busybox)
+    })
+
+    test.each<{ what: string; change: (pod: ReturnType<typeof ours>) => unknown; words: RegExp }>([
+      {
+        what: 'without the label',
+        change: (pod) => delete pod.metadata!.labels!['sandlot.dev/role'],
+        words: /has the label/,
+      },
+      {
+        what: 'of another image',
+        change: (pod) => {
+          main(pod).image = images.debian
+        },
+        words: /has an image of sandboxes/,
+      },
+      {
+        what: 'with a Secret as a volume',
+        change: (pod) => {
+          pod.spec.volumes = [
+            { name: 'tmp', secret: { secretName: 'keys' } },
+            { name: 'workspace', emptyDir: {} },
+          ]
+        },
+        words: /no volumes but the emptyDirs/,
+      },
+      {
+        what: 'with a Secret in its environment',
+        change: (pod) => {
+          main(pod).env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'keys', key: 'a' } } }]
+        },
+        words: /takes no environment/,
+      },
+      {
+        what: 'with a Secret as its environment',
+        change: (pod) => {
+          main(pod).envFrom = [{ secretRef: { name: 'keys' } }]
+        },
+        words: /takes no environment/,
+      },
+      {
+        what: 'with a token',
+        change: (pod) => {
+          pod.spec.automountServiceAccountToken = true
+        },
+        words: /has no token|no volumes/,
+      },
+      {
+        what: 'for a node',
+        change: (pod) => {
+          pod.spec.nodeName = 'localhost'
+        },
+        words: /does not choose its node/,
+      },
+      {
+        what: 'with a priority',
+        change: (pod) => {
+          pod.spec.priorityClassName = 'system-node-critical'
+        },
+        words: /priority class|priorityClass/,
+      },
+      {
+        what: 'with a second container',
+        change: (pod) => {
+          pod.spec.containers.push({ ...main(pod), name: 'second' })
+        },
+        words: /has one container/,
+      },
+      {
+        what: 'with more memory',
+        change: (pod) => {
+          main(pod).resources!.limits!.memory = '2Gi'
+        },
+        words: /none above sandboxes.limits|maximum memory/,
+      },
+      {
+        what: 'without a deadline',
+        change: (pod) => delete pod.spec.activeDeadlineSeconds,
+        words: /has a deadline/,
+      },
+      {
+        what: 'of another runtime class',
+        change: (pod) => {
+          pod.spec.runtimeClassName = 'other'
+        },
+        words: /no runtime class|RuntimeClass .* not found/,
+      },
+      {
+        what: 'with a probe, which the node would send',
+        change: (pod) => {
+          main(pod).livenessProbe = { httpGet: { port: 80, path: '/' } }
+        },
+        words: /no probes/,
+      },
+      {
+        what: 'beside another by its wish',
+        change: (pod) => {
+          pod.spec.affinity = { nodeAffinity: {} }
+        },
+        words: /does not choose its neighbours/,
+      },
+    ])('refuses one $what', async ({ change, words }) => {
+      const pod = ours()
+      change(pod)
+      await expect(take(pod)).rejects.toThrow(words)
+    })
+
+    test('its label stays: nobody takes it from a pod that runs', async () => {
+      await core.createNamespacedPod({ namespace, body: ours() })
+      const change = (labels: Record<string, string | null>) =>
+        core.patchNamespacedPod(
+          { name: request.name, namespace, body: { metadata: { labels } } },
+          setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
+        )
+      await expect(change({ 'sandlot.dev/role': null })).rejects.toThrow(/has the label/)
+      // What workers do change.
+      await change({ 'sandlot.dev/sandbox': 'sbx_1' })
+      await core.deleteNamespacedPod({ name: request.name, namespace, gracePeriodSeconds: 0 })
+    })
+
+    test('a namespace of sandboxes takes no claim and no service', async () => {
+      const spec = { ports: [{ port: 80 }], selector: {} }
+      const service = core.createNamespacedService({ namespace, body: { metadata: { name: 'any' }, spec } })
+      await expect(service).rejects.toThrow(/exceeded quota: sandlot-sandboxes/)
+    })
+  })
+})
+
+/** Where a pod's account is, the cluster looks at once. */
+const withoutAccount = (pod: V1Pod): V1Pod => ({
+  ...pod,
+  spec: { ...pod.spec!, serviceAccountName: 'default' },
+})
+
+const schemaPath = (folder: string) => join(folder, '{{ .ResourceKind }}{{ .KindSuffix }}.json')
+
+/** Writes the schemas that this very cluster has of these kinds, as kubeconform reads them. */
+async function writeSchemas(admin: KubeConfig, folder: string, kinds: Set<string>): Promise<void> {
+  const options: RequestOptions = {}
+  await admin.applyToHTTPSOptions(options)
+  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+    get(`${admin.getCurrentCluster()!.server}/openapi/v2`, options, resolve).on('error', reject)
+  })
+  const { definitions } = (await json(await answer)) as { definitions: Record<string, Schema> }
+  // Each may be a number too.
+  for (const name of ['util.intstr.IntOrString', 'api.resource.Quantity'])
+    definitions[`io.k8s.apimachinery.pkg.${name}`] = { type: ['string', 'number'] }
+  for (const definition of Object.values(definitions)) {
+    if (definition.properties) definition.additionalProperties = false
+  }
+  const needed = new Map<string, Schema>()
+  const need = (name: string) => {
+    if (needed.has(name)) return
+    needed.set(name, definitions[name]!)
+    const text = JSON.stringify(definitions[name])
+    for (const [, other] of text.matchAll(/#\/definitions\/([^"]+)/g)) need(other!)
+  }
+  for (const [name, definition] of Object.entries(definitions)) {
+    for (const { group, version, kind } of definition['x-kubernetes-group-version-kind'] ?? []) {
+      if (!kinds.has(kind)) continue
+      need(name)
+      const file = [kind, ...(group ? [group.split('.')[0]] : []), version].join('-').toLowerCase()
+      const schema = { $ref: `_definitions.json#/definitions/${name}` }
+      writeFileSync(join(folder, `${file}.json`), JSON.stringify(schema))
+    }
+  }
+  // All of the cluster's would take kubeconform ten seconds.
+  const ofKinds = { definitions: Object.fromEntries(needed) }
+  writeFileSync(join(folder, '_definitions.json'), JSON.stringify(ofKinds))
+}
+
+interface Schema {
+  type?: string | string[]
+  properties?: object
+  additionalProperties?: boolean
+  'x-kubernetes-group-version-kind'?: { group: string; version: string; kind: string }[]
+}

@@ -1,0 +1,110 @@
+/** What the chart makes of values, and what it refuses. Where there is no helm on the PATH, nothing of it runs. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadYaml, type V1Deployment, type V1RoleBinding } from '@kubernetes/client-node'
+import { describe, expect, test } from 'vitest'
+import { root } from '../../scripts/root.mjs'
+import { buildPolicies, type Egress } from '../../workers/drivers/kubernetes/policies.ts'
+import { chart, hasHelm, installations, type Rendered, render, template, valuesOf } from './helm.ts'
+
+const set = (...values: string[]) => [
+  '--set',
+  'secretName=keys',
+  ...values.flatMap((value) => ['--set', value]),
+]
+const find = <T = Rendered>(objects: Rendered[], kind: string, name: string) =>
+  objects.find((object) => object.kind === kind && object.metadata?.name === name) as T
+
+test('the chart has the version of the project', () => {
+  const { version, appVersion } = loadYaml<Record<string, string>>(
+    readFileSync(join(chart, 'Chart.yaml'), 'utf8'),
+  )
+  const project = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  expect({ version, appVersion }).toEqual({ version: project.version, appVersion: project.version })
+})
+
+describe.skipIf(!hasHelm)('the chart, by helm', () => {
+  test('there are five sets of values', () => expect(installations).toHaveLength(5))
+
+  // `npm test -- test/chart -u` writes them anew. Read the difference.
+  test.each(installations)('makes of %s what its golden file says', async (installation) => {
+    const { stdout, stderr } = template(valuesOf(installation))
+    expect(stderr).toBe('')
+    await expect(stdout).toMatchFileSnapshot(join(root, 'test/chart/golden', `${installation}.yaml`))
+  })
+
+  test.each(installations)('helm lint has nothing against %s', (installation) => {
+    const { status, stdout } = spawnSync('helm', ['lint', '--strict', chart, ...valuesOf(installation)], {
+      encoding: 'utf8',
+    })
+    expect(stdout).not.toMatch(/WARNING|ERROR/)
+    expect(status).toBe(0)
+  })
+
+  test.each<{ egress: Egress; own: string[] }>([
+    { egress: 'internet', own: [] },
+    { egress: 'internet', own: ['203.0.113.0/24', '2a00:1::/32'] },
+    { egress: 'none', own: [] },
+  ])('makes the same namespace, policies and role as npm run cluster: $egress, $own', ({ egress, own }) => {
+    const ranges = own.length > 0 ? [`sandboxes.ownRanges={${own.join(',')}}`] : []
+    const objects = render(set('sandboxes.namespace=pods', `sandboxes.egress=${egress}`, ...ranges))
+    const policies = buildPolicies('pods', egress, own, 'sandlot-system')
+    const walls = objects.filter(
+      ({ kind, metadata }) => metadata!.namespace === 'pods' && /^(NetworkPolicy|Role)/.test(kind!),
+    )
+    expect(walls).toHaveLength(policies.length - 2)
+    for (const made of policies) {
+      const rendered = structuredClone(find(objects, made.kind!, made.metadata!.name!))
+      expect(rendered.metadata!.labels!['app.kubernetes.io/managed-by']).toBe('Helm')
+      // Of whoever made it last.
+      rendered.metadata!.labels!['app.kubernetes.io/managed-by'] = 'sandlot'
+      expect(rendered).toEqual(JSON.parse(JSON.stringify(made)))
+    }
+  })
+
+  test('gives each process its own keys, and the API no way to the cluster', () => {
+    const objects = render(valuesOf('production'))
+    const podOf = (name: string) => find<V1Deployment>(objects, 'Deployment', name).spec!.template.spec!
+    const secretsOf = (name: string) =>
+      podOf(name).containers[0]!.env!.flatMap((each) => each.valueFrom?.secretKeyRef?.key ?? [])
+    const databases = ['DATABASE_PASSWORD', 'REDIS_PASSWORD']
+    expect(secretsOf('sandlot-api')).toEqual([...databases, 'JWT_SECRET', 'SECRETS_PUBLIC_KEY', 'CALLS_KEY'])
+    expect(secretsOf('sandlot-worker')).toEqual([...databases, 'SECRETS_KEY', 'CALLS_KEY'])
+    expect(podOf('sandlot-api').automountServiceAccountToken).toBe(false)
+    const { subjects } = find<V1RoleBinding>(objects, 'RoleBinding', 'sandlot-worker')
+    expect(subjects).toEqual([
+      { kind: 'ServiceAccount', name: 'sandlot-worker', namespace: 'sandlot-system' },
+    ])
+  })
+
+  test.each([
+    { words: "'secretName'|/secretName", args: [] },
+    { words: "'databse' not allowed", args: set('databse.url=x') },
+    { words: '/database/url', args: set('database.url=postgresql://sandlot:postgres@db/sandlot') },
+    { words: '/redis/url', args: set('redis.url=redis://:redis@redis:6379') },
+    { words: '/image/tag', args: set('image.tag=latest') },
+    { words: '/image/digest', args: set('image.digest=sha256:abc') },
+    { words: '/hosts/0', args: set('hosts={*}') },
+    { words: '/trustedProxies/0', args: set('trustedProxies={0.0.0.0/0}') },
+    { words: "/settings.*'QUOTA' not allowed", args: set('settings.QUOTA=1') },
+    { words: "/settings.*'JWT_SECRET' not allowed", args: set('settings.JWT_SECRET=guessed') },
+    { words: "/settings.*'SANDBOX_PIDS' not allowed", args: set('settings.SANDBOX_PIDS=16') },
+    { words: '/settings/LOG_LEVEL', args: set('settings.LOG_LEVEL=loud') },
+    { words: '/sandboxes/limits/cpu', args: set('sandboxes.limits.cpu=lots') },
+    { words: '/sandboxes/egress', args: set('sandboxes.egress=all') },
+    { words: 'sandboxes.namespace must be another', args: set('sandboxes.namespace=sandlot-system') },
+    { words: 'quickstart.enabled brings', args: set('quickstart.enabled=true', 'redis.url=redis://redis') },
+    {
+      words: 'choose one of the two',
+      args: set('ingress.enabled=true', 'httpRoute.enabled=true', 'hosts={a.b}'),
+    },
+    { words: 'hosts is empty', args: set('ingress.enabled=true') },
+    { words: 'httpRoute.parentRefs is empty', args: set('httpRoute.enabled=true', 'hosts={a.b}') },
+    { words: 'worker.keda.prometheus is empty', args: set('worker.keda.enabled=true') },
+  ])('refuses $args by name', ({ words, args }) => {
+    const { status, stderr } = template(args)
+    expect(status).not.toBe(0)
+    expect(stderr).toMatch(new RegExp(words))
+  })
+})
