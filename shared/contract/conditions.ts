@@ -12,7 +12,7 @@ export const EntityTags = z
 
 /** For writes, which know no other: a file that would be replaced has a sha256, and the client should say which. */
 export const OnlyNew = z
-  .literal('*', { error: 'must be `*`, which means a new file; a file that you know is named by If-Match' })
+  .enum(['*'], { error: 'must be `*`, which means a new file; a file that you know is named by If-Match' })
   .optional()
 
 /** Tags of a condition: any file, or those that have one of these. */

@@ -19,7 +19,8 @@ describeOnBothDrivers('a raw file', (driver) => {
 
   describe('that is written', () => {
     beforeAll(() => put({ path: 'old' }, Buffer.from('old')))
-    const write = (path: string, headers: Record<string, string>) => put({ path }, Buffer.from('new'), headers)
+    const write = (path: string, headers: Record<string, string>) =>
+      put({ path }, Buffer.from('new'), headers)
 
     test.each([
       ['If-None-Match: *', { 'if-none-match': '*' }],
@@ -147,11 +148,14 @@ describe('a command', () => {
       body: { command: ['cat'], background: true },
     })
     const one = { params: { ...params, exec_id: body.id } }
-    const response = await fetch(world.url() + pathOf(endpoints.writeExecStdin, { ...one, query: { eof: 'true' } }), {
-      method: 'POST',
-      headers: { authorization: `Bearer ${alice.key}`, 'content-encoding': 'gzip' },
-      body: gzipSync('words'),
-    })
+    const response = await fetch(
+      world.url() + pathOf(endpoints.writeExecStdin, { ...one, query: { eof: 'true' } }),
+      {
+        method: 'POST',
+        headers: { authorization: `Bearer ${alice.key}`, 'content-encoding': 'gzip' },
+        body: gzipSync('words'),
+      },
+    )
     expect(response.status).toBe(415)
     await alice.call('stopExec', { ...one, query: { signal: 'KILL' } })
   })
