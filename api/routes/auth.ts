@@ -63,18 +63,13 @@ export const logIn = route(auth.logIn, async ({ body: { email, password }, reque
 export const changePassword = route(
   sessions.changePassword,
   async ({ account: { id, generation }, body, request, signal }, app) => {
-    const { db } = app.context
-    const [account] = await db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
     const address = app.clientAddress(request)
     const waiter = { group: networkOf(address), isKnown: true, signal }
-    if (!account) throw gone()
-    if (!(await app.passwords.matches(body.current_password, account.password_hash, waiter))) {
-      throw new Problem('invalid_credentials', 'The current password is wrong.')
-    }
+    await findOwner(app, id, body.current_password, waiter)
     const hash = await app.passwords.hash(body.new_password, waiter)
     // A password that was set meanwhile stays: whoever set it also knew the former one. A session that was ended
     // meanwhile changes nothing.
-    const [changed] = await db.share(id).query<AccountRow>(
+    const [changed] = await app.context.db.share(id).query<AccountRow>(
       `update account set password_hash = ?, session_generation = session_generation + 1,
               login_addresses = ?::jsonb
         where id = ? and session_generation = ? returning ${shown}`,
@@ -89,15 +84,11 @@ export const deleteAccount = route(
   sessions.deleteAccount,
   async ({ account: { id }, body, request, requestId, log, signal }, app) => {
     const { context } = app
-    const [account] = await context.db.query<KnownAccount>(`select ${known} from account where id = ?`, [id])
     const waiter = { group: networkOf(app.clientAddress(request)), isKnown: true, signal }
-    if (!account) throw gone()
-    if (!(await app.passwords.matches(body.current_password, account.password_hash, waiter))) {
-      throw new Problem('invalid_credentials', 'The current password is wrong.')
-    }
+    const { email } = await findOwner(app, id, body.current_password, waiter)
     const ended = await suspend(context.db.share(id), id, { forGood: true })
     await enqueueDestroy(context, ended, { requestId, log })
-    return { id, email: account.email, sandboxes_ended: ended.length }
+    return { id, email, sandboxes_ended: ended.length }
   },
 )
 
@@ -110,6 +101,19 @@ export const endSessions = route(sessions.endSessions, async ({ account: { id, g
   if (ended.length === 0) throw sessionEnded()
   return undefined
 })
+
+/**
+ * The account of a session whose owner typed the password once more.
+ * @throws {Problem} `invalid_credentials`; that of an account that is gone
+ */
+async function findOwner(app: App, id: string, password: string, waiter: Waiter): Promise<KnownAccount> {
+  const [account] = await app.context.db.query<KnownAccount>(`select ${known} from account where id = ?`, [
+    id,
+  ])
+  if (!account) throw gone()
+  if (await app.passwords.matches(password, account.password_hash, waiter)) return account
+  throw new Problem('invalid_credentials', 'The current password is wrong.')
+}
 
 /** Hashes at today's cost. Where that must wait for too long, a later login does it. */
 async function hashAgain(app: App, { id, password_hash }: KnownAccount, password: string, waiter: Waiter) {

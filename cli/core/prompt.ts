@@ -31,11 +31,18 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
       const { password } = await prompts(instead)
       return untilAnswered((context) => password({ message, mask: false, toggleMask: false }, context))
     },
-    /** No by default. */
-    async whether(message: string): Promise<boolean> {
-      if (yes) return true
+    /**
+     * Goes on only after a yes; no is the default.
+     * @param otherwise says that nothing was done
+     * @throws {CliError} with these words, after a no
+     */
+    async confirm(message: string, otherwise: string): Promise<void> {
+      if (yes) return
       const { confirm } = await prompts('--yes')
-      return untilAnswered((context) => confirm({ message: oneLine(message), default: false }, context))
+      const isYes = await untilAnswered((context) =>
+        confirm({ message: oneLine(message), default: false }, context),
+      )
+      if (!isYes) throw new CliError('failed', otherwise)
     },
   }
 }

@@ -241,23 +241,25 @@ export class Command {
 
   /** The result so far, with what is kept of its output. */
   result(): ExecResult {
+    const { stdout, stderr } = this.inline
     return {
-      id: this.id,
-      ...(this.told ?? { status: 'running', exit_code: null, signal: null, reason: null }),
-      stdout: this.inline.stdout.toString(),
-      stderr: this.inline.stderr.toString(),
-      stdout_bytes: this.inline.stdout.bytes,
-      stderr_bytes: this.inline.stderr.bytes,
-      lossy: !(this.inline.stdout.isText && this.inline.stderr.isText),
-      truncated: this.isCut || this.inline.stdout.truncated || this.inline.stderr.truncated,
-      started_at: this.facts.startedAt.toISOString(),
-      duration_ms: this.isRunning ? Math.round(performance.now() - this.started) : this.durationMs,
+      ...this.summary(),
+      stdout: stdout.toString(),
+      stderr: stderr.toString(),
+      lossy: !(stdout.isText && stderr.isText),
     }
   }
 
   summary(): ExecEnd {
-    const { stdout: _stdout, stderr: _stderr, lossy: _lossy, ...rest } = this.result()
-    return rest
+    return {
+      id: this.id,
+      ...(this.told ?? { status: 'running', exit_code: null, signal: null, reason: null }),
+      stdout_bytes: this.inline.stdout.bytes,
+      stderr_bytes: this.inline.stderr.bytes,
+      truncated: this.isCut || this.inline.stdout.truncated || this.inline.stderr.truncated,
+      started_at: this.facts.startedAt.toISOString(),
+      duration_ms: this.isRunning ? Math.round(performance.now() - this.started) : this.durationMs,
+    }
   }
 
   /** Drops at least so many bytes of output that nobody asked for in time, and none that a reader has yet to get. */

@@ -12,7 +12,7 @@ import {
   type Process,
   type TerminalSize,
 } from '../drivers/driver.ts'
-import { usedUpBy } from '../drivers/exhausted.ts'
+import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
 import { answerMs, findUsedUp, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
 
@@ -38,9 +38,9 @@ export async function openTerminal(
 ) {
   const { takeSlot = () => openSlot(driver, pod), beforeStart = async () => {} } = ways
   const file = `/tmp/.sandlot-${randomBytes(16).toString('hex')}`
-  const isWritten = await writeScript(await takeSlot(), file, terminalScriptFor(command))
-  if (!isWritten) {
-    const usedUp = await findUsedUp(driver, pod)
+  const failure = await writeScript(await takeSlot(), file, terminalScriptFor(command))
+  if (failure) {
+    const usedUp = failure.usedUp ?? (await findUsedUp(driver, pod))
     if (usedUp) throw new PodExhausted(usedUp, noRoom)
     throw new DriverUnavailable('the sandbox did not take the command for its terminal')
   }
@@ -75,8 +75,15 @@ async function connect(driver: Driver, pod: PodName, process: Process) {
   }
 }
 
-/** Writes a file that only its owner can read, and never over an existing one. @throws {PodExhausted} */
-async function writeScript(slot: Slot, file: string, script: Buffer): Promise<boolean> {
+/**
+ * Writes a file that only its owner can read, and never over an existing one.
+ * @returns why it is not written, as far as the sandbox says that; undefined when it is
+ */
+async function writeScript(
+  slot: Slot,
+  file: string,
+  script: Buffer,
+): Promise<{ usedUp: Resource | undefined } | undefined> {
   const argv = ['/bin/sh', '-c', 'umask 077; set -C; cat >"$0"', file]
   let words = ''
   const io = {
@@ -87,10 +94,8 @@ async function writeScript(slot: Slot, file: string, script: Buffer): Promise<bo
     },
   }
   const end = await slot.run({ argv, cwd: '/', env: { LC_ALL: 'C' } }, io)
-  if (end.kind === 'exited' && end.code === 0) return true
-  const usedUp = end.kind === 'lost' ? end.usedUp : usedUpBy(words)
-  if (usedUp) throw new PodExhausted(usedUp, noRoom)
-  return false
+  if (end.kind === 'exited' && end.code === 0) return undefined
+  return { usedUp: end.kind === 'lost' ? end.usedUp : usedUpBy(words) }
 }
 
 /** Removes the file, which holds the command's environment. */

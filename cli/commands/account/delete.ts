@@ -43,11 +43,10 @@ forgets the account's key.`,
 /** @throws {CliError} */
 async function mustBeMeant({ options, ask }: Invocation<Options>, email: string): Promise<void> {
   const question = `Delete the account ${email}, with its sessions, keys and secrets, for good?`
-  const isMeant = await ask.whether(question)
-  const typed = isMeant
-    ? (options.confirm ?? (await ask.text(`Type ${email} to delete it`, '--confirm EMAIL')))
-    : ''
-  if (typed.trim().toLowerCase() !== email) throw new CliError('failed', 'Nothing was deleted.')
+  const otherwise = 'Nothing was deleted.'
+  await ask.confirm(question, otherwise)
+  const typed = options.confirm ?? (await ask.text(`Type ${email} to delete it`, '--confirm EMAIL'))
+  if (typed.trim().toLowerCase() !== email) throw new CliError('failed', otherwise)
 }
 
 /** The account of the key that this client has saved, where that key is in use. */

@@ -1,14 +1,12 @@
 /** `sandlot allowlist clear`: every command may run. */
 import { defineCommand } from '../../core/command.ts'
-import { CliError } from '../../core/errors.ts'
 
 export const define = defineCommand({
   notes: '\nAsks first; without a terminal it needs --yes.',
   examples: ['sandlot allowlist clear', 'sandlot allowlist clear --yes'],
   fields: ['commands'],
   handle: async ({ api, output, ask }) => {
-    if (!(await ask.whether('Remove the allowlist, so that every command may run?')))
-      throw new CliError('failed', 'Nothing was changed.')
+    await ask.confirm('Remove the allowlist, so that every command may run?', 'Nothing was changed.')
     await api.call('clearAllowlist', {})
     output.result({ commands: null }, '')
     output.aside('There is no allowlist now: every command may run.')

@@ -124,6 +124,5 @@ async function mustBeAllowed(
       hint: 'Whatever it starts can read your API key. --yes starts it all the same.',
     })
   }
-  if (await ask.whether(`Start ${line}?`)) return
-  throw new CliError('failed', 'It was not started.')
+  await ask.confirm(`Start ${line}?`, 'It was not started.')
 }

@@ -64,7 +64,7 @@ async function mustBeMeant(value: string, { options, ask }: Invocation<Options>)
     throw new CliError('usage', `${words} Nothing was set.`, { hint: '--short sets it all the same.' })
   // Short enough for a line of a terminal.
   const question = `Under ${limits.blankedBytes} bytes it is not blanked out of output. Set it all the same?`
-  if (!(await ask.whether(question))) throw new CliError('failed', 'Nothing was set.')
+  await ask.confirm(question, 'Nothing was set.')
 }
 
 async function readValue({ options: { fromFile }, ask, output }: Invocation<Options>): Promise<string> {

@@ -1,6 +1,5 @@
 /** `sandlot secrets rm NAME`: deletes a secret of the account, or of one session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { CliError } from '../../core/errors.ts'
 import { idOfGiven } from '../../core/session.ts'
 
 export const define = defineCommand<{ session?: string }>({
@@ -15,8 +14,8 @@ export const define = defineCommand<{ session?: string }>({
   handle: async ({ args, options, api, output, ask }) => {
     const name = args[0]!
     const whose = options.session === undefined ? 'the account' : `the session ${options.session}`
-    if (!(await ask.whether(`Delete the secret ${name} of ${whose}? Nobody can read its value again.`)))
-      throw new CliError('failed', 'Nothing was deleted.')
+    const question = `Delete the secret ${name} of ${whose}? Nobody can read its value again.`
+    await ask.confirm(question, 'Nothing was deleted.')
     const sandbox_id = await idOfGiven(options.session, api)
     await api.call('deleteSecret', { params: { name }, query: { sandbox_id } })
     output.result({ name, sandbox_id: sandbox_id ?? null, deleted: true }, `${name}\n`)

@@ -1,6 +1,5 @@
 /** `sandlot session reset [ID]`: ends all processes of a session. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { CliError } from '../../core/errors.ts'
 import { wordsOf } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 
@@ -15,8 +14,7 @@ no processes or memory left. Asks first; without a terminal it needs --yes.`,
     const [typed] = args
     const id = await session(typed)
     const words = wordsOf({ id, name: typed ?? null })
-    if (!(await ask.whether(`End all processes of ${words}?`)))
-      throw new CliError('failed', 'Nothing was ended.')
+    await ask.confirm(`End all processes of ${words}?`, 'Nothing was ended.')
     const sandbox = await api.call('resetSandbox', { params: { id } })
     output.result(sandbox, `${sandbox.id}\n`)
   },

@@ -39,12 +39,11 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   const isOne = ids.length === 1
   const words = ids.map((id, index) => wordsOf({ id, name: args[index] ?? null })).join(', ')
   const isNamed = args.length > 0 || options.session !== undefined
-  if (
-    ids.length > 0 &&
-    !isNamed &&
-    !(await ask.whether(`Destroy ${isOne ? words : `${ids.length} sessions: ${words}`}?`))
-  ) {
-    throw new CliError('failed', 'Nothing was destroyed.')
+  if (ids.length > 0 && !isNamed) {
+    await ask.confirm(
+      `Destroy ${isOne ? words : `${ids.length} sessions: ${words}`}?`,
+      'Nothing was destroyed.',
+    )
   }
   const { destroyed, failures } = await destroyAll(invocation, ids)
   const text = destroyed.map(({ id }) => `${id}\n`).join('')
