@@ -68,7 +68,7 @@ async function waitForLock(path, say) {
 async function install(say) {
   const started = performance.now()
   const seconds = () => Math.round((performance.now() - started) / 1000)
-  say('Installing the dependencies from package-lock.json (once, some 15 seconds) ...')
+  say('Installing the dependencies from package-lock.json (once, one or two minutes) ...')
   const still = setInterval(() => say(`Still installing, ${seconds()} s ...`), 15_000)
   try {
     // Scripts of packages are not needed: what they would do, mendModules does, under every npm alike.

@@ -28,6 +28,7 @@ test.each([
   ['files less', 'files view PATH | less'],
   ['sessions', 'session ls'],
   ['shell', 'exec -it -- sh'],
+  ['usage', 'whoami --usage'],
   ['versoin', 'version'],
 ])('%s suggests %s', async (typed, meant) => {
   using home = new Home()
