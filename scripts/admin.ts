@@ -17,6 +17,7 @@ import { listKeys } from '../api/admin/keys.ts'
 import { changeLimits, limitNames, readLimits, showLimits } from '../api/admin/limits.ts'
 import type { Told } from '../api/admin/told.ts'
 import { normaliseEmail } from '../shared/contract/auth.ts'
+import { findAccountByEmail } from '../shared/data/accounts.ts'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
 import { findDatabase, findPasswordCost, findRedis, makeKeys, showPublicKey } from './admin/environment.ts'
@@ -114,9 +115,9 @@ async function showKeys(): Promise<Told> {
 
 async function findAccount(db: Database, given: string): Promise<Account> {
   const email = normaliseEmail(given)
-  const [account] = await db.query<Account>('select id, email from account where email = ?', [email])
+  const account = await findAccountByEmail(db, email)
   if (!account) throw new Refusal(`There is no account ${email}.`)
-  return account
+  return { id: account.id, email }
 }
 
 function parse(args: string[]) {

@@ -235,6 +235,31 @@ test('the environment is read where a process begins, and by the settings', () =
   ])
 })
 
+test('statements are typed, and those of a table stand where it is kept', () => {
+  const ours = [...sources].filter(([file]) =>
+    ['api', 'workers', 'shared', 'scripts', 'migrations'].includes(folderOf(file)),
+  )
+  // Plain SQL gives rows whose type is what the caller claims.
+  expect(ours.filter(([, text]) => /\.query[<(]/.test(text)).map(([file]) => file)).toEqual([
+    'shared/data/database.ts',
+  ])
+  const elsewhere = ours.filter(
+    ([file, text]) => !file.startsWith('shared/data/') && /\bstatement[<(]/.test(text),
+  )
+  expect(elsewhere.map(([file]) => file)).toEqual(['migrations/progress.ts'])
+})
+
+test('no two statements have one name', () => {
+  const names = [...sources].flatMap(([file, text]) =>
+    (file.startsWith('shared/data/') && file !== 'shared/data/statement.ts') ||
+    file === 'migrations/progress.ts'
+      ? [...text.matchAll(/\bstatement(?:<[^(]*>)?\(\)\(\s*'([^']+)'/g)].map(([, name]) => name)
+      : [],
+  )
+  expect(names.length).toBeGreaterThan(60)
+  expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
+})
+
 test('no file outgrows 400 lines', () => {
   const long = [...sources].filter(([, text]) => text.split('\n').length > 400)
   expect(long.map(([file]) => file)).toEqual([])

@@ -3,6 +3,7 @@
 import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
 import { newWorkerId } from '../shared/data/ids.ts'
+import { readInstallation } from '../shared/data/installation.ts'
 import { type Context, openContext } from '../shared/platform/context.ts'
 import type { Logger } from '../shared/platform/log.ts'
 import { within } from '../shared/platform/patience.ts'
@@ -139,8 +140,8 @@ async function openWorker(
 async function waitForInstallation(db: Database, log: Logger): Promise<string> {
   for (let told = false; ; told = true) {
     try {
-      const [row] = await db.query<{ id: string }>('select id from installation')
-      if (row) return row.id
+      const id = await readInstallation(db)
+      if (id) return id
     } catch (error) {
       if (!told) log.warn({ err: error }, 'waiting for the database')
     }

@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Scrypt from 'scrypt-kdf'
+import { endSessions, findAccount, resetPassword, unsuspend } from '../../shared/data/accounts.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
-import { billedMs, billedSince } from '../../shared/data/sandboxes.ts'
 import { suspend } from '../../shared/data/suspend.ts'
+import { listAccountsWithUsage, millisecondsPerHour } from '../../shared/data/usage.ts'
 import { describeOwnLimits, ownLimits } from './limits.ts'
 import type { Told } from './told.ts'
 
@@ -18,26 +19,14 @@ const patienceMs = 60_000
 
 /** Oldest account first. */
 export async function listAccounts(db: Queries): Promise<Told> {
-  const rows = await db.query(
-    `with clock as materialized (
-       select now, date_trunc('month', now at time zone 'UTC') at time zone 'UTC' as since
-         from (select sandlot_now() as now) as read)
-     select account.*,
-            case when deleted_at is not null then 'being deleted'
-                 when suspended_at is not null then 'suspended' else 'active' end as state,
-            (select count(*) from sandbox where account_id = account.id and destroyed_at is null) as sandboxes,
-            (select coalesce(sum(${billedMs('since', 'now')}), 0) / 3600000.0
-               from sandbox
-              where account_id = account.id and expires_at > since and ${billedSince} < now) as hours
-       from account, clock order by account.id`,
-  )
+  const rows = await listAccountsWithUsage(db)
   const data = rows.map((row) => ({
-    id: String(row.id),
-    email: String(row.email),
-    created_at: new Date(row.created_at as string).toISOString(),
-    state: String(row.state),
-    sandboxes: Number(row.sandboxes),
-    sandbox_hours: Number(row.hours),
+    id: row.id,
+    email: row.email,
+    created_at: row.created_at.toISOString(),
+    state: row.deleted_at ? 'being deleted' : row.suspended_at ? 'suspended' : 'active',
+    sandboxes: row.sandboxes,
+    sandbox_hours: row.milliseconds / millisecondsPerHour,
     limits: ownLimits(row),
   }))
   const head = ['EMAIL', 'ID', 'SINCE', 'STATE', 'SANDBOXES', 'HOURS', 'OWN LIMITS']
@@ -57,7 +46,7 @@ export async function listAccounts(db: Queries): Promise<Told> {
 
 /** Ends every session of an account at once: each request with a session token looks at the account's row. */
 export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Promise<Told> {
-  await db.query('update account set session_generation = session_generation + 1 where id = ?', [id])
+  await endSessions(db, id)
   const text = `All sessions of ${email} have ended; its API keys are as they were.`
   return { value: { id, email, sessions_ended: true }, text }
 }
@@ -69,12 +58,7 @@ export async function endSessionsOf(db: Queries, { id, email }: AccountLine): Pr
 export async function resetPasswordOf(db: Queries, account: AccountLine, logN: number): Promise<Told> {
   const password = randomBytes(15).toString('base64url')
   const hash = Buffer.from(await Scrypt.kdf(password, { logN }))
-  await db.query(
-    `update account set password_hash = ?, session_generation = session_generation + 1,
-            login_addresses = '[]'
-      where id = ?`,
-    [hash, account.id],
-  )
+  await resetPassword(db, account.id, hash)
   const text = `The new password of ${account.email} is ${password}
 It is shown only now. All its sessions have ended; its API keys are as they were. \`sandlot account password\` changes it.`
   return { value: { ...account, password, sessions_ended: true }, text }
@@ -91,11 +75,7 @@ export async function suspendAccount(db: Database, account: AccountLine): Promis
 
 /** @throws when the account is being deleted */
 export async function unsuspendAccount(db: Database, { id, email }: AccountLine): Promise<Told> {
-  const rows = await db.query(
-    'update account set suspended_at = null where id = ? and deleted_at is null returning id',
-    [id],
-  )
-  if (rows.length === 0) throw new Error(`${email} is being deleted: that cannot be undone.`)
+  if (!(await unsuspend(db, id))) throw new Error(`${email} is being deleted: that cannot be undone.`)
   return { value: { id, email, state: 'active' }, text: `${email} is not suspended.` }
 }
 
@@ -112,8 +92,7 @@ export async function removeAccount(
   say(`Sandboxes ended: ${ended}. Waiting for the workers to remove the account ...`)
   const endMs = performance.now() + patienceMs
   while (performance.now() < endMs) {
-    const [left] = await db.query('select id from account where id = ?', [account.id])
-    if (!left) {
+    if (!(await findAccount(db, account.id))) {
       const value = { ...account, state: 'deleted', sandboxes_ended: ended }
       return { value, text: `${account.email} is deleted.` }
     }

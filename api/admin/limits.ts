@@ -1,4 +1,10 @@
 /** An account's own limits, in place of the settings. Each takes effect within a second. */
+import {
+  changeOverrides,
+  type OverrideColumn,
+  type Overrides,
+  readOverrides,
+} from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 import type { Told } from './told.ts'
 
@@ -12,7 +18,7 @@ const limits = {
     setting: 'RATE_SANDBOX_LIFECYCLE_PER_MINUTE',
     least: 1,
   },
-} satisfies Record<string, { column: string; setting: string; least: number; most?: number }>
+} satisfies Record<string, { column: OverrideColumn; setting: string; least: number; most?: number }>
 
 type LimitName = keyof typeof limits
 
@@ -39,18 +45,18 @@ function readFigure(name: LimitName, text: string): number {
   throw new Error(`--${name} ${text} is not a ${kind} from ${least} to ${most}, nor "default".`)
 }
 
-export async function changeLimits(db: Database, accountId: string, changes: LimitChanges): Promise<void> {
-  const columns = Object.keys(changes).map((name) => `${limits[name as LimitName].column} = ?`)
-  await db.query(`update account set ${columns.join(', ')} where id = ?`, [
-    ...Object.values(changes),
+export const changeLimits = (db: Database, accountId: string, changes: LimitChanges): Promise<void> =>
+  changeOverrides(
+    db,
     accountId,
-  ])
-}
+    Object.fromEntries(Object.entries(changes).map(([name, figure]) => [columnOf(name), figure])),
+  )
+
+const columnOf = (name: string): OverrideColumn => limits[name as LimitName].column
 
 /** One line a limit. */
 export async function showLimits(db: Database, { id, email }: { id: string; email: string }): Promise<Told> {
-  const [row] = await db.query('select * from account where id = ?', [id])
-  const own = ownLimits(row!)
+  const own = ownLimits((await readOverrides(db, id))!)
   const lines = limitNames.map(
     (name) => `${name.padEnd(18)} ${own[name] ?? `default (${limits[name].setting})`}`,
   )
@@ -58,13 +64,8 @@ export async function showLimits(db: Database, { id, email }: { id: string; emai
 }
 
 /** By name; null where the setting counts. */
-export const ownLimits = (row: Record<string, unknown>): OwnLimits =>
-  Object.fromEntries(
-    limitNames.map((name) => {
-      const figure = row[limits[name].column]
-      return [name, figure === null ? null : Number(figure)]
-    }),
-  ) as OwnLimits
+export const ownLimits = (row: Overrides): OwnLimits =>
+  Object.fromEntries(limitNames.map((name) => [name, row[limits[name].column] ?? null])) as OwnLimits
 
 type OwnLimits = Record<LimitName, number | null>
 

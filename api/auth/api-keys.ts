@@ -7,7 +7,7 @@ import { hash as digest, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { apiKeyPrefix } from '../../shared/contract/api-keys.ts'
 import type { Bucket, Scope } from '../../shared/contract/endpoint.ts'
-import { prepare, type Row } from '../../shared/data/database.ts'
+import { findApiKey, markUsed } from '../../shared/data/api-keys.ts'
 import type { Context } from '../../shared/platform/context.ts'
 
 /** A key, and what every request with it needs to know of its account. One query reads all of it. */
@@ -105,7 +105,7 @@ export class ApiKeys {
     if (known && known.untilMs > now) return known.key
     if (!isWellFormed(raw)) return undefined
     if (!good.has(hash)) mayAsk()
-    const key = this.query(hash)
+    const key = this.ask(hash)
     remembered.delete(hash)
     if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value!)
     remembered.set(hash, { key, untilMs: now + rememberMs })
@@ -118,8 +118,8 @@ export class ApiKeys {
     return key
   }
 
-  private async query(hash: string): Promise<FoundKey | undefined> {
-    const [row] = await this.context.db.run<KeyRow>(byHash, [Buffer.from(hash, 'base64')])
+  private async ask(hash: string): Promise<FoundKey | undefined> {
+    const row = await findApiKey(this.context.db, Buffer.from(hash, 'base64'))
     return row && toFoundKey(row)
   }
 
@@ -129,11 +129,7 @@ export class ApiKeys {
     const ids = [...this.used]
     this.used = new Set()
     try {
-      await this.context.db.query(
-        `update api_key set last_used_at = sandlot_now()
-          where id = any(?) and (last_used_at is null or last_used_at < sandlot_now() - interval '1 minute')`,
-        [ids],
-      )
+      await markUsed(this.context.db, ids)
     } catch (error) {
       for (const id of ids) this.used.add(id)
       this.context.log.warn({ err: error }, 'could not write when API keys were last used')
@@ -141,30 +137,11 @@ export class ApiKeys {
   }
 }
 
-const byHash = prepare(
-  'api key by hash',
-  `select api_key.id, account_id, scope, suspended_at is not null as suspended, allowlist,
-          sandbox_seconds_limit, sandbox_ops_per_minute, sandbox_lifecycle_per_minute
-     from api_key join account on account.id = account_id
-    where hash = ? and revoked_at is null and (expires_at is null or expires_at > sandlot_now())`,
-)
-
-interface KeyRow extends Row {
-  id: string
-  account_id: string
-  scope: Scope
-  suspended: boolean
-  allowlist: string[] | null
-  sandbox_seconds_limit: number | null
-  sandbox_ops_per_minute: number | null
-  sandbox_lifecycle_per_minute: number | null
-}
-
-const toFoundKey = (row: KeyRow): FoundKey => ({
+const toFoundKey = (row: NonNullable<Awaited<ReturnType<typeof findApiKey>>>): FoundKey => ({
   id: row.id,
   accountId: row.account_id,
   scope: row.scope,
-  suspended: row.suspended,
+  suspended: row.suspended_at !== null,
   allowlist: row.allowlist,
   overrides: {
     ...(row.sandbox_seconds_limit !== null && { sandboxSeconds: row.sandbox_seconds_limit }),

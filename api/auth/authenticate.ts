@@ -1,5 +1,6 @@
 /** Who is asking: an API key or a session token. Each opens only its own routes. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
+import { findSession } from '../../shared/data/accounts.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { looksLikeApiKey, type Overrides } from './api-keys.ts'
@@ -90,15 +91,12 @@ async function callerOfToken(app: App, credential: string): Promise<Caller> {
     )
   }
   const { accountId: id, generation } = app.tokens.verify(credential)
-  const [account] = await app.context.db.query<{ suspended: boolean; session_generation: number }>(
-    'select suspended_at is not null as suspended, session_generation from account where id = ?',
-    [id],
-  )
+  const account = await findSession(app.context.db, id)
   if (!account) throw gone()
   if (account.session_generation !== generation) {
     throw sessionEnded()
   }
-  if (account.suspended) throw suspended()
+  if (account.suspended_at) throw suspended()
   const again = () => callerOfToken(app, credential)
   return { id, credentialId: id, scope: undefined, generation, allowlist: [], overrides: {}, again }
 }

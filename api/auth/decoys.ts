@@ -4,6 +4,7 @@
  */
 import { createHash, createHmac } from 'node:crypto'
 import Scrypt from 'scrypt-kdf'
+import { countPasswordCosts } from '../../shared/data/accounts.ts'
 import type { Database } from '../../shared/data/database.ts'
 
 /** Where log2 of scrypt's N is in a hash, and how many bytes its checksum covers. */
@@ -68,17 +69,12 @@ export class Decoys {
   })
 
   private async count(): Promise<Counted> {
-    const rows = await this.db.query<{ cost: number; accounts: string; key: string }>(
-      `select get_byte(password_hash, ?) as cost, count(*) as accounts, installation.id as key
-         from installation left join account on octet_length(password_hash) > ?
-        group by cost, key order by cost`,
-      [header.cost, header.cost],
-    )
+    const rows = await countPasswordCosts(this.db, header.cost)
     const decoys = rows.map(async ({ cost, accounts }) => ({
       hash: await makeDecoy(cost ?? this.logN),
-      accounts: Number(accounts),
+      accounts,
     }))
-    return { decoys: await Promise.all(decoys), key: rows[0]!.key }
+    return { decoys: await Promise.all(decoys), key: rows[0]!.installation }
   }
 }
 

@@ -1,6 +1,7 @@
 /** The account's command allowlist, asked before a command goes to a worker. */
 import { type Decision, decide, refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { countRefusedCommand } from '../../shared/data/command-refusals.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
@@ -54,12 +55,7 @@ function refused(
 /** Days are UTC; the sweep forgets them after a month. */
 async function countRefusal({ db, log }: App['context'], accountId: string): Promise<void> {
   try {
-    await db.share(accountId).query(
-      `insert into command_refusal as kept (account_id, day, count)
-       values (?, (sandlot_now() at time zone 'UTC')::date, 1)
-       on conflict (account_id, day) do update set count = kept.count + 1`,
-      [accountId],
-    )
+    await countRefusedCommand(db.share(accountId), accountId)
   } catch (error) {
     // The command stays refused, counted or not.
     log.warn({ err: error, account_id: accountId }, 'a refused command was not counted')

@@ -1,6 +1,7 @@
 /** A command that was started before: found by its owner, and looked up in the worker that runs it. */
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
+import { findExec, findStarted, type ShownExec } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
@@ -9,7 +10,7 @@ import type { Caller } from '../auth/authenticate.ts'
 import { findOwn } from '../sandboxes/own.ts'
 import { running } from '../sandboxes/running.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
-import { type ExecRow, findExec, findStarted, lastWordOf, neverSeen, recordLost } from './rows.ts'
+import { lastWordOf, neverSeen, recordLost } from './rows.ts'
 
 /** What a worker may need beyond the command's own time, in milliseconds: for the hand-over, the start, the answer. */
 export const marginMs = 20_000
@@ -23,7 +24,7 @@ export interface ExecLookup {
 
 export interface KnownExec {
   sandbox: SandboxRow
-  row: ExecRow
+  row: ShownExec
   /** The arguments of a call about it. */
   args: OneExec
   /** Of such a call: to the worker that runs it. */

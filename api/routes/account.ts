@@ -1,36 +1,31 @@
 import { account as contract } from '../../shared/contract/account.ts'
+import { findAccountWithSandboxes } from '../../shared/data/accounts.ts'
+import { millisecondsPerHour, usage, usageBySandbox } from '../../shared/data/usage.ts'
 import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
-import { millisecondsPerHour, usage, usageBySandbox } from '../sandboxes/usage.ts'
 
 export const getAccount = route(
   contract.getAccount,
   async ({ account: { id, credentialId, scope, overrides } }, { context: { db, settings } }) => {
-    const [[row], { month, milliseconds }] = await Promise.all([
-      db.query<{ email: string; created_at: string; concurrent: number; hours: number; active: string }>(
-        `select email, created_at,
-                coalesce(concurrent_limit, ?) as concurrent, coalesce(hours_limit, ?) as hours,
-                (select count(*) from sandbox where account_id = account.id and destroyed_at is null) as active
-           from account where id = ?`,
-        [settings.quotas.concurrent, settings.quotas.hoursPerMonth, id],
-      ),
+    const [row, { month, milliseconds }] = await Promise.all([
+      findAccountWithSandboxes(db, id),
       usage(db, id),
     ])
     if (!row) throw gone()
-    const { email, created_at, concurrent, hours, active } = row
+    const { email, created_at, active } = row
     return {
       id,
       email,
-      created_at: new Date(created_at).toISOString(),
+      created_at: created_at.toISOString(),
       api_key: { id: credentialId, scope: scope! },
       usage: {
         month,
         milliseconds,
         sandbox_hours: milliseconds / millisecondsPerHour,
-        limit: Number(hours),
+        limit: row.hours_limit ?? settings.quotas.hoursPerMonth,
       },
-      concurrent: { active: Number(active), limit: Number(concurrent) },
+      concurrent: { active, limit: row.concurrent_limit ?? settings.quotas.concurrent },
       limits: {
         sandbox_seconds: overrides.sandboxSeconds ?? settings.sandbox.maxSeconds,
         sandbox_ops_per_minute: overrides.sandbox_ops ?? settings.rates.sandbox_ops,
@@ -57,11 +52,11 @@ export const getUsage = route(
       data: shown.map(({ id, name, created_at, ready_at, destroyed_at, milliseconds }) => ({
         id,
         name,
-        created_at: new Date(created_at).toISOString(),
-        ready_at: new Date(ready_at).toISOString(),
-        destroyed_at: destroyed_at && new Date(destroyed_at).toISOString(),
-        milliseconds: Number(milliseconds),
-        seconds: Number(milliseconds) / 1000,
+        created_at: created_at.toISOString(),
+        ready_at: ready_at.toISOString(),
+        destroyed_at: destroyed_at?.toISOString() ?? null,
+        milliseconds,
+        seconds: milliseconds / 1000,
       })),
       next_cursor: hasMore ? usageCursor(found.now, shown.at(-1)!.id) : null,
     }

@@ -2,14 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { decide, warningOf } from '../../shared/allowlist/decide.ts'
 import type { Allowlist } from '../../shared/contract/allowlist.ts'
 import { allowlist as contract } from '../../shared/contract/allowlist.ts'
-import { limits } from '../../shared/contract/limits.ts'
+import { readAllowlist, writeAllowlist } from '../../shared/data/accounts.ts'
+import { readRefusedCommands } from '../../shared/data/command-refusals.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { rememberMs } from '../auth/api-keys.ts'
 import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 
 export const getAllowlist = route(contract.getAllowlist, async ({ account }, { context: { db } }) =>
-  describe(db, account.id, await readCommands(db, account.id)),
+  describe(db, account.id, await readAllowlist(db, account.id)),
 )
 
 export const setAllowlist = route(contract.setAllowlist, async ({ account, body }, { context: { db } }) => {
@@ -26,7 +27,7 @@ export const clearAllowlist = route(contract.clearAllowlist, async ({ account },
 export const checkAllowlist = route(
   contract.checkAllowlist,
   async ({ account, body }, { context: { db } }) => {
-    const decision = decide(await readCommands(db, account.id), body.command)
+    const decision = decide(await readAllowlist(db, account.id), body.command)
     return decision.allowed
       ? { allowed: true, entry: decision.entry ?? null, reason: null }
       : { allowed: false, entry: null, reason: decision.reason }
@@ -35,33 +36,15 @@ export const checkAllowlist = route(
 
 /** Writes the list, and resolves when every API process has forgotten the one before. */
 async function write(db: Database, accountId: string, commands: string[] | null): Promise<void> {
-  const written = await db
-    .share(accountId)
-    .query('update account set allowlist = ?::jsonb where id = ? returning id', [
-      commands && JSON.stringify(commands),
-      accountId,
-    ])
-  if (written.length === 0) throw gone()
+  if (!(await writeAllowlist(db.share(accountId), accountId, commands))) throw gone()
   await sleep(rememberMs)
 }
 
-async function readCommands(db: Queries, accountId: string): Promise<string[] | null> {
-  const [row] = await db.query<{ allowlist: string[] | null }>('select allowlist from account where id = ?', [
-    accountId,
-  ])
-  return row?.allowlist ?? null
-}
-
 async function describe(db: Queries, accountId: string, commands: string[] | null): Promise<Allowlist> {
-  const refusals = await db.query<{ day: string; count: string }>(
-    `select day::text, count from command_refusal
-      where account_id = ? and day > (sandlot_now() at time zone 'UTC')::date - ?::int
-      order by day desc`,
-    [accountId, limits.refusalDays],
-  )
+  const refusals = await readRefusedCommands(db, accountId)
   const warnings = (commands ?? []).flatMap((entry) => {
     const message = warningOf(entry)
     return message === undefined ? [] : [{ entry, message }]
   })
-  return { commands, warnings, refusals: refusals.map(({ day, count }) => ({ day, count: Number(count) })) }
+  return { commands, warnings, refusals }
 }

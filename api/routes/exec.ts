@@ -1,8 +1,9 @@
 import { exec as contract } from '../../shared/contract/exec.ts'
+import { listExecs as listRows } from '../../shared/data/execs.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
 import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec/known.ts'
-import { asWritten, describeCommand, listExecRows, summarize } from '../exec/rows.ts'
+import { asWritten, describeCommand, summarize } from '../exec/rows.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { pageOf, readCursor } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
@@ -38,7 +39,7 @@ export const listExecs = route(
   async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
     const { row: sandbox } = await findOwn(db, account.id, params.id)
-    const rows = await listExecRows(db, sandbox.id, { limit: limit + 1, before: readCursor(cursor) })
+    const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: readCursor(cursor) })
     const { data, next_cursor } = pageOf(rows, limit)
     const summaries = data.map(async (row) => ({
       ...(await summarize(app, row, sandbox)),

@@ -1,10 +1,18 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Secret } from '../../shared/contract/secrets.ts'
 import { secrets as contract } from '../../shared/contract/secrets.ts'
+import { lockAccount } from '../../shared/data/accounts.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newSecretId } from '../../shared/data/ids.ts'
-import { lockAccount } from '../../shared/data/locks.ts'
-import { secretSealContext } from '../../shared/data/secrets.ts'
+import { lockActive } from '../../shared/data/sandboxes.ts'
+import {
+  insertSecret,
+  listSecrets as listRows,
+  measureSecrets,
+  removeSecret,
+  type ShownSecret,
+  secretSealContext,
+} from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { gone } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
@@ -23,15 +31,11 @@ export const createSecret = route(
     const sealed = sealer.seal(value, secretSealContext(id))
     return await db.share(account.id).transaction(async (db) => {
       if (!(await lockAccount(db, account.id))) throw gone()
-      if (sandbox_id) await lockActive(db, account.id, sandbox_id)
-      await removeOne(db, account.id, name, sandbox_id)
+      if (sandbox_id) await mustBeActive(db, account.id, sandbox_id)
+      await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
       await mustHaveRoom(db, account.id, bytes)
-      const [row] = await db.query<Secret>(
-        `insert into secret (id, account_id, sandbox_id, name, sealed_value, bytes, created_at)
-         values (?, ?, ?, ?, ?, ?, sandlot_now()) returning ${shown}`,
-        [id, account.id, sandbox_id, name, sealed, bytes],
-      )
-      return present(row!)
+      const secret = { id, account_id: account.id, sandbox_id, name, sealed_value: sealed, bytes }
+      return present(await insertSecret(db, secret))
     })
   },
 )
@@ -41,12 +45,12 @@ export const listSecrets = route(
   async ({ account, query: { limit, cursor, sandbox_id = null } }, { context: { db } }) => {
     if (sandbox_id) await findOwn(db, account.id, sandbox_id)
     const before = readCursor(cursor)
-    const rows = await db.query<Secret>(
-      `select ${shown} from secret
-        where account_id = ? and (?::text is null or sandbox_id = ?) and (?::text is null or id < ?)
-        order by id desc limit ?`,
-      [account.id, sandbox_id, sandbox_id, before, before, limit + 1],
-    )
+    const rows = await listRows(db, {
+      accountId: account.id,
+      sandboxId: sandbox_id,
+      before,
+      limit: limit + 1,
+    })
     return pageOf(rows.map(present), limit)
   },
 )
@@ -57,45 +61,30 @@ export const deleteSecret = route(
     const removed = await db.share(account.id).transaction(async (db) => {
       // While another request replaces its value, the former row is gone already and the next not yet to be seen.
       if (!(await lockAccount(db, account.id))) throw gone()
-      return await removeOne(db, account.id, name, sandbox_id)
+      return await removeSecret(db, { accountId: account.id, name, sandboxId: sandbox_id })
     })
     if (removed) return undefined
     throw new Problem('not_found', 'There is no such secret.')
   },
 )
 
-/** Never the value: only a worker can open it. */
-const shown = 'id, name, sandbox_id, created_at'
-
-const present = (row: Secret): Secret => ({ ...row, created_at: new Date(row.created_at).toISOString() })
+const present = (row: ShownSecret): Secret => ({
+  ...row,
+  sandbox_id: row.sandbox_id ?? null,
+  created_at: row.created_at.toISOString(),
+})
 
 /** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
-async function lockActive(db: Queries, accountId: string, sandboxId: string): Promise<void> {
-  const [active] = await db.query(
-    'select id from sandbox where id = ? and account_id = ? and destroyed_at is null for share',
-    [sandboxId, accountId],
-  )
-  if (!active) throw destroyed((await findOwn(db, accountId, sandboxId)).row)
-}
-
-async function removeOne(db: Queries, accountId: string, name: string, sandboxId: string | null) {
-  const rows = await db.query(
-    `delete from secret where account_id = ? and name = ? and sandbox_id is not distinct from ?
-  returning id`,
-    [accountId, name, sandboxId],
-  )
-  return rows.length > 0
+async function mustBeActive(db: Queries, accountId: string, id: string): Promise<void> {
+  if (!(await lockActive(db, { id, accountId }))) throw destroyed((await findOwn(db, accountId, id)).row)
 }
 
 async function mustHaveRoom(db: Queries, accountId: string, bytes: number): Promise<void> {
-  const [row] = await db.query<{ count: string; bytes: string }>(
-    'select count(*) as count, coalesce(sum(bytes), 0) as bytes from secret where account_id = ?',
-    [accountId],
-  )
+  const used = await measureSecrets(db, accountId)
   const message =
-    Number(row!.bytes) + bytes > limits.secretsBytes
-      ? `is too long: the account's secrets may have ${limits.secretsBytes} bytes together, and ${row!.bytes} are used`
-      : Number(row!.count) >= limits.secrets
+    used.bytes + bytes > limits.secretsBytes
+      ? `is too long: the account's secrets may have ${limits.secretsBytes} bytes together, and ${used.bytes} are used`
+      : used.count >= limits.secrets
         ? `is one too many: an account may have ${limits.secrets} secrets`
         : undefined
   if (message) throw invalid({ path: 'value', message })

@@ -4,18 +4,20 @@
  * must see what is true after the lock.
  */
 import type * as z from 'zod'
-import { limits } from '../../shared/contract/limits.ts'
 import type { sandboxes } from '../../shared/contract/sandboxes.ts'
-import { prepare, type Queries } from '../../shared/data/database.ts'
+import { lockAccount } from '../../shared/data/accounts.ts'
+import type { Queries } from '../../shared/data/database.ts'
+import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
-import { endExpired, envSealContext, warmPodMs } from '../../shared/data/sandboxes.ts'
+import { endExpired, envSealContext, findActive, insertSandbox } from '../../shared/data/sandboxes.ts'
+import { millisecondsPerHour, usage } from '../../shared/data/usage.ts'
+import { claimWarmPod } from '../../shared/data/warm-pods.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import { gone, suspended } from '../auth/authenticate.ts'
 import { invalid } from '../http/validate.ts'
-import { millisecondsPerHour, usage } from './usage.ts'
 
 export type CreateRequest = z.output<typeof sandboxes.createSandbox.body>
 
@@ -70,7 +72,7 @@ export async function admit(
     const replay = await findReplay({ db, settings }, accountId, body, idempotencyKey)
     if (replay) return replay
 
-    const active = await db.run<InTheWay>(activeOfAccount, [accountId])
+    const active = await findActive(db, accountId)
     const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
@@ -79,80 +81,40 @@ export async function admit(
     const now = await checkMonth(db, accountId, account.hoursLimit)
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
-    const [warm] = settings.pools.has(image)
-      ? await db.run<ClaimedPod>(claimOldest, [image, now, warmPodMs, endsAt])
-      : []
+    const warm = settings.pools.has(image)
+      ? await claimWarmPod(db, { image, at: now, until: endsAt })
+      : undefined
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     const env = body.env && sealer.seal(JSON.stringify(body.env), envSealContext(id))
-    await db.run(insertSandbox, [
+    await insertSandbox(db, {
       id,
       accountId,
-      body.name ?? null,
+      name: body.name ?? null,
       image,
-      JSON.stringify(body.metadata ?? {}),
-      env ?? null,
-      now,
-      endsAt,
-      warm?.name ?? podName(id),
-      warm?.uid ?? null,
-      warm?.born_at ?? null,
-    ])
+      metadata: JSON.stringify(body.metadata ?? {}),
+      sealedEnv: env ?? null,
+      createdAt: now,
+      expiresAt: endsAt,
+      podName: warm?.name ?? podName(id),
+      podUid: warm?.uid ?? null,
+      podSince: warm?.born_at ?? null,
+    })
     const hash = hashOfRequest(body, settings.callsKeys)
-    if (idempotencyKey) await db.run(remember, [accountId, idempotencyKey, hash, id, now])
+    if (idempotencyKey)
+      await rememberIdempotencyKey(db, { accountId, key: idempotencyKey, hash, sandboxId: id, at: now })
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
   })
 }
 
-/** A sandbox with a warm pod is ready at once. The parameters are its columns, in their order. */
-const insertSandbox = prepare(
-  'insert sandbox',
-  `with row (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid, pod_since) as
-          (values (?, ?, ?, ?, ?::jsonb, ?::bytea, ?::timestamptz, ?::timestamptz, ?, ?, ?::timestamptz)),
-        clock as materialized (select greatest(sandlot_now(), created_at) as now from row)
-   insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid,
-                        pod_since, ready_at, claim, timings)
-   select row.*,
-          case when pod_uid is not null then now end,
-          case when pod_uid is not null then 'unused' end,
-          case when pod_uid is null then jsonb_build_object('pod', 'cold')
-               else jsonb_build_object('pod', 'claimed', 'claimed_ms', ms, 'ready_ms', ms) end
-     from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
-)
-
-type ClaimedPod = { name: string; uid: string; born_at: string }
-
-/**
- * Takes a warm pod out of the pool, if one is ready that lives until the sandbox's cap. When the transaction fails, it
- * stays there. Of two claims at the same time each skips what the other has locked, so no pod is given out twice.
- */
-const claimOldest = prepare(
-  'claim warm pod',
-  `delete from warm_pod where name = (
-     select name from warm_pod
-      where image = ? and ready_at is not null
-        and born_at > ?::timestamptz - ? * interval '1 millisecond' and ends_at >= ?
-      order by born_at limit 1 for update skip locked)
-   returning name, uid, born_at`,
-)
-
-const lockById = prepare(
-  'lock account',
-  `select suspended_at is not null as suspended,
-          coalesce(concurrent_limit, ?) as concurrent, coalesce(hours_limit, ?) as hours
-     from account where id = ? for no key update`,
-)
-
-/** Every later statement sees what is true after this lock: under read committed each takes a new snapshot. */
 async function lockQuotas(db: Queries, accountId: string, { quotas }: Settings) {
-  const [row] = await db.run<{ suspended: boolean; concurrent: number; hours: number }>(lockById, [
-    quotas.concurrent,
-    quotas.hoursPerMonth,
-    accountId,
-  ])
+  const row = await lockAccount(db, accountId)
   if (!row) throw gone()
-  if (row.suspended) throw suspended()
-  return { concurrentLimit: Number(row.concurrent), hoursLimit: Number(row.hours) }
+  if (row.suspended_at) throw suspended()
+  return {
+    concurrentLimit: row.concurrent_limit ?? quotas.concurrent,
+    hoursLimit: row.hours_limit ?? quotas.hoursPerMonth,
+  }
 }
 
 /**
@@ -166,11 +128,7 @@ export async function findReplay(
   key: string | undefined,
 ): Promise<Admission | undefined> {
   if (key === undefined) return undefined
-  const [row] = await db.query<{ request_hash: Buffer; sandbox_id: string }>(
-    `select request_hash, sandbox_id from idempotency_key
-      where account_id = ? and key = ? and created_at > sandlot_now() - ? * interval '1 hour'`,
-    [accountId, key, limits.idempotencyHours],
-  )
+  const row = await findIdempotencyKey(db, { accountId, key })
   if (!row) return undefined
   if (isHashOf(row.request_hash, body, settings.callsKeys)) {
     return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
@@ -181,34 +139,8 @@ export async function findReplay(
   )
 }
 
-/** Remembers the Idempotency-Key. One that has expired may be used again. */
-const remember = prepare(
-  'remember idempotency key',
-  `insert into idempotency_key (account_id, key, request_hash, sandbox_id, created_at)
-   values (?, ?, ?, ?, ?)
-   on conflict (account_id, key) do update
-      set request_hash = excluded.request_hash, sandbox_id = excluded.sandbox_id, created_at = excluded.created_at`,
-)
-
-type InTheWay = {
-  id: string
-  name: string | null
-  created_at: string
-  expires_at: string
-  /** Seconds until its cap. */
-  seconds: number
-}
-
-const activeOfAccount = prepare(
-  'active sandboxes',
-  `select id, name, created_at, expires_at,
-          extract(epoch from expires_at - sandlot_now())::double precision as seconds
-     from sandbox where account_id = ? and destroyed_at is null order by expires_at`,
-)
-
-function checkConcurrent(rows: InTheWay[], limit: number) {
+function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: number) {
   if (rows.length < limit) return
-  const time = (text: string) => new Date(text).toISOString()
   throw new Problem(
     'concurrent_sandbox_limit_reached',
     `${rows.length} of ${limit} sandboxes are active. Destroy one, or wait until one expires.`,
@@ -221,8 +153,8 @@ function checkConcurrent(rows: InTheWay[], limit: number) {
         sandboxes: rows.map(({ id, name, created_at, expires_at }) => ({
           id,
           name,
-          created_at: time(created_at),
-          expires_at: time(expires_at),
+          created_at: created_at.toISOString(),
+          expires_at: expires_at.toISOString(),
         })),
       },
     },
@@ -235,7 +167,7 @@ function checkConcurrent(rows: InTheWay[], limit: number) {
  * @returns the time at which it was within the limit
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
-  const { milliseconds, month, monthEnd, now } = await usage(db, accountId)
+  const { milliseconds, month, month_end: monthEnd, now } = await usage(db, accountId)
   if (milliseconds < limit * millisecondsPerHour) return now
   const used = milliseconds / millisecondsPerHour
   throw new Problem(

@@ -25,12 +25,11 @@ export async function guardDriver(
 async function countSandboxes(databaseUrl: string): Promise<number> {
   // Not at the top: hardly a start needs it.
   const { openDatabase } = await import('../../shared/data/database.ts')
+  const { countByState } = await import('../../shared/data/sandbox-pods.ts')
   const db = openDatabase(databaseUrl, { connections: 1 })
   try {
-    const [row] = await db.query<{ count: number }>(
-      'select count(*)::int as count from sandbox where reaped_at is null',
-    )
-    return row!.count
+    const states = await countByState(db)
+    return states.reduce((sum, { count }) => sum + count, 0)
   } finally {
     await db.close()
   }

@@ -1,25 +1,22 @@
 /**
- * The database of a process: one pool, plain SQL whose parameters are always bound. The ORM makes the pool and runs the
- * migrations. Requests bypass its entity manager, which costs more than the query itself.
+ * The database of a process: one pool, and statements whose values are always bound. The ORM makes the pool, builds the
+ * statements and runs the migrations. Running them takes the pool alone: the ORM's entity manager costs more than a query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
-import { Sandbox } from './entities.ts'
+import { entities, type Tables } from './entities/index.ts'
+import type { Builder, Statement } from './statement.ts'
 import { Turns } from './turns.ts'
 
 export type Row = Record<string, unknown>
 
-/** A statement that each connection plans once: see {@link prepare}. */
-export interface Statement {
-  readonly name: string
-  readonly text: string
-}
-
 export interface Queries {
-  /** Runs one statement, with `?` for each parameter. */
+  run<Values, Result>(
+    statement: Statement<Values, Result>,
+    ...values: keyof Values extends never ? [] : [Values]
+  ): Promise<Result[]>
+  /** Runs plain SQL, with `?` for each parameter, for tests and benchmarks: nothing holds the type of its rows to it. */
   query<T extends Row = Row>(sql: string, parameters?: unknown[]): Promise<T[]>
-  /** Runs a statement of a hot path. */
-  run<T extends Row = Row>(statement: Statement, parameters: unknown[]): Promise<T[]>
 }
 
 export interface Transactions extends Queries {
@@ -63,14 +60,6 @@ export const ofRequests: Bounds = {
 /** Connections that one account has at most of the pool of a process, through `share`. */
 const shareOfAccount = 3
 
-/**
- * Makes a statement that each connection plans once: planning costs more than running where an index leads to the row.
- * It must name its columns, because a plan for `*` fails once a migration has added one.
- * @param name unique among all statements of the process
- * @param sql with `?` for each parameter
- */
-export const prepare = (name: string, sql: string): Statement => ({ name, text: numbered(sql) })
-
 function numbered(sql: string): string {
   let count = 0
   return sql.replaceAll('?', () => `$${++count}`)
@@ -80,16 +69,17 @@ function numbered(sql: string): string {
 export function openDatabase(url: string, { connections = 10, bounds = ofRequests } = {}): Database {
   const orm = makeOrm(url, { pool: { min: 0, max: connections } }, bounds)
   const connection = orm.em.getConnection() as PostgreSqlConnection
+  const builder = orm.em.getKysely<Tables>()
   const pool = (): Promise<Pool> => connection.getNativeClient()
   const turns = new Turns(shareOfAccount, bounds.connection)
   const all: Transactions = {
-    ...queriesOf(async (query) => (await pool()).query(query)),
-    transaction: async (work) => transact(await (await pool()).connect(), work),
+    ...queriesOf(builder, async (query) => (await pool()).query(query)),
+    transaction: async (work) => transact(builder, await (await pool()).connect(), work),
   }
   return {
     ...all,
     share: (accountId) => ({
-      run: (statement, parameters) => turns.take(accountId, () => all.run(statement, parameters)),
+      run: (...of) => turns.take(accountId, () => all.run(...of)),
       query: (sql, parameters) => turns.take(accountId, () => all.query(sql, parameters)),
       transaction: (work) => turns.take(accountId, () => all.transaction(work)),
     }),
@@ -97,7 +87,11 @@ export function openDatabase(url: string, { connections = 10, bounds = ofRequest
   }
 }
 
-async function transact<T>(client: PoolClient, work: (queries: Queries) => Promise<T>): Promise<T> {
+async function transact<T>(
+  builder: Builder,
+  client: PoolClient,
+  work: (queries: Queries) => Promise<T>,
+): Promise<T> {
   // A connection that breaks while it is idle would otherwise end the process.
   client.on('error', ignore)
   let isUsable = true
@@ -111,7 +105,7 @@ async function transact<T>(client: PoolClient, work: (queries: Queries) => Promi
   }
   try {
     await noting(client.query('begin'))
-    const result = await work(queriesOf((query) => noting(client.query(query))))
+    const result = await work(queriesOf(builder, (query) => noting(client.query(query))))
     await noting(client.query('commit'))
     return result
   } catch (error) {
@@ -130,11 +124,15 @@ const leavesUsable = (error: unknown): boolean =>
 
 type Send = (query: { name?: string; text: string; values: unknown[] }) => Promise<{ rows: Row[] }>
 
-function queriesOf(send: Send): Queries {
-  const run = async <T extends Row>(statement: { name?: string; text: string }, values: unknown[]) =>
-    (await send({ ...statement, values })).rows as T[]
-  return { run, query: (sql, values = []) => run({ text: numbered(sql) }, values) }
-}
+const queriesOf = (builder: Builder, send: Send): Queries => ({
+  run: async <Values, Result>(statement: Statement<Values, Result>, values?: Values) => {
+    const { text, bind } = statement.compile(builder)
+    const { rows } = await send({ name: statement.name, text, values: bind((values ?? {}) as Values) })
+    return rows as Result[]
+  },
+  query: async <T extends Row>(sql: string, values: unknown[] = []) =>
+    (await send({ text: numbered(sql), values })).rows as T[],
+})
 
 /** What we use of `pg`, which the ORM brings along. */
 interface Pool {
@@ -151,11 +149,21 @@ interface PoolClient {
 
 const ignore = () => {}
 
+interface TypeParsers {
+  setTypeParser(oid: number, parse: (text: string) => unknown): void
+}
+
+/** What the entities say: a `timestamptz` is a Date, and a `bigint` a number. We store none above 2^53. */
+function parseTypes(types: TypeParsers): void {
+  types.setTypeParser(1184, (text) => new Date(text))
+  types.setTypeParser(20, Number)
+}
+
 /** The ORM itself, for the migrations. */
 export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRequests): MikroORM {
   const { host, port, user, password, database, ssl } = parse(url)
   return new MikroORM({
-    entities: [Sandbox],
+    entities: [...entities],
     dbName: database ?? 'sandlot',
     ...(host ? { host } : {}),
     ...(port ? { port: Number(port) } : {}),
@@ -167,6 +175,7 @@ export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRe
       connectionTimeoutMillis: bounds.connection,
       query_timeout: bounds.answer,
       keepAlive: true,
+      onPoolCreated: ({ options }: { options: { types: TypeParsers } }) => parseTypes(options.types),
       application_name: 'sandlot',
       options:
         `-c timezone=UTC -c statement_timeout=${bounds.statement} -c lock_timeout=${bounds.lock} ` +

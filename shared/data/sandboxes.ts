@@ -1,30 +1,99 @@
-/** The life of a sandbox's row, for the API and the workers. The row is the only truth. */
+/**
+ * The table `sandbox`, the only truth about each: its admission and its end, and who may see it. `sandbox-pods.ts` writes
+ * the steps of its pod, `usage.ts` deletes what it has added up, and `accounts.ts` what goes with its account.
+ */
+import { sql } from 'kysely'
 import type { DestroyReason } from '../contract/sandboxes.ts'
-import { prepare, type Queries, type Row } from './database.ts'
-import { type SandboxRow, sandboxColumns, sandboxDates } from './entities.ts'
+import type { Queries } from './database.ts'
+import type { Tables } from './entities/index.ts'
+import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
 import { podName } from './ids.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+import { billedMs } from './usage.ts'
 
 export type { SandboxRow }
 
-/** Turns a row of a statement into a typed one. */
-export function toSandbox(row: Row): SandboxRow {
-  const sandbox = { ...row }
-  for (const name of sandboxDates) {
-    const text = row[name]
-    if (typeof text === 'string') sandbox[name] = new Date(text)
-  }
-  return sandbox as unknown as SandboxRow
-}
+/** All columns, as statements must name them. */
+export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tables['sandbox'])[]
 
-const byId = prepare('sandbox by id', `select ${sandboxColumns} from sandbox where id = ?`)
+/** Where a sandbox's environment is sealed for. */
+export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
+
+/** The pod of a sandbox, as its row says. */
+export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
+  name: sandbox.pod_name ?? podName(sandbox.id),
+  uid: sandbox.pod_uid ?? undefined,
+})
+
+const byId = statement<{ id: string }>()('sandbox by id', (db, { id }) =>
+  db.selectFrom('sandbox').select(sandboxColumns).where('id', '=', id),
+)
 
 export async function findSandbox(db: Queries, id: string): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(byId, [id])
-  return row && toSandbox(row)
+  const [row] = await db.run(byId, { id })
+  return row
+}
+
+export interface NewSandbox {
+  id: string
+  accountId: string
+  name: string | null
+  image: string
+  /** As JSON. */
+  metadata: string
+  sealedEnv: Buffer | null
+  createdAt: Date
+  expiresAt: Date
+  podName: string
+  /** Of the warm pod that it gets; null for one whose pod is still to be made. */
+  podUid: string | null
+  podSince: Date | null
+}
+
+const insert = statement<NewSandbox>()(
+  'insert sandbox',
+  (_, it) => sql<never>`
+  with row as (
+         select ${it.createdAt}::timestamptz as created_at, ${it.podUid}::text as pod_uid),
+       clock as materialized (select greatest(${now}, created_at) as now from row)
+  insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid,
+                       pod_since, ready_at, claim, timings)
+  select ${it.id}, ${it.accountId}, ${it.name}, ${it.image}, ${it.metadata}::jsonb, ${it.sealedEnv}::bytea, created_at,
+         ${it.expiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
+         case when pod_uid is not null then now end,
+         case when pod_uid is not null then 'unused' end,
+         case when pod_uid is null then jsonb_build_object('pod', 'cold')
+              else jsonb_build_object('pod', 'claimed', 'claimed_ms', ms, 'ready_ms', ms) end
+    from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
+)
+
+/** One with a warm pod is ready at once. */
+export async function insertSandbox(db: Queries, sandbox: NewSandbox): Promise<void> {
+  await db.run(insert, sandbox)
 }
 
 /** Never before it began, whatever the clock of PostgreSQL did meanwhile. */
-const endedNow = 'destroyed_at = greatest(sandlot_now(), coalesce(ready_at, created_at))'
+const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
+
+const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
+  'end sandbox',
+  (db, { id, reason, detail }) =>
+    db
+      .updateTable('sandbox')
+      .set({
+        destroyed_at: endedNow,
+        destroy_reason: sql<DestroyReason>`
+          case when ready_at is null and ${reason}::text = 'pod_failed' then 'start_failed' else ${reason}::text end`,
+        destroy_detail: detail,
+      })
+      .where('id', '=', id)
+      .where('destroyed_at', 'is', null)
+      .where(({ or, eb }) =>
+        or([eb('ready_at', 'is', null), sql<boolean>`${reason}::text <> 'start_failed'`]),
+      )
+      .returning(sandboxColumns),
+)
 
 /**
  * Ends a sandbox: it no longer counts against the quota, and its pod is to be deleted. A pod that fails before the
@@ -37,46 +106,151 @@ export async function endSandbox(
   reason: DestroyReason,
   detail: string | null = null,
 ): Promise<SandboxRow | undefined> {
-  const [row] = await db.query(
-    `update sandbox
-        set ${endedNow},
-            destroy_reason = case when ready_at is null and ? = 'pod_failed' then 'start_failed' else ? end,
-            destroy_detail = ?
-      where id = ? and destroyed_at is null and (ready_at is null or ? <> 'start_failed')
-  returning *`,
-    [reason, reason, detail, id, reason],
-  )
-  return row && toSandbox(row)
+  const [row] = await db.run(end, { id, reason, detail })
+  return row
 }
+
+const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
+  db
+    .updateTable('sandbox')
+    .set({ destroyed_at: endedNow, destroy_reason: 'expired' })
+    .where('account_id', '=', accountId)
+    .where('destroyed_at', 'is', null)
+    .where('expires_at', '<=', now)
+    .returning('id'),
+)
 
 /** Ends an account's sandboxes that are past their cap. @returns their ids */
 export async function endExpired(db: Queries, accountId: string): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(
-    `update sandbox
-        set ${endedNow}, destroy_reason = 'expired'
-      where account_id = ? and destroyed_at is null and expires_at <= sandlot_now()
-  returning id`,
-    [accountId],
-  )
-  return rows.map(({ id }) => id)
+  return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
 }
 
-/** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
-export const billedMs = (since: string, until: string): string =>
-  `(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
-    billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`
+const active = statement<{ accountId: string }>()('active sandboxes', (db, { accountId }) =>
+  db
+    .selectFrom('sandbox')
+    .select([
+      'id',
+      'name',
+      'created_at',
+      'expires_at',
+      // Seconds until its cap.
+      sql<number>`extract(epoch from expires_at - ${now})::double precision`.as('seconds'),
+    ])
+    .where('account_id', '=', accountId)
+    .where('destroyed_at', 'is', null)
+    .orderBy('expires_at'),
+)
 
-/** When its bill began. */
-export const billedSince = 'coalesce(first_ready_at, ready_at)'
+/** What counts against the quota of an account, the next to end first. */
+export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
-/** The pod of a sandbox, as its row says. */
-export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
-  name: sandbox.pod_name ?? podName(sandbox.id),
-  uid: sandbox.pod_uid ?? undefined,
+const lockOneActive = statement<{ id: string; accountId: string }>()(
+  'lock active sandbox',
+  (db, { id, accountId }) =>
+    db
+      .selectFrom('sandbox')
+      .select('id')
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where('destroyed_at', 'is', null)
+      .forShare(),
+)
+
+/** Nobody ends it until the transaction ends. @returns false when the account has no such active sandbox */
+export async function lockActive(
+  transaction: Queries,
+  of: { id: string; accountId: string },
+): Promise<boolean> {
+  return (await transaction.run(lockOneActive, of)).length === 1
+}
+
+const everSince = sql<Date>`'-infinity'::timestamptz`
+const clockNow = sql<Date>`clock.now`
+
+/** A row, what was billed for it over its whole life, in whichever months, and the time of that. */
+export type OwnSandbox = SandboxRow & { billed_ms: number; now: Date }
+
+const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
+  db
+    .with(
+      (cte) => cte('clock').materialized(),
+      (db) => db.selectNoFrom(now.as('now')),
+    )
+    .selectFrom(['sandbox', 'clock'])
+    .select(sandboxColumns)
+    .select(['clock.now', billedMs(everSince, clockNow).as('billed_ms')])
+    .where('id', '=', id)
+    .where('account_id', '=', accountId),
+)
+
+/** @returns undefined also for a sandbox of another account */
+export async function findOwnSandbox(
+  db: Queries,
+  of: { id: string; accountId: string },
+): Promise<OwnSandbox | undefined> {
+  const [row] = await db.run(own, of)
+  return row
+}
+
+/** A statement for each state, so that each of them is served by an index. */
+const listIn = (state: 'active' | 'destroyed' | 'all') => ({
+  first: list(state, false),
+  next: list(state, true),
 })
 
-/** Milliseconds. No older warm pod is claimed: images and nodes change. */
-export const warmPodMs = 60 * 60_000
+const list = (state: 'active' | 'destroyed' | 'all', isNext: boolean) =>
+  statement<{ accountId: string; before: string; limit: number }>()(
+    `list ${state}${isNext ? ' next' : ''}`,
+    (db, { accountId, before, limit }) =>
+      db
+        .with(
+          (cte) => cte('clock').materialized(),
+          (db) => db.selectNoFrom(now.as('now')),
+        )
+        .selectFrom(['sandbox', 'clock'])
+        .select(sandboxColumns)
+        .select(['clock.now', billedMs(everSince, clockNow).as('billed_ms')])
+        .where('account_id', '=', accountId)
+        .$if(state === 'active', (query) => query.where('destroyed_at', 'is', null))
+        .$if(state === 'destroyed', (query) => query.where('destroyed_at', 'is not', null))
+        .$if(isNext, (query) => query.where('id', '<', before))
+        .orderBy('id', 'desc')
+        .limit(limit),
+  )
+const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
-/** Where a sandbox's environment is sealed for. */
-export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
+export interface PageOf {
+  state: 'active' | 'destroyed' | 'all'
+  limit: number
+  /** The id that the previous page ended with. */
+  before: string | null
+}
+
+/** Newest first. */
+export const listOwnSandboxes = (
+  db: Queries,
+  accountId: string,
+  { state, before, limit }: PageOf,
+): Promise<OwnSandbox[]> =>
+  db.run(before === null ? lists[state].first : lists[state].next, { accountId, before: before ?? '', limit })
+
+const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
+  db
+    .updateTable('sandbox')
+    .set({ metadata: sql`'{}'::jsonb` })
+    .where('id', 'in', (db) =>
+      db
+        .selectFrom('sandbox')
+        .select('id')
+        .where('id', '<', before)
+        .where('metadata', '<>', sql<Record<string, string>>`'{}'`)
+        .where('destroyed_at', 'is not', null)
+        .orderBy('id')
+        .limit(limit),
+    ),
+)
+
+/** The rest of a sandbox's row stays for long: its usage is computed from it. @param of.before an id */
+export async function forgetMetadata(db: Queries, of: { before: string; limit: number }): Promise<void> {
+  await db.run(forget, of)
+}

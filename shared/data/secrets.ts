@@ -1,2 +1,113 @@
+/** The table `secret`. Only this file writes to it; a trigger deletes a sandbox's own when that ends. */
+import { sql } from 'kysely'
+import type { Queries } from './database.ts'
+import type { RowOf } from './entities/row.ts'
+import type { Secret } from './entities/secret.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+type Row = RowOf<typeof Secret>
+
 /** What a secret's value is sealed for. */
 export const secretSealContext = (secretId: string) => `secret ${secretId}`
+
+/** Never the value: only a worker can open it. */
+const shown = ['id', 'name', 'sandbox_id', 'created_at'] as const
+export type ShownSecret = Pick<Row, (typeof shown)[number]>
+
+export type NewSecret = Pick<Row, 'id' | 'account_id' | 'sandbox_id' | 'name' | 'sealed_value' | 'bytes'>
+
+const insert = statement<NewSecret>()('insert secret', (db, secret) =>
+  db
+    .insertInto('secret')
+    .values({
+      id: secret.id,
+      account_id: secret.account_id,
+      sandbox_id: secret.sandbox_id ?? null,
+      name: secret.name,
+      sealed_value: secret.sealed_value,
+      bytes: secret.bytes,
+      created_at: now,
+    })
+    .returning(shown),
+)
+
+export async function insertSecret(db: Queries, secret: NewSecret): Promise<ShownSecret> {
+  const [row] = await db.run(insert, secret)
+  return row!
+}
+
+interface SecretPage {
+  accountId: string
+  /** Null for all of the account's, whichever sandbox they belong to. */
+  sandboxId: string | null
+  before: string | null
+  limit: number
+}
+
+const ofAccount = statement<SecretPage>()(
+  'secrets of account',
+  (db, { accountId, sandboxId, before, limit }) =>
+    db
+      .selectFrom('secret')
+      .select(shown)
+      .where('account_id', '=', accountId)
+      .where(({ or, eb }) => or([sql<boolean>`${sandboxId}::text is null`, eb('sandbox_id', '=', sandboxId)]))
+      .where(({ or, eb }) => or([sql<boolean>`${before}::text is null`, eb('id', '<', before)]))
+      .orderBy('id', 'desc')
+      .limit(limit),
+)
+
+/** Newest first. */
+export const listSecrets = (db: Queries, page: SecretPage): Promise<ShownSecret[]> => db.run(ofAccount, page)
+
+const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
+  'secrets of sandbox',
+  (db, { accountId, sandboxId }) =>
+    db
+      .selectFrom('secret')
+      .select(['id', 'name', 'sealed_value'])
+      .where('account_id', '=', accountId)
+      .where(({ or, eb }) => or([eb('sandbox_id', 'is', null), eb('sandbox_id', '=', sandboxId)]))
+      .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
+)
+
+/** What a command there gets: the account's first, then the sandbox's own, which win. */
+export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
+  db.run(ofSandbox, of)
+
+interface SecretName {
+  accountId: string
+  name: string
+  sandboxId: string | null
+}
+
+const remove = statement<SecretName>()('remove secret', (db, { accountId, name, sandboxId }) =>
+  db
+    .deleteFrom('secret')
+    .where('account_id', '=', accountId)
+    .where('name', '=', name)
+    .where('sandbox_id', 'is not distinct from', sandboxId)
+    .returning('id'),
+)
+
+/** @returns false when there is none */
+export async function removeSecret(db: Queries, secret: SecretName): Promise<boolean> {
+  return (await db.run(remove, secret)).length === 1
+}
+
+const sums = statement<{ accountId: string }>()('size of secrets', (db, { accountId }) =>
+  db
+    .selectFrom('secret')
+    .select([sql<number>`count(*)`.as('count'), sql<number>`coalesce(sum(bytes), 0)::bigint`.as('bytes')])
+    .where('account_id', '=', accountId),
+)
+
+/** How many an account has, and what they take in an environment. */
+export async function measureSecrets(
+  db: Queries,
+  accountId: string,
+): Promise<{ count: number; bytes: number }> {
+  const [row] = await db.run(sums, { accountId })
+  return row!
+}

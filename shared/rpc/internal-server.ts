@@ -3,6 +3,8 @@
  * calls there.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { ping } from '../data/ping.ts'
+import { countByState } from '../data/sandbox-pods.ts'
 import type { Context } from '../platform/context.ts'
 import { within } from '../platform/patience.ts'
 import { wrongEvictionPolicy } from '../platform/redis.ts'
@@ -19,7 +21,7 @@ const headMs = 20_000
 
 /** The parts that every process needs, by their names in /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
-  postgres: () => db.query('select 1'),
+  postgres: () => ping(db),
   // A replica answers reads.
   redis: async () => {
     await redis.set(readinessKey, '1', 'PX', 10 * checkMs)
@@ -70,16 +72,10 @@ async function stateOf(check: HealthCheck): Promise<string> {
 async function tellMetrics(context: Context, response: ServerResponse) {
   const { metrics, db, jobs } = context
   await Promise.allSettled([
-    db
-      .query<{ state: string; count: string }>(
-        `select case when destroyed_at is not null then 'terminating'
-                     when ready_at is null then 'starting' else 'ready' end as state, count(*)
-           from sandbox where reaped_at is null group by 1`,
-      )
-      .then((rows) => {
-        metrics.sandboxes.reset()
-        for (const { state, count } of rows) metrics.sandboxes.set({ state }, Number(count))
-      }),
+    countByState(db).then((rows) => {
+      metrics.sandboxes.reset()
+      for (const { state, count } of rows) metrics.sandboxes.set({ state }, count)
+    }),
     jobs.depth().then((depth) => {
       for (const [state, count] of Object.entries(depth)) metrics.queueDepth.set({ state }, count)
     }),

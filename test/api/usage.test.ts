@@ -1,9 +1,10 @@
 /** Usage is the sum of the billed intervals, cut to the month, to the millisecond. */
+
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { usage } from '../../api/sandboxes/usage.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import { dropWarmPod, markReady } from '../../workers/pods/sandbox-rows.ts'
+import { dropWarmPod, markReady } from '../../shared/data/sandbox-pods.ts'
+import { usage } from '../../shared/data/usage.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import type { World } from '../support/index.ts'

@@ -1,4 +1,5 @@
 /** Workers whose cluster loses what `npm run cluster` made, and gets it back. */
+
 import {
   NetworkingV1Api,
   PatchStrategy,
@@ -7,9 +8,9 @@ import {
 } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
 import { guardCluster } from '../../scripts/supervisor/cluster.ts'
+import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
-import { findWarmPods } from '../../workers/pool/rows.ts'
 import { adminKubeconfig, hasCluster } from '../support/cluster.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { openAdmin } from '../support/namespace.ts'

@@ -1,12 +1,13 @@
 /** A worker is killed at crash points, and what it left half done is mended: all of them in the soak, some in the gate. */
+
 import { Queue } from 'bullmq'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/directory.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import type { CrashPoint } from '../../workers/pods/crash-points.ts'
-import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
 import type { Account } from '../support/account.ts'
 import { type DriverName, openWorldDriver } from '../support/drivers.ts'
 import { eventually } from '../support/eventually.ts'

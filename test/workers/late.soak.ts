@@ -1,7 +1,8 @@
 /** A worker that stands still in the middle of a job, and goes on when others have long done what it was at. */
+
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
-import { findWarmPods } from '../../workers/pool/rows.ts'
+import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/inside.ts'

@@ -1,13 +1,14 @@
 /** What the warm pool goes by: demand, clients who wait for pods of their own, and who holds a pod. */
+
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
+import { readClock } from '../../shared/data/clock.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
-import { readClock } from '../../workers/pods/sandbox-rows.ts'
 import { demandLimits } from '../../workers/pool/demand.ts'
 import { poolLimits } from '../../workers/pool/plan.ts'
-import { findWarmPods, type WarmPod } from '../../workers/pool/rows.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import { hasCluster } from '../support/cluster.ts'

@@ -1,9 +1,10 @@
 /** What the pool decides to make and to end, from what there is. */
+
 import { expect, test } from 'vitest'
+import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { readSettings, SettingsError } from '../../shared/platform/settings.ts'
 import { sizeFor } from '../../workers/pool/demand.ts'
 import { allowedStarts, plan, type Situation } from '../../workers/pool/plan.ts'
-import type { WarmPod } from '../../workers/pool/rows.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const minutesAgo = (minutes: number) => new Date(now.getTime() - minutes * 60_000)

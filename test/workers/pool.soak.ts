@@ -1,9 +1,10 @@
 /** The pool of warm pods: filled, claimed, replaced, and whose settings count. */
+
 import { NetworkingV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { endSandbox, findSandbox } from '../../shared/data/sandboxes.ts'
+import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
-import { findWarmPods } from '../../workers/pool/rows.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'

@@ -1,8 +1,9 @@
 /** What the sweep decides about a sandbox, from its row and its pod. */
+
 import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
-import type { WarmPod } from '../../workers/pool/rows.ts'
 import { planSweep } from '../../workers/sweep/sweep.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')

@@ -8,7 +8,8 @@
  */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
-import { type Database, prepare } from '../../shared/data/database.ts'
+import type { Database } from '../../shared/data/database.ts'
+import { findRunning } from '../../shared/data/lost-execs.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Ending } from './command.ts'
 import { recordEnd, recordToldEnd } from './rows.ts'
@@ -29,11 +30,6 @@ const lookEveryMs = 1_000
 const heldAfterMs = 3_000
 /** At most this many ends wait for their second look (some 5 MB). Beyond it the oldest are given up. */
 const most = 10_000
-
-const readRunning = prepare(
-  'ends that were lost',
-  `select id from exec where id = any(?::text[]) and status = 'running'`,
-)
 
 export class Ends {
   private readonly db: Database
@@ -113,8 +109,7 @@ export class Ends {
   private async restoreMissing(due: UnwrittenEnd[]): Promise<void> {
     if (due.length === 0) return
     const ids = due.map(({ end }) => end.id)
-    const rows = await this.db.run<{ id: string }>(readRunning, [ids])
-    const missing = new Set(rows.map(({ id }) => id))
+    const missing = await findRunning(this.db, ids)
     for (const one of due) {
       if (!missing.has(one.end.id) || !(await recordToldEnd(this.db, one.end))) this.kept.delete(one.end.id)
       else {

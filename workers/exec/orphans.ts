@@ -5,7 +5,13 @@
  *
  * A worker is gone when it is not listed and does not answer. One that is only cut off from Redis goes on.
  */
-import { endUnknown, workerLost } from '../../shared/data/execs.ts'
+import {
+  findMissingWorkers,
+  findOrphans,
+  markEnded,
+  markOrphanLost,
+  type Orphan,
+} from '../../shared/data/lost-execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
@@ -24,17 +30,6 @@ const goneMs = 5_000
 const answerMs = 2_000
 /** Commands that one pass ends at most. */
 const pageRows = 1_000
-
-interface Orphan {
-  id: string
-  pid: number | null
-  sandbox_id: string
-  pod_name: string | null
-  pod_uid: string | null
-  destroy_reason: string | null
-  /** Whether clients were told that it is lost. */
-  is_left: boolean
-}
 
 /** @returns what each pass of the sweep calls. It remembers from pass to pass since when a worker is missing */
 export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
@@ -55,7 +50,10 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
     // A worker that does not find itself in the list cannot tell who is missing.
     if (!live?.some(({ id }) => id === worker.id)) return
     const now = performance.now()
-    const missing = await findMissing(worker, live)
+    const missing = await findMissingWorkers(
+      worker.db,
+      live.map(({ id }) => id),
+    )
     for (const id of missingSince.keys()) if (!missing.includes(id)) missingSince.delete(id)
     for (const id of missing) if (!missingSince.has(id)) missingSince.set(id, now)
     for (const id of await findAlive(missing.filter((id) => isDue(id, now)))) {
@@ -66,31 +64,11 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
     if (stoodStill(now - goneMs)) missingSince.clear()
     const gone = missing.filter((id) => isDue(id, now))
     // Page by page, so that commands that cannot be ended yet do not keep others from being ended.
-    const page = await findOrphans(worker, gone, after)
+    const page = await findOrphans(worker.db, gone, { after, limit: pageRows })
     after = page.length < pageRows ? '' : page.at(-1)!.id
     await Promise.all(page.map((orphan) => endOrphan(worker, orphan)))
   }
 }
-
-const listed = '(select jsonb_array_elements_text(?::jsonb))'
-
-/** Ids of workers that have running commands and are not listed. */
-async function findMissing({ db }: WorkerContext, live: { id: string }[]): Promise<string[]> {
-  const rows = await db.query<{ worker_id: string }>(
-    `select distinct worker_id from exec where status = 'running' and worker_id not in ${listed}`,
-    [JSON.stringify(live.map(({ id }) => id))],
-  )
-  return rows.map(({ worker_id }) => worker_id)
-}
-
-const findOrphans = ({ db }: WorkerContext, gone: string[], after: string): Promise<Orphan[]> =>
-  db.query<Orphan & Record<string, unknown>>(
-    `select exec.id, pid, sandbox_id, pod_name, pod_uid, destroy_reason, is_left
-       from exec join sandbox on sandbox.id = sandbox_id
-      where ((status = 'running' and worker_id in ${listed}) or (is_left and pid is not null)) and exec.id > ?
-      order by exec.id limit ?`,
-    [JSON.stringify(gone), after, pageRows],
-  )
 
 async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {
   if (orphan.pid !== null && orphan.destroy_reason === null) {
@@ -98,9 +76,8 @@ async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Or
     // A pod that cannot be reached is tried again by the next pass. Clients are told `lost` meanwhile.
     if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
   }
-  if (orphan.is_left) await db.query('update exec set is_left = false where id = ?', [orphan.id])
-  // Its output is gone with its worker.
-  else await db.query(endUnknown(), [orphan.sandbox_id, workerLost, orphan.id])
+  if (orphan.is_left) await markEnded(db, orphan.id)
+  else await markOrphanLost(db, { id: orphan.id, sandboxId: orphan.sandbox_id })
   metrics.sweeps.inc({ action: 'end orphan' })
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
 }

@@ -1,7 +1,9 @@
 /** Starts a client's command in its sandbox and follows it to its end. */
+
 import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { recordPid } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
@@ -17,7 +19,7 @@ import { Command, type CommandFacts, unknownEnd } from './command.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
 import { HeldText } from './held-text.ts'
 import { endLeftovers } from './orphans.ts'
-import { type KnownCommand, recordPid, recordStart } from './rows.ts'
+import { type KnownCommand, recordStart } from './rows.ts'
 import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 

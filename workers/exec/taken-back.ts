@@ -4,7 +4,8 @@
  * row is gone for good once it is deleted after that deadline. Until then an Idempotency-Key that led to this row is
  * answered with a 503, and not with the end of a command that never ran.
  */
-import type { Database, Queries } from '../../shared/data/database.ts'
+import type { Database } from '../../shared/data/database.ts'
+import { takeBackExecs } from '../../shared/data/lost-execs.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
@@ -69,7 +70,7 @@ export class TakenBack {
 
   private async forget(execIds: string[]): Promise<void> {
     try {
-      const now = await forgetStarts(this.db, execIds)
+      const now = await takeBackExecs(this.db, execIds)
       for (const id of execIds) if (now >= this.waiting.get(id)!) this.settle(id)
     } catch (error) {
       this.log.warn(
@@ -84,19 +85,4 @@ export class TakenBack {
     this.gone.add(execId)
     setTimeout(() => this.gone.delete(execId), rememberMs).unref()
   }
-}
-
-/**
- * Removes the rows of commands that did not run after all, and their Idempotency-Keys with them. A row that says
- * `lost`, because clients were told so, stays; nothing is left to end.
- * @returns PostgreSQL's clock, in milliseconds since 1970: no row was there any more that it had before
- */
-async function forgetStarts(db: Queries, execIds: string[]): Promise<number> {
-  const [row] = await db.query<{ clock_ms: number }>(
-    `with forgotten as (delete from exec where id = any(?::text[]) and status = 'running'),
-          told as (update exec set is_left = false where id = any(?::text[]) and is_left)
-     select (extract(epoch from statement_timestamp()) * 1000)::double precision as clock_ms`,
-    [execIds, execIds],
-  )
-  return row!.clock_ms
 }

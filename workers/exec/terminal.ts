@@ -1,5 +1,6 @@
 /** A command with a terminal: one stream of output, and a size. */
 
+import { recordPid } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import type { TerminalSize } from '../drivers/driver.ts'
@@ -9,7 +10,6 @@ import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
 import type { HeldText } from './held-text.ts'
-import { recordPid } from './rows.ts'
 import { bodyOf, feed, takeOutput } from './run.ts'
 
 export interface TerminalStart {

@@ -1,10 +1,12 @@
+import { readClock } from '../../shared/data/clock.ts'
+import { adoptPod, markReady } from '../../shared/data/sandbox-pods.ts'
 import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
 import { type Pod, PodRefused } from '../drivers/driver.ts'
 import { awaitFirstSlot } from '../pods/first-slot.ts'
 import { removePod } from '../pods/remove-pod.ts'
-import { adoptPod, markReady, readClock, startOf } from '../pods/sandbox-rows.ts'
+import { startOf } from '../pods/sandbox-rows.ts'
 import type { Slot } from '../shell/slot.ts'
 
 /** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. May run twice, or beside itself. */

@@ -1,9 +1,9 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
+import { markReaped } from '../../shared/data/sandbox-pods.ts'
 import { endSandbox, findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
 import { removePod } from '../pods/remove-pod.ts'
-import { markReaped } from '../pods/sandbox-rows.ts'
 
 /**
  * Ends a sandbox for a reason of the workers' own, then deletes its pod. It needs only PostgreSQL and the cluster, so a

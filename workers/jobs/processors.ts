@@ -1,10 +1,10 @@
 /** The processor of each job. This file exports nothing else: queue.ts derives its table from it. */
 
+import { readClock } from '../../shared/data/clock.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import type { JobName, Jobs } from '../../shared/platform/jobs.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
-import { readClock } from '../pods/sandbox-rows.ts'
 import { tellPod } from '../pool/tell.ts'
 import { givePod } from './create-pod.ts'
 import { endAndDelete, reapPod } from './end-and-delete.ts'

@@ -5,13 +5,13 @@
  */
 
 import { limits } from '../../shared/contract/limits.ts'
+import { dropWarmPod, markUsed } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
 import { removePod } from '../pods/remove-pod.ts'
-import { dropWarmPod, markUsed } from '../pods/sandbox-rows.ts'
 import { tellPod } from '../pool/tell.ts'
 import type { Slot } from '../shell/slot.ts'
 import { givePod } from './create-pod.ts'

@@ -3,15 +3,21 @@
  * gone has lost its pod, and a new row gets one.
  */
 
+import { readClock } from '../../shared/data/clock.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import { newWarmPodName } from '../../shared/data/ids.ts'
 import { tryLock } from '../../shared/data/locks.ts'
-import { warmPodMs } from '../../shared/data/sandboxes.ts'
+import { countStarting } from '../../shared/data/sandbox-pods.ts'
+import {
+  addWarmPod,
+  findWarmPods,
+  removeWarmPod,
+  type WarmPodRow as WarmPod,
+  warmPodMs,
+} from '../../shared/data/warm-pods.ts'
 import type { WorkerContext } from '../context.ts'
-import { readClock } from '../pods/sandbox-rows.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
-import { addWarmPod, countStarting, findWarmPods, removeWarmPod, type WarmPod } from './rows.ts'
 
 /** Milliseconds until a refused image is tried again; doubled after each refusal. */
 const backOffMs = { least: 5_000, most: 300_000 }
@@ -56,8 +62,8 @@ export class PoolDecider {
       const added: WarmPod[] = []
       for (const image of add) {
         const { fingerprint } = wanted.get(image)!
-        const pod = { name: newWarmPodName(), image, fingerprint }
-        added.push(await addWarmPod(queries, pod, this.lifeSeconds))
+        const pod = { name: newWarmPodName(), image, fingerprint, lifeSeconds: this.lifeSeconds }
+        added.push(await addWarmPod(queries, pod))
       }
       tellSizes(this.worker, rows, wanted)
       return { remove: removed, resume, added }

@@ -5,8 +5,10 @@
  * in its day of 3,355 creates, `1..16` serves all of them for 79 pod-hours, a fixed 4 takes 96, and a fixed 1 serves
  * 91% for 24.
  */
+
 import { ulid } from 'ulid'
 import type { Queries } from '../../shared/data/database.ts'
+import { findBusiest } from '../../shared/data/sandbox-pods.ts'
 import type { PoolSize } from '../../shared/platform/settings-pools.ts'
 
 export const demandLimits = {
@@ -45,14 +47,5 @@ async function readBusiest(db: Queries): Promise<Map<string, number>> {
   const oldest = `sbx_${ulid(Date.now() - memoryMs - slackMs)
     .slice(0, 10)
     .toLowerCase()}`
-  const rows = await db.query<{ image: string; busiest: string }>(
-    `select image, max(creates) as busiest
-       from (select image, count(*) as creates
-               from sandbox, (select sandlot_now() as now) as clock
-              where id > ? and created_at > now - ? * interval '1 millisecond'
-              group by image, floor(extract(epoch from created_at) * 1000 / ?)) as rush
-      group by image`,
-    [oldest, memoryMs, rushMs],
-  )
-  return new Map(rows.map(({ image, busiest }) => [image, Number(busiest)]))
+  return await findBusiest(db, { oldest, memoryMs, rushMs })
 }

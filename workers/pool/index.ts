@@ -4,13 +4,14 @@
  * is made and what goes, under an advisory lock; so in a rolling deploy the new settings win. Redis holds nothing of
  * the pool.
  */
+
 import { addAbortListener } from 'node:events'
+import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { PoolDecider } from './decide.ts'
 import { makeWarmPod } from './make.ts'
-import { findWarmPods, type WarmPod } from './rows.ts'
 
 const lookEveryMs = 1_000
 

@@ -1,9 +1,9 @@
+import { readClock } from '../../shared/data/clock.ts'
+import { markWarm, removeWarmPod, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import { awaitFirstSlot } from '../pods/first-slot.ts'
 import { removePod } from '../pods/remove-pod.ts'
-import { readClock } from '../pods/sandbox-rows.ts'
-import { markWarm, removeWarmPod, type WarmPod } from './rows.ts'
 
 /**
  * Makes the pod of a row, or continues where a worker left off, until it can be claimed.

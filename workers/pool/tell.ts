@@ -1,6 +1,6 @@
+import { markAssigned } from '../../shared/data/sandbox-pods.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import { markAssigned } from '../pods/sandbox-rows.ts'
 
 /**
  * Tells a claimed pod whose it is and when it must end. May be repeated.

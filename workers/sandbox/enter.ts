@@ -1,15 +1,8 @@
 /** What every call that works inside a sandbox begins and ends with. */
 
 import type { DatabaseClock } from '../../shared/data/clock.ts'
-import { prepare, type Row } from '../../shared/data/database.ts'
-import { sandboxColumns } from '../../shared/data/entities.ts'
-import {
-  envSealContext,
-  findSandbox,
-  podOf,
-  type SandboxRow,
-  toSandbox,
-} from '../../shared/data/sandboxes.ts'
+import { findWithTimeLeft } from '../../shared/data/sandbox-pods.ts'
+import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { readWhatCame } from '../../shared/platform/standstill.ts'
 import type { WorkerContext } from '../context.ts'
@@ -26,13 +19,6 @@ export interface EnteredSandbox {
   leftMs: number
   clock: DatabaseClock
 }
-
-const withTimeLeft = prepare(
-  'sandbox with time left',
-  `select ${sandboxColumns}, (extract(epoch from expires_at - sandlot_now()) * 1000)::double precision as left_ms,
-          (extract(epoch from clock_timestamp()) * 1000)::double precision as clock_ms
-     from sandbox where id = ?`,
-)
 
 /** @throws {Problem} when no command can run in it now */
 export async function enter(
@@ -51,21 +37,20 @@ async function readOwn(
   worker: WorkerContext,
   { sandboxId, accountId }: { sandboxId: string; accountId: string },
 ) {
-  const [row] = await worker.db.run<Row & { left_ms: number; clock_ms: number }>(withTimeLeft, [sandboxId])
-  const sandbox = row && toSandbox(row)
-  if (!sandbox || sandbox.account_id !== accountId)
-    throw new Problem('not_found', 'There is no such sandbox.')
-  return { row, sandbox, clock: { ms: row.clock_ms, readAt: performance.now() } }
+  const found = await findWithTimeLeft(worker.db, sandboxId)
+  if (!found || found.account_id !== accountId) throw new Problem('not_found', 'There is no such sandbox.')
+  const { left_ms: leftMs, clock_ms: ms, ...sandbox } = found
+  return { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
 }
 
-function enterNow({ row, sandbox, clock }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
+function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
   if (sandbox.destroyed_at) throw destroyed(sandbox)
   if (!sandbox.ready_at) {
     throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again.', {
       retryAfterSeconds: 1,
     })
   }
-  return { sandbox, leftMs: Math.max(1, row.left_ms), clock }
+  return { sandbox, leftMs: Math.max(1, leftMs), clock }
 }
 
 /** The environment that the sandbox was created with. */

@@ -1,9 +1,8 @@
 /** Secrets where they are used: opened for one command, and redacted in its output. */
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { prepare } from '../../shared/data/database.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
-import { secretSealContext } from '../../shared/data/secrets.ts'
+import { readSecretsOf, secretSealContext } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
 import { buildPatterns, type SecretPatterns } from './patterns.ts'
@@ -19,20 +18,9 @@ export interface OpenSecrets {
   patterns(byLine?: boolean): Promise<SecretPatterns | undefined>
 }
 
-interface SecretRow extends Record<string, unknown> {
-  id: string
-  name: string
-  sealed_value: Uint8Array
-}
+type SecretRow = Awaited<ReturnType<typeof readSecretsOf>>[number]
 
 type SecretsReader = Pick<WorkerContext, 'db' | 'opener' | 'log'>
-
-const ofSandbox = prepare(
-  'secrets of a sandbox',
-  `select id, name, sealed_value from secret
-    where account_id = ? and (sandbox_id is null or sandbox_id = ?)
-    order by sandbox_id nulls first`,
-)
 
 /**
  * Commands with the same secrets at the same time share them: what finds 500 KiB of values takes megabytes, and time to
@@ -50,7 +38,7 @@ export async function secretsFor(
   worker: SecretsReader,
   { id, account_id }: Pick<SandboxRow, 'id' | 'account_id'>,
 ): Promise<SharedValue<OpenSecrets>> {
-  const rows = await worker.db.run<SecretRow>(ofSandbox, [account_id, id])
+  const rows = await readSecretsOf(worker.db, { accountId: account_id, sandboxId: id })
   return await opened.hold(account_id, versionOf(rows), async () => {
     const values = await openAll(worker, account_id, rows)
     const known = new Map<boolean, Promise<SecretPatterns | undefined>>()

@@ -1,7 +1,9 @@
+import { readClock } from '../../shared/data/clock.ts'
+import { findByPod } from '../../shared/data/sandbox-pods.ts'
 import type { WorkerContext } from '../context.ts'
 import { endAndDelete } from '../jobs/end-and-delete.ts'
 import { replacePod } from '../jobs/replace-pod.ts'
-import { endOf, findByPod, readClock } from '../pods/sandbox-rows.ts'
+import { endOf } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
 /** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */

@@ -5,8 +5,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { removeDeletedAccounts } from '../../shared/data/accounts.ts'
+import { readClock } from '../../shared/data/clock.ts'
 import { tryLock } from '../../shared/data/locks.ts'
+import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodState } from '../drivers/driver.ts'
@@ -16,9 +20,8 @@ import { endAndDelete, reapPod } from '../jobs/end-and-delete.ts'
 import { assignPod } from '../jobs/processors.ts'
 import { replacePod } from '../jobs/replace-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
-import { endOf, findUnreaped, readClock, startOf } from '../pods/sandbox-rows.ts'
+import { endOf, startOf } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
-import { findWarmPods, type WarmPod } from '../pool/rows.ts'
 import { forgetThePast } from './forget.ts'
 
 /** Milliseconds. A younger row or pod is left to its job. */
@@ -77,7 +80,7 @@ async function sweep(
     await mendAll(planSweep(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
     await endOrphans()
     await forgetThePast(worker)
-    await removeDeletedAccounts(worker)
+    await sayWhatIsRemoved(worker)
   })
 }
 
@@ -213,16 +216,6 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   )
 }
 
-/** Removes accounts that an operator deleted, with all that is theirs, once their last pod is gone. */
-async function removeDeletedAccounts({ db, log }: WorkerContext) {
-  const gone = await db.query<{ id: string }>(
-    `with done as (
-            select id from account
-             where deleted_at is not null
-               and not exists (select from sandbox where account_id = account.id and reaped_at is null)
-               for update),
-          sandboxes as (delete from sandbox where account_id in (select id from done))
-     delete from account where id in (select id from done) returning id`,
-  )
-  for (const { id } of gone) log.info({ account_id: id }, 'an account was deleted')
+async function sayWhatIsRemoved({ db, log }: WorkerContext) {
+  for (const id of await removeDeletedAccounts(db)) log.info({ account_id: id }, 'an account was deleted')
 }

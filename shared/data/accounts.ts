@@ -1,0 +1,381 @@
+/** The table `account`. Only this file writes to it. */
+import { sql } from 'kysely'
+import type { Queries, Transactions } from './database.ts'
+import type { Account } from './entities/account.ts'
+import type { RowOf } from './entities/row.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+type AccountRow = RowOf<typeof Account>
+
+/** What a session token is made of. */
+export type AccountOfSession = Pick<AccountRow, 'id' | 'email' | 'created_at' | 'session_generation'>
+
+/** What a login is weighed against. */
+export type KnownAccount = AccountOfSession &
+  Pick<AccountRow, 'password_hash' | 'suspended_at' | 'login_addresses'>
+
+const ofSession = ['id', 'email', 'created_at', 'session_generation'] as const
+const known = [...ofSession, 'password_hash', 'suspended_at', 'login_addresses'] as const
+
+const insert = statement<{ id: string; email: string; hash: Buffer; addresses: string }>()(
+  'insert account',
+  (db, { id, email, hash, addresses }) =>
+    db
+      .insertInto('account')
+      .values({ id, email, password_hash: hash, login_addresses: sql`${addresses}::jsonb` })
+      .onConflict((conflict) => conflict.column('email').doNothing())
+      .returning(ofSession),
+)
+
+/** @returns undefined when the address has an account */
+export async function insertAccount(
+  db: Queries,
+  { address, ...account }: { id: string; email: string; hash: Buffer; address: string },
+): Promise<AccountOfSession | undefined> {
+  const [row] = await db.run(insert, { ...account, addresses: JSON.stringify([address]) })
+  return row
+}
+
+const byEmail = statement<{ email: string }>()('account by e-mail', (db, { email }) =>
+  db.selectFrom('account').select(known).where('email', '=', email),
+)
+
+export async function findAccountByEmail(db: Queries, email: string): Promise<KnownAccount | undefined> {
+  const [row] = await db.run(byEmail, { email })
+  return row
+}
+
+const byId = statement<{ id: string }>()('account by id', (db, { id }) =>
+  db.selectFrom('account').select(known).where('id', '=', id),
+)
+
+export async function findAccount(db: Queries, id: string): Promise<KnownAccount | undefined> {
+  const [row] = await db.run(byId, { id })
+  return row
+}
+
+const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db, { id }) =>
+  db
+    .selectFrom('account')
+    .select(({ selectFrom }) => [
+      'email',
+      'created_at',
+      'concurrent_limit',
+      'hours_limit',
+      selectFrom('sandbox')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .whereRef('account_id', '=', 'account.id')
+        .where('destroyed_at', 'is', null)
+        .$asScalar()
+        .$notNull()
+        .as('active'),
+    ])
+    .where('id', '=', id),
+)
+
+/** An account as its owner sees it, with how many of its sandboxes are active. */
+export async function findAccountWithSandboxes(db: Queries, id: string) {
+  const [row] = await db.run(withSandboxes, { id })
+  return row
+}
+
+const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
+  db
+    .selectFrom('account')
+    .select(['suspended_at', 'concurrent_limit', 'hours_limit'])
+    .where('id', '=', id)
+    .forNoKeyUpdate(),
+)
+
+/**
+ * Locks the account until the transaction ends, so that no two requests pass one of its bounds, or quotas, together.
+ * Every later statement sees what is true after this lock: under read committed each takes a new snapshot.
+ * @returns undefined when there is no such account any more
+ */
+export async function lockAccount(
+  transaction: Queries,
+  id: string,
+): Promise<Pick<AccountRow, 'suspended_at' | 'concurrent_limit' | 'hours_limit'> | undefined> {
+  const [row] = await transaction.run(locked, { id })
+  return row
+}
+
+/** The generation of the session that asks for a change; undefined, which no row has, for a caller without one. */
+type Generation = number | undefined
+const isOf = (generation: Generation) => sql<boolean>`session_generation = ${generation}::int`
+
+interface PasswordChange {
+  id: string
+  generation: Generation
+  hash: Buffer
+}
+
+const setPassword = statement<PasswordChange & { addresses: string }>()(
+  'set password',
+  (db, { id, generation, hash, addresses }) =>
+    db
+      .updateTable('account')
+      .set((row) => ({
+        password_hash: hash,
+        session_generation: row('session_generation', '+', 1),
+        login_addresses: sql`${addresses}::jsonb`,
+      }))
+      .where('id', '=', id)
+      .where(isOf(generation))
+      .returning(ofSession),
+)
+
+/**
+ * Sets the password, and ends all sessions. A password that was set meanwhile stays: whoever set it also knew the former
+ * one.
+ * @returns undefined when the session that asks for it was ended meanwhile: then nothing is changed
+ */
+export async function changePassword(
+  db: Queries,
+  { address, ...change }: PasswordChange & { address: string },
+): Promise<AccountOfSession | undefined> {
+  const [row] = await db.run(setPassword, { ...change, addresses: JSON.stringify([address]) })
+  return row
+}
+
+const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (db, { id, hash }) =>
+  db
+    .updateTable('account')
+    .set((row) => ({
+      password_hash: hash,
+      session_generation: row('session_generation', '+', 1),
+      login_addresses: sql`'[]'::jsonb`,
+    }))
+    .where('id', '=', id),
+)
+
+/** Sets a password, ends all sessions, and forgets from where the owner has logged in. */
+export async function resetPassword(db: Queries, id: string, hash: Buffer): Promise<void> {
+  await db.run(resetHash, { id, hash })
+}
+
+const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
+  'replace password hash',
+  (db, { id, former, hash }) =>
+    db
+      .updateTable('account')
+      .set({ password_hash: hash })
+      .where('id', '=', id)
+      .where('password_hash', '=', former),
+)
+
+/** Stores another hash of the same password. */
+export async function replacePasswordHash(
+  db: Queries,
+  { id, password_hash }: KnownAccount,
+  hash: Buffer,
+): Promise<void> {
+  await db.run(replaceHash, { id, former: password_hash, hash })
+}
+
+/** How many addresses of earlier logins are remembered. Guesses from elsewhere do not slow logins from those. */
+const mostAddresses = 8
+
+const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>()(
+  'remember address of login',
+  (db, { id, hash, address }) =>
+    db
+      .updateTable('account')
+      .set({
+        login_addresses: sql`(
+          select jsonb_agg(address order by place)
+            from (select ${address}::text as address, 0 as place
+                   union all
+                  select address, place
+                    from jsonb_array_elements_text(login_addresses) with ordinality as known (address, place)
+                   where address <> ${address}
+                   order by place limit ${sql.lit(mostAddresses)}) as latest)`,
+      })
+      .where('id', '=', id)
+      .where('password_hash', '=', hash),
+)
+
+/** Beside other logins. A new password has forgotten those that logged in with the former one. */
+export async function rememberAddress(
+  db: Queries,
+  { id, password_hash: hash }: KnownAccount,
+  address: string,
+): Promise<void> {
+  await db.run(putAddressFirst, { id, hash, address })
+}
+
+const sessionOf = statement<{ id: string }>()('session of account', (db, { id }) =>
+  db.selectFrom('account').select(['suspended_at', 'session_generation']).where('id', '=', id),
+)
+
+/** What makes a session token valid or not. */
+export async function findSession(
+  db: Queries,
+  id: string,
+): Promise<Pick<AccountRow, 'suspended_at' | 'session_generation'> | undefined> {
+  const [row] = await db.run(sessionOf, { id })
+  return row
+}
+
+const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
+  db
+    .updateTable('account')
+    .set((row) => ({ session_generation: row('session_generation', '+', 1) }))
+    .where('id', '=', id),
+)
+
+/** Ends all sessions of an account: each request with a session token looks at this row. */
+export async function endSessions(db: Queries, id: string): Promise<void> {
+  await db.run(endAll, { id })
+}
+
+const endOwn = statement<{ id: string; generation: Generation }>()(
+  'end own sessions',
+  (db, { id, generation }) =>
+    db
+      .updateTable('account')
+      .set((row) => ({ session_generation: row('session_generation', '+', 1) }))
+      .where('id', '=', id)
+      .where(isOf(generation))
+      .returning('id'),
+)
+
+/** The same for the owner. @returns false when the session that asks for it was ended meanwhile */
+export async function endOwnSessions(
+  db: Queries,
+  of: { id: string; generation: Generation },
+): Promise<boolean> {
+  return (await db.run(endOwn, of)).length === 1
+}
+
+const setAllowlist = statement<{ id: string; commands: string | null }>()(
+  'set allowlist',
+  (db, { id, commands }) =>
+    db
+      .updateTable('account')
+      .set({ allowlist: sql`${commands}::jsonb` })
+      .where('id', '=', id)
+      .returning('id'),
+)
+
+/** @param commands null lets everything run. @returns false when there is no such account any more */
+export async function writeAllowlist(db: Queries, id: string, commands: string[] | null): Promise<boolean> {
+  return (await db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) })).length === 1
+}
+
+const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { id }) =>
+  db.selectFrom('account').select('allowlist').where('id', '=', id),
+)
+
+export async function readAllowlist(db: Queries, id: string): Promise<string[] | null> {
+  const [row] = await db.run(allowlistOf, { id })
+  return row?.allowlist ?? null
+}
+
+/** Figures that an operator has set in place of the settings. */
+export const overrideColumns = [
+  'concurrent_limit',
+  'hours_limit',
+  'sandbox_seconds_limit',
+  'sandbox_ops_per_minute',
+  'sandbox_lifecycle_per_minute',
+] as const
+export type OverrideColumn = (typeof overrideColumns)[number]
+export type Overrides = Pick<AccountRow, OverrideColumn>
+
+const setOverride = (column: OverrideColumn) =>
+  statement<{ id: string; figure: number | null }>()(`set ${column}`, (db, { id, figure }) =>
+    db.updateTable('account').set(column, figure).where('id', '=', id),
+  )
+const settersOfOverrides = new Map(overrideColumns.map((column) => [column, setOverride(column)]))
+
+/** All of them, or none. */
+export const changeOverrides = (db: Transactions, id: string, changes: Partial<Overrides>): Promise<void> =>
+  db.transaction(async (db) => {
+    for (const [column, setter] of settersOfOverrides) {
+      const figure = changes[column]
+      if (figure !== undefined) await db.run(setter, { id, figure })
+    }
+  })
+
+const overridesOf = statement<{ id: string }>()('limits of account', (db, { id }) =>
+  db.selectFrom('account').select(overrideColumns).where('id', '=', id),
+)
+
+export async function readOverrides(db: Queries, id: string): Promise<Overrides | undefined> {
+  const [row] = await db.run(overridesOf, { id })
+  return row
+}
+
+const suspendOne = statement<{ id: string; forGood: boolean }>()('suspend account', (db, { id, forGood }) =>
+  db
+    .updateTable('account')
+    .set((row) => ({
+      suspended_at: row.fn.coalesce('suspended_at', now),
+      deleted_at: row.fn.coalesce('deleted_at', sql<Date>`case when ${forGood}::boolean then ${now} end`),
+    }))
+    .where('id', '=', id),
+)
+
+/** See `suspend.ts` for what goes with it. @param forGood also marks it as deleted */
+export async function markSuspended(db: Queries, id: string, forGood: boolean): Promise<void> {
+  await db.run(suspendOne, { id, forGood })
+}
+
+const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id }) =>
+  db
+    .updateTable('account')
+    .set({ suspended_at: null })
+    .where('id', '=', id)
+    .where('deleted_at', 'is', null)
+    .returning('id'),
+)
+
+/** @returns false for an account that is being deleted */
+export async function unsuspend(db: Queries, id: string): Promise<boolean> {
+  return (await db.run(unsuspendOne, { id })).length === 1
+}
+
+const passwordCosts = statement<{ costAt: number }>()(
+  'costs of passwords',
+  (_, { costAt }) => sql<{ cost: number | null; accounts: number; installation: string }>`
+  select get_byte(password_hash, ${costAt}::int) as cost, count(*) as accounts, installation.id as installation
+    from installation left join account on octet_length(password_hash) > ${costAt}::int
+   group by cost, installation order by cost`,
+)
+
+/**
+ * How many accounts have a password of each cost, with the installation's id. One row without a cost when there are none.
+ * @param costAt the byte of a hash that says its cost
+ */
+export const countPasswordCosts = (db: Queries, costAt: number) => db.run(passwordCosts, { costAt })
+
+const removeDone = statement()('remove deleted accounts', (db) =>
+  db
+    .with('done', (db) =>
+      db
+        .selectFrom('account')
+        .select('id')
+        .where('deleted_at', 'is not', null)
+        .where(({ not, exists, selectFrom }) =>
+          not(
+            exists(
+              selectFrom('sandbox').whereRef('account_id', '=', 'account.id').where('reaped_at', 'is', null),
+            ),
+          ),
+        )
+        .forUpdate(),
+    )
+    .with('sandboxes', (db) =>
+      db.deleteFrom('sandbox').where('account_id', 'in', (db) => db.selectFrom('done').select('id')),
+    )
+    .deleteFrom('account')
+    .where('id', 'in', (db) => db.selectFrom('done').select('id'))
+    .returning('id'),
+)
+
+/** Removes deleted accounts, with all that is theirs, once their last pod is gone. @returns their ids */
+export async function removeDeletedAccounts(db: Queries): Promise<string[]> {
+  return (await db.run(removeDone)).map(({ id }) => id)
+}

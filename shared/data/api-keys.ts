@@ -1,0 +1,182 @@
+/** The table `api_key`. Only this file writes to it. */
+import { type ExpressionBuilder, sql } from 'kysely'
+import type { Scope } from '../contract/endpoint.ts'
+import type { Queries } from './database.ts'
+import type { ApiKey } from './entities/api-key.ts'
+import type { Tables } from './entities/index.ts'
+import type { RowOf } from './entities/row.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', 'last_used_at'] as const
+
+/** What its owner sees of a key. */
+export type ApiKeyRow = Pick<RowOf<typeof ApiKey>, (typeof shown)[number]>
+
+/** Neither revoked nor expired. */
+const isLive = ({ and, or, eb }: ExpressionBuilder<Tables, 'api_key'>) =>
+  and([eb('revoked_at', 'is', null), or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])])
+
+/** How long a key was to live when it was made; null for ever. */
+const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
+
+const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =>
+  db
+    .selectFrom('api_key')
+    .innerJoin('account', 'account.id', 'account_id')
+    .select([
+      'api_key.id',
+      'account_id',
+      'scope',
+      'suspended_at',
+      'allowlist',
+      'sandbox_seconds_limit',
+      'sandbox_ops_per_minute',
+      'sandbox_lifecycle_per_minute',
+    ])
+    .where('hash', '=', hash)
+    .where('revoked_at', 'is', null)
+    .where(({ or, eb }) => or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])),
+)
+
+/** A live key, with what every request needs to know of its account: one query reads all of it. */
+export async function findApiKey(db: Queries, hash: Buffer) {
+  const [row] = await db.run(byHash, { hash })
+  return row
+}
+
+const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
+  db
+    .updateTable('api_key')
+    .set({ last_used_at: now })
+    .where('id', '=', sql<string>`any(${ids}::text[])`)
+    .where(({ or, eb }) =>
+      or([eb('last_used_at', 'is', null), eb('last_used_at', '<', sql<Date>`${now} - interval '1 minute'`)]),
+    ),
+)
+
+/** Writes that these keys were used just now, of each at most once a minute. */
+export async function markUsed(db: Queries, ids: string[]): Promise<void> {
+  await db.run(used, { ids })
+}
+
+interface MadeKey {
+  id: string
+  accountId: string
+  name: string | null
+  scope: Scope
+  hash: Buffer
+  lastFour: string
+  expires: Date | null
+}
+
+const insert = statement<MadeKey>()('insert api key', (db, made) =>
+  db
+    .insertInto('api_key')
+    .columns(['id', 'account_id', 'name', 'scope', 'hash', 'last_four', 'expires_at'])
+    .expression(
+      sql`select ${made.id}, ${made.accountId}, ${made.name}, ${made.scope}, ${made.hash}::bytea, ${made.lastFour}, expires
+            from (select ${made.expires}::timestamptz as expires) as given
+           where expires is null or expires > ${now}`,
+    )
+    .returning(shown),
+)
+
+/** @returns undefined when it would have expired already */
+export async function insertApiKey(db: Queries, made: MadeKey): Promise<ApiKeyRow | undefined> {
+  const [row] = await db.run(insert, made)
+  return row
+}
+
+const toRotate = statement<{ id: string; accountId: string }>()(
+  'api key to rotate',
+  (db, { id, accountId }) =>
+    db
+      .selectFrom('api_key')
+      .select(['name', 'scope', sql<Date | null>`${now} + ${firstLifetime}`.as('expires')])
+      .where('id', '=', id)
+      .where('account_id', '=', accountId)
+      .where(isLive),
+)
+
+/** A live key of the account, and when one that lives as long as it was to live expires. */
+export async function findApiKeyToRotate(db: Queries, of: { id: string; accountId: string }) {
+  const [row] = await db.run(toRotate, of)
+  return row
+}
+
+const replace = statement<{ id: string; overlapSeconds: number }>()(
+  'replace api key',
+  (db, { id, overlapSeconds }) =>
+    db
+      .updateTable('api_key')
+      .set({
+        expires_at: sql<Date>`least(expires_at, ${now} + make_interval(secs => ${overlapSeconds}::int))`,
+        lifetime: firstLifetime,
+        is_replaced: true,
+      })
+      .where('id', '=', id),
+)
+
+/** Lets a key expire soon, since another takes its place. */
+export async function expireReplaced(db: Queries, id: string, overlapSeconds: number): Promise<void> {
+  await db.run(replace, { id, overlapSeconds })
+}
+
+const ofAccount = statement<{ accountId: string; before: string | null; limit: number }>()(
+  'api keys of account',
+  (db, { accountId, before, limit }) =>
+    db
+      .selectFrom('api_key')
+      .select(shown)
+      .where('account_id', '=', accountId)
+      .where('revoked_at', 'is', null)
+      .where(({ or, eb }) => or([sql<boolean>`${before}::text is null`, eb('id', '<', before)]))
+      .orderBy('id', 'desc')
+      .limit(limit),
+)
+
+/** Newest first. @param page.before the id that the previous page ended with */
+export const listApiKeys = (
+  db: Queries,
+  page: { accountId: string; before: string | null; limit: number },
+): Promise<ApiKeyRow[]> => db.run(ofAccount, page)
+
+const revoke = statement<{ id: string; accountId: string }>()('revoke api key', (db, { id, accountId }) =>
+  db
+    .updateTable('api_key')
+    .set({ revoked_at: now })
+    .where('id', '=', id)
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .returning('id'),
+)
+
+/** @returns false when the account has no such key any more */
+export async function revokeApiKey(db: Queries, of: { id: string; accountId: string }): Promise<boolean> {
+  return (await db.run(revoke, of)).length === 1
+}
+
+const count = statement<{ accountId: string }>()('count api keys', (db, { accountId }) =>
+  db
+    .selectFrom('api_key')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId),
+)
+
+export async function countApiKeys(db: Queries, accountId: string): Promise<number> {
+  const [row] = await db.run(count, { accountId })
+  return row!.count
+}
+
+const removeDead = statement<{ accountId: string }>()('remove dead api keys', (db, { accountId }) =>
+  db
+    .deleteFrom('api_key')
+    .where('account_id', '=', accountId)
+    .where((key) => key.not(isLive(key))),
+)
+
+/** Deletes keys that are revoked or expired. */
+export async function removeDeadApiKeys(db: Queries, accountId: string): Promise<void> {
+  await db.run(removeDead, { accountId })
+}

@@ -1,0 +1,46 @@
+/** The table `command_refusal`: how many commands the allowlist refused, by UTC day. Only this file writes to it. */
+import { sql } from 'kysely'
+import { limits } from '../contract/limits.ts'
+import type { Queries } from './database.ts'
+import { todayOnce } from './sql.ts'
+import { statement } from './statement.ts'
+
+const count = statement<{ accountId: string }>()('count refused command', (db, { accountId }) =>
+  db
+    .insertInto('command_refusal')
+    .values({ account_id: accountId, day: todayOnce, count: 1 })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['account_id', 'day'])
+        .doUpdateSet((row) => ({ count: row('command_refusal.count', '+', 1) })),
+    ),
+)
+
+export async function countRefusedCommand(db: Queries, accountId: string): Promise<void> {
+  await db.run(count, { accountId })
+}
+
+const keptSince = sql<string>`${todayOnce} - ${sql.lit(limits.refusalDays)}`
+
+const ofAccount = statement<{ accountId: string }>()('refused commands', (db, { accountId }) =>
+  db
+    .selectFrom('command_refusal')
+    .select(['count', sql<string>`day::text`.as('day')])
+    .where('account_id', '=', accountId)
+    .where('day', '>', keptSince)
+    .orderBy('command_refusal.day', 'desc'),
+)
+
+/** Newest day first, each as 2026-11-24. */
+export const readRefusedCommands = (
+  db: Queries,
+  accountId: string,
+): Promise<{ day: string; count: number }[]> => db.run(ofAccount, { accountId })
+
+const forget = statement()('forget refused commands', (db) =>
+  db.deleteFrom('command_refusal').where('day', '<=', keptSince),
+)
+
+export async function forgetRefusedCommands(db: Queries): Promise<void> {
+  await db.run(forget)
+}

@@ -1,0 +1,24 @@
+import { defineEntity, p } from '@mikro-orm/core'
+
+export const Account = defineEntity({
+  name: 'Account',
+  tableName: 'account',
+  properties: {
+    id: p.text().primary(),
+    email: p.text(),
+    password_hash: p.blob().$type<Buffer>(),
+    created_at: p.datetime(3).defaultRaw('sandlot_now()'),
+    suspended_at: p.datetime(3).nullable(),
+    deleted_at: p.datetime(3).nullable(),
+    session_generation: p.integer().default(0),
+    login_addresses: p.json<string[]>().defaultRaw(`'[]'`),
+    /** Entries of the command allowlist; null lets everything run. */
+    allowlist: p.json<string[]>().nullable(),
+    /** An operator's overrides; null means the setting. */
+    concurrent_limit: p.integer().nullable(),
+    hours_limit: p.double().$type<number>().nullable(),
+    sandbox_seconds_limit: p.integer().nullable(),
+    sandbox_ops_per_minute: p.integer().nullable(),
+    sandbox_lifecycle_per_minute: p.integer().nullable(),
+  },
+})

@@ -1,0 +1,32 @@
+import { defineEntity, p } from '@mikro-orm/core'
+import type { ExecResult } from '../../contract/exec.ts'
+import type { RowOf } from './row.ts'
+
+/** Commands: what each was and how it ended. */
+export const Exec = defineEntity({
+  name: 'Exec',
+  tableName: 'exec',
+  properties: {
+    id: p.text().primary(),
+    sandbox_id: p.text(),
+    worker_id: p.text(),
+    pid: p.integer().nullable(),
+    idempotency_key: p.text().nullable(),
+    request_hash: p.blob().$type<Buffer>().nullable(),
+    sealed_command: p.blob().$type<Buffer>(),
+    background: p.boolean(),
+    tty: p.boolean(),
+    status: p.text().$type<ExecResult['status']>().default('running'),
+    exit_code: p.integer().nullable(),
+    signal: p.text().nullable(),
+    reason: p.text().nullable(),
+    stdout_bytes: p.bigint('number').default(0),
+    stderr_bytes: p.bigint('number').default(0),
+    truncated: p.boolean().default(false),
+    started_at: p.datetime(3),
+    duration_ms: p.double().$type<number>().nullable(),
+    /** Told as lost while it may still run: the sweep finds and ends it. */
+    is_left: p.boolean().default(false),
+  },
+})
+export type ExecRow = RowOf<typeof Exec>

@@ -1,0 +1,28 @@
+/** All tables as MikroORM knows them: their columns and types. Migrations make them, with their indexes and checks. */
+import type { InferKyselyDB } from '@mikro-orm/postgresql'
+import { Account } from './account.ts'
+import { ApiKey } from './api-key.ts'
+import { CommandRefusal } from './command-refusal.ts'
+import { Exec } from './exec.ts'
+import { IdempotencyKey } from './idempotency-key.ts'
+import { Installation } from './installation.ts'
+import { Sandbox } from './sandbox.ts'
+import { Secret } from './secret.ts'
+import { UsageDay } from './usage-day.ts'
+import { WarmPod } from './warm-pod.ts'
+
+export const entities = [
+  Account,
+  ApiKey,
+  CommandRefusal,
+  Exec,
+  IdempotencyKey,
+  Installation,
+  Sandbox,
+  Secret,
+  UsageDay,
+  WarmPod,
+] as const
+
+/** The tables, for typed statements: what a column holds when it is read, and what may be written to it. */
+export type Tables = InferKyselyDB<(typeof entities)[number]>

@@ -1,0 +1,12 @@
+import { defineEntity, p } from '@mikro-orm/core'
+
+/** One row for ever: what pods are labelled with. */
+export const Installation = defineEntity({
+  name: 'Installation',
+  tableName: 'installation',
+  properties: {
+    id: p.text().primary(),
+    singleton: p.boolean().default(true),
+    created_at: p.datetime(3).defaultRaw('sandlot_now()'),
+  },
+})

@@ -1,0 +1,32 @@
+import { defineEntity, p } from '@mikro-orm/core'
+import type { DestroyReason } from '../../contract/sandboxes.ts'
+import type { RowOf } from './row.ts'
+
+export const Sandbox = defineEntity({
+  name: 'Sandbox',
+  tableName: 'sandbox',
+  properties: {
+    id: p.text().primary(),
+    account_id: p.text(),
+    name: p.text().nullable(),
+    image: p.text(),
+    metadata: p.json<Record<string, string>>().defaultRaw(`'{}'`),
+    sealed_env: p.blob().$type<Buffer>().nullable(),
+    created_at: p.datetime(3),
+    expires_at: p.datetime(3),
+    ready_at: p.datetime(3).nullable(),
+    destroyed_at: p.datetime(3).nullable(),
+    destroy_reason: p.text().$type<DestroyReason>().nullable(),
+    destroy_detail: p.text().nullable(),
+    pod_name: p.text().nullable(),
+    pod_uid: p.text().nullable(),
+    pod_since: p.datetime(3).nullable(),
+    claim: p.text().$type<'unused' | 'used' | 'replaced'>().nullable(),
+    /** When it ran in a warm pod that died unused and was replaced: that time stays billed. */
+    first_ready_at: p.datetime(3).nullable(),
+    first_ended_at: p.datetime(3).nullable(),
+    reaped_at: p.datetime(3).nullable(),
+    timings: p.json<Record<string, number | string>>().defaultRaw(`'{}'`),
+  },
+})
+export type SandboxRow = RowOf<typeof Sandbox>

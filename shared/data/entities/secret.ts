@@ -1,0 +1,17 @@
+import { defineEntity, p } from '@mikro-orm/core'
+
+export const Secret = defineEntity({
+  name: 'Secret',
+  tableName: 'secret',
+  properties: {
+    id: p.text().primary(),
+    account_id: p.text(),
+    /** Null for one that all sandboxes of the account get. */
+    sandbox_id: p.text().nullable(),
+    name: p.text(),
+    sealed_value: p.blob().$type<Buffer>(),
+    /** What it takes in an environment. */
+    bytes: p.integer(),
+    created_at: p.datetime(3),
+  },
+})

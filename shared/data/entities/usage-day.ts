@@ -1,0 +1,12 @@
+import { defineEntity, p } from '@mikro-orm/core'
+
+/** Usage by UTC day of sandboxes whose rows are deleted. */
+export const UsageDay = defineEntity({
+  name: 'UsageDay',
+  tableName: 'usage_day',
+  properties: {
+    account_id: p.text().primary(),
+    day: p.date().primary(),
+    milliseconds: p.bigint('number'),
+  },
+})

@@ -1,0 +1,66 @@
+/** The table `idempotency_key`: those of creates. Only this file writes to it. */
+import { sql } from 'kysely'
+import { limits } from '../contract/limits.ts'
+import type { Queries } from './database.ts'
+import { now, nowOnce } from './sql.ts'
+import { statement } from './statement.ts'
+
+const honoured = statement<{ accountId: string; key: string }>()(
+  'idempotency key',
+  (db, { accountId, key }) =>
+    db
+      .selectFrom('idempotency_key')
+      .select(['request_hash', 'sandbox_id'])
+      .where('account_id', '=', accountId)
+      .where('key', '=', key)
+      .where('created_at', '>', sql<Date>`${now} - ${sql.lit(limits.idempotencyHours)} * interval '1 hour'`),
+)
+
+/** The create that a key stands for, unless it has expired. */
+export async function findIdempotencyKey(db: Queries, of: { accountId: string; key: string }) {
+  const [row] = await db.run(honoured, of)
+  return row
+}
+
+interface NewIdempotencyKey {
+  accountId: string
+  key: string
+  hash: Buffer
+  sandboxId: string
+  at: Date
+}
+
+const remember = statement<NewIdempotencyKey>()(
+  'remember idempotency key',
+  (db, { accountId, key, hash, sandboxId, at }) =>
+    db
+      .insertInto('idempotency_key')
+      .values({ account_id: accountId, key, request_hash: hash, sandbox_id: sandboxId, created_at: at })
+      .onConflict((conflict) =>
+        conflict.columns(['account_id', 'key']).doUpdateSet((row) => ({
+          request_hash: row.ref('excluded.request_hash'),
+          sandbox_id: row.ref('excluded.sandbox_id'),
+          created_at: row.ref('excluded.created_at'),
+        })),
+      ),
+)
+
+/** One that has expired may be used again. */
+export async function rememberIdempotencyKey(db: Queries, key: NewIdempotencyKey): Promise<void> {
+  await db.run(remember, key)
+}
+
+const forget = statement()('forget idempotency keys', (db) =>
+  // Kept twice as long as they are honoured, so no request that races this sees a difference.
+  db
+    .deleteFrom('idempotency_key')
+    .where(
+      'created_at',
+      '<',
+      sql<Date>`${nowOnce} - ${sql.lit(2 * limits.idempotencyHours)} * interval '1 hour'`,
+    ),
+)
+
+export async function forgetIdempotencyKeys(db: Queries): Promise<void> {
+  await db.run(forget)
+}

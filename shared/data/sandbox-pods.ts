@@ -1,0 +1,249 @@
+/** The steps of a sandbox's pod, in the table `sandbox`. Only workers take them; each does nothing once it was destroyed. */
+import { sql } from 'kysely'
+import type { Queries } from './database.ts'
+import { podName, sandboxIdOfPod } from './ids.ts'
+import { findSandbox, podOf, type SandboxRow, sandboxColumns } from './sandboxes.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+type Timings = SandboxRow['timings']
+
+const sinceAdmission = sql<number>`round(extract(epoch from ${now} - created_at) * 1000)`
+const plusTiming = (name: string) =>
+  sql<Timings>`timings || jsonb_build_object(${sql.lit(name)}, ${sinceAdmission})`
+
+interface OnePod {
+  id: string
+  podUid: string
+}
+
+const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
+  db
+    .updateTable('sandbox')
+    .set({ pod_uid: podUid, timings: plusTiming('pod_created_ms') })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is', null)
+    .where(({ or, eb }) => or([eb('ready_at', 'is', null), eb('pod_uid', '=', podUid)]))
+    .returning('id'),
+)
+
+/**
+ * Writes which pod is the sandbox's own.
+ * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
+ */
+export async function adoptPod(db: Queries, id: string, podUid: string): Promise<boolean> {
+  return (await db.run(adopt, { id, podUid })).length === 1
+}
+
+const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
+  db
+    .updateTable('sandbox')
+    .set({
+      ready_at: sql<Date>`coalesce(ready_at, greatest(${now}, created_at))`,
+      timings: sql<Timings>`case when ready_at is null then ${plusTiming('ready_ms')} else timings end`,
+    })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is', null)
+    .where('pod_uid', '=', podUid)
+    .returning(sandboxColumns),
+)
+
+/**
+ * Marks the sandbox ready. Billed time starts here.
+ * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
+ */
+export async function markReady(db: Queries, id: string, podUid: string): Promise<SandboxRow | undefined> {
+  const [row] = await db.run(ready, { id, podUid })
+  return row
+}
+
+const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({ timings: plusTiming('assigned_ms') })
+    .where('id', '=', id)
+    .where(sql<boolean>`timings -> 'assigned_ms' is null`),
+)
+
+/** Writes that its warm pod was told whose it is. */
+export async function markAssigned(db: Queries, id: string): Promise<void> {
+  await db.run(assigned, { id })
+}
+
+const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
+  db
+    .updateTable('sandbox')
+    .set({ claim: 'used' })
+    .where('id', '=', id)
+    .where('pod_uid', '=', podUid)
+    .where('ready_at', 'is not', null)
+    .returning('id'),
+)
+
+/**
+ * Writes that something runs in its warm pod: from here on the pod's death is the sandbox's end.
+ * @returns false when the sandbox has another pod by now, or none
+ */
+export async function markUsed(db: Queries, id: string, podUid: string): Promise<boolean> {
+  return (await db.run(used, { id, podUid })).length === 1
+}
+
+const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
+  db
+    .updateTable('sandbox')
+    .set({
+      claim: 'replaced',
+      pod_name: newName,
+      pod_uid: null,
+      pod_since: now,
+      ready_at: null,
+      first_ready_at: sql<Date>`ready_at`,
+      first_ended_at: sql<Date>`greatest(${now}, ready_at)`,
+      timings: sql<Timings>`jsonb_build_object('pod', 'replaced', 'dropped_ms', ${sinceAdmission})`,
+    })
+    .where('id', '=', id)
+    .where('pod_uid', '=', podUid)
+    .where('claim', '=', 'unused')
+    .where('destroyed_at', 'is', null)
+    .returning('id'),
+)
+
+/**
+ * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
+ * in its first pod stays billed: it was told already, and its month may be over.
+ * @returns false when something has run, another worker did this, or the sandbox was destroyed
+ */
+export async function dropWarmPod(db: Queries, id: string, podUid: string): Promise<boolean> {
+  return (await db.run(drop, { id, podUid, newName: podName(id) })).length === 1
+}
+
+const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
+  db.selectFrom('sandbox').select(sandboxColumns).where('pod_name', '=', name).where('reaped_at', 'is', null),
+)
+
+/** The sandbox that owns a pod, if any. */
+export async function findByPod(
+  db: Queries,
+  pod: { name: string; sandboxId?: string | undefined },
+): Promise<SandboxRow | undefined> {
+  const [row] = await db.run(byPod, { name: pod.name })
+  if (row) return row
+  // A row of the previous version does not name its pod.
+  const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
+  return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
+}
+
+const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({ reaped_at: sql<Date>`greatest(${now}, destroyed_at)` })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is not', null)
+    .where('reaped_at', 'is', null),
+)
+
+/** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
+export async function markReaped(db: Queries, id: string): Promise<void> {
+  await db.run(reaped, { id })
+}
+
+const unreaped = statement()('unreaped sandboxes', (db) =>
+  db.selectFrom('sandbox').select(sandboxColumns).where('reaped_at', 'is', null).orderBy('expires_at'),
+)
+
+/** Every sandbox that has or may have a pod: about as many rows as there are pods. */
+export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
+
+const starting = statement()('starting sandboxes', (db) =>
+  db
+    .selectFrom('sandbox')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('ready_at', 'is', null)
+    .where('destroyed_at', 'is', null),
+)
+
+/** How many sandboxes are starting. */
+export async function countStarting(db: Queries): Promise<number> {
+  const [row] = await db.run(starting)
+  return row!.count
+}
+
+const states = statement()('states of sandboxes', (db) =>
+  db
+    .selectFrom('sandbox')
+    .select(({ fn }) => [
+      sql<'terminating' | 'starting' | 'ready'>`
+        case when destroyed_at is not null then 'terminating' when ready_at is null then 'starting' else 'ready' end`.as(
+        'state',
+      ),
+      fn.countAll<number>().as('count'),
+    ])
+    .where('reaped_at', 'is', null)
+    .groupBy('state'),
+)
+
+/** How many sandboxes have or may have a pod, by what becomes of it. */
+export const countByState = (db: Queries) => db.run(states)
+
+const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id }) =>
+  db
+    .selectFrom('sandbox')
+    .select(sandboxColumns)
+    .select([
+      sql<number>`(extract(epoch from expires_at - ${now}) * 1000)::double precision`.as('left_ms'),
+      sql<number>`(extract(epoch from clock_timestamp()) * 1000)::double precision`.as('clock_ms'),
+    ])
+    .where('id', '=', id),
+)
+
+/** A sandbox, how many milliseconds are left until its cap, and PostgreSQL's clock in milliseconds since 1970. */
+export async function findWithTimeLeft(
+  db: Queries,
+  id: string,
+): Promise<(SandboxRow & { left_ms: number; clock_ms: number }) | undefined> {
+  const [row] = await db.run(timeLeft, { id })
+  return row
+}
+
+const owned = statement<{ name: string; uid: string | null; sandboxId: string }>()(
+  'is a pod owned',
+  (_, { name, uid, sandboxId }) => sql<{ owned: boolean }>`
+  select exists (select from warm_pod where name = pod.name)
+      or exists (select from sandbox
+                  where pod_name = pod.name and reaped_at is null and destroyed_at is null
+                    and coalesce(pod_uid = pod.uid, true))
+      -- A row of the version before does not name its pod.
+      or exists (select from sandbox
+                  where id = pod.sandbox_id and pod_name is null and destroyed_at is null
+                    and coalesce(pod_uid = pod.uid, true)) as owned
+    from (values (${name}::text, ${uid}::text, ${sandboxId}::text)) as pod (name, uid, sandbox_id)`,
+)
+
+/**
+ * Whether the pool or a living sandbox owns a pod. One statement over both tables, so that a claim at this moment shows
+ * in one of them.
+ * @param pod without a uid, any pod of this name
+ */
+export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
+  const [row] = await db.run(owned, { name, uid: uid ?? null, sandboxId: sandboxIdOfPod(name) })
+  return row!.owned
+}
+
+const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>()(
+  'busiest moments',
+  (_, { oldest, memoryMs, rushMs }) => sql<{ image: string; busiest: number }>`
+  select image, max(creates) as busiest
+    from (select image, count(*) as creates
+            from sandbox, (select ${now} as now) as clock
+           where id > ${oldest} and created_at > now - ${memoryMs}::double precision * interval '1 millisecond'
+           group by image, floor(extract(epoch from created_at) * 1000 / ${rushMs}::double precision)) as rush
+   group by image`,
+)
+
+/** By image: the most creates within `rushMs`, of the last `memoryMs`. @param of.oldest an id that is older than that */
+export async function findBusiest(
+  db: Queries,
+  of: { oldest: string; memoryMs: number; rushMs: number },
+): Promise<Map<string, number>> {
+  return new Map((await db.run(busiest, of)).map(({ image, busiest }) => [image, busiest]))
+}

@@ -1,0 +1,193 @@
+/**
+ * What accounts have used: the billed intervals of their sandboxes, and, of sandboxes whose rows are deleted, the sums by
+ * UTC day in the table `usage_day`. Only this file writes to that.
+ */
+import { type RawBuilder, sql } from 'kysely'
+import type { Queries } from './database.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+export const millisecondsPerHour = 3_600_000
+
+/** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
+export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
+  sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
+    billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`
+
+/** When its bill began. */
+const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
+
+interface Month {
+  accountId: string
+  /** Counts up to this moment instead of now. */
+  asOf: Date | null
+  /** In UTC, such as 2026-11; null for the one of that moment. */
+  month: string | null
+}
+
+export interface UsageOfMonth {
+  /** UTC, such as 2026-11. */
+  month: string
+  milliseconds: number
+  /** The time at which it was read. */
+  now: Date
+  /** When the next month begins. */
+  month_end: Date
+}
+
+const bounds = ({ asOf, month }: Month) => sql`
+  clock as materialized (select coalesce(${asOf}::timestamptz, ${now}) as now),
+  bounds as (
+    select now, to_char(since, 'YYYY-MM') as month, since at time zone 'UTC' as since,
+           (since + interval '1 month') at time zone 'UTC' as until
+      from clock,
+           date_trunc('month', coalesce(to_timestamp(${month}::text, 'YYYY-MM'), now) at time zone 'UTC') as since)`
+
+const since = sql<Date>`since`
+const billed = billedMs(since, sql<Date>`least(until, now)`)
+const folded = ({ accountId }: Month) => sql`
+  (select coalesce(sum(milliseconds), 0) from usage_day
+    where account_id = ${accountId}
+      and day >= (since at time zone 'UTC')::date and day < (until at time zone 'UTC')::date)`
+const inMonth = ({ accountId }: Month) =>
+  sql`account_id = ${accountId} and expires_at > since and ${billedSince} < least(until, now)`
+
+const ofMonth = statement<Month>()(
+  'usage',
+  (_, it) => sql<UsageOfMonth>`
+  with ${bounds(it)}
+  select month, now, until as month_end,
+         ((select coalesce(sum(${billed}), 0) from sandbox where ${inMonth(it)}) + ${folded(it)})::bigint as milliseconds
+    from bounds`,
+)
+
+/** @param month in UTC, such as 2026-11; the current one if absent */
+export async function usage(db: Queries, accountId: string, month?: string): Promise<UsageOfMonth> {
+  const [row] = await db.run(ofMonth, { accountId, asOf: null, month: month ?? null })
+  return row!
+}
+
+export interface SandboxUsage {
+  id: string
+  name: string | null
+  created_at: Date
+  ready_at: Date
+  destroyed_at: Date | null
+  milliseconds: number
+}
+
+interface UsagePage {
+  /** Counts up to this moment instead of now, so that the pages of a list add up. */
+  asOf: Date | null
+  /** The id that the previous page ended with. */
+  before: string | null
+  limit: number
+}
+
+type OnPage<T> = { [K in keyof T]: T[K] | null }
+
+const bySandbox = statement<Month & UsagePage>()(
+  'usage by sandbox',
+  (_, it) => sql<Omit<UsageOfMonth, 'milliseconds'> & { used: number } & OnPage<SandboxUsage>>`
+  with ${bounds(it)},
+       billed as materialized (
+         select id, name, created_at, ${billedSince} as ready_at, destroyed_at, ${billed} as milliseconds
+           from sandbox, bounds where ${inMonth(it)})
+  select month, now, until as month_end,
+         ((select coalesce(sum(milliseconds), 0) from billed) + ${folded(it)})::bigint as used, page.*
+    from bounds
+    left join lateral (
+      select * from billed
+       where milliseconds > 0 and (${it.before}::text is null or id < ${it.before})
+       order by id desc limit ${it.limit}) as page on true
+   order by page.id desc`,
+)
+
+/**
+ * The month's usage with its sandboxes, newest first, all as of one moment and in one statement. Of sandboxes that ended
+ * long ago only the sum is left.
+ */
+export async function usageBySandbox(
+  db: Queries,
+  accountId: string,
+  month: string | undefined,
+  page: UsagePage,
+): Promise<UsageOfMonth & { sandboxes: SandboxUsage[] }> {
+  const rows = await db.run(bySandbox, { accountId, month: month ?? null, ...page })
+  const { used: milliseconds, now, month_end, ...first } = rows[0]!
+  return {
+    month: first.month,
+    milliseconds,
+    now,
+    month_end,
+    sandboxes: rows.filter((row): row is typeof row & SandboxUsage => row.id !== null),
+  }
+}
+
+const ofAccounts = statement()(
+  'accounts with usage',
+  () => sql<{
+    id: string
+    email: string
+    created_at: Date
+    suspended_at: Date | null
+    deleted_at: Date | null
+    concurrent_limit: number | null
+    hours_limit: number | null
+    sandbox_seconds_limit: number | null
+    sandbox_ops_per_minute: number | null
+    sandbox_lifecycle_per_minute: number | null
+    sandboxes: number
+    milliseconds: number
+  }>`
+  with clock as materialized (
+         select now, date_trunc('month', now at time zone 'UTC') at time zone 'UTC' as since
+           from (select ${now} as now) as read)
+  select id, email, created_at, suspended_at, deleted_at, concurrent_limit, hours_limit, sandbox_seconds_limit,
+         sandbox_ops_per_minute, sandbox_lifecycle_per_minute,
+         (select count(*) from sandbox where account_id = account.id and destroyed_at is null) as sandboxes,
+         (select coalesce(sum(${billedMs(since, sql<Date>`clock.now`)}), 0)::bigint
+            from sandbox
+           where account_id = account.id and expires_at > since and ${billedSince} < clock.now) as milliseconds
+    from account, clock order by id`,
+)
+
+/** All accounts, the oldest first, with their active sandboxes and what they used this month. */
+export const listAccountsWithUsage = (db: Queries) => db.run(ofAccounts)
+
+const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold', (db, { before, limit }) =>
+  db
+    .selectFrom('sandbox')
+    .select('id')
+    .where('id', '<', before)
+    .where('destroyed_at', 'is not', null)
+    .where('reaped_at', 'is not', null)
+    .orderBy('id')
+    .limit(limit),
+)
+
+const fold = statement<{ ids: string[] }>()(
+  'fold sandboxes',
+  (_, { ids }) => sql<never>`
+  with past as (
+         delete from sandbox where id = any(${ids}::text[])
+         returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at),
+       days as (
+         select account_id, day,
+                ${billedMs(sql<Date>`day at time zone 'UTC'`, sql<Date>`(day + interval '1 day') at time zone 'UTC'`)} as ms
+           from past,
+                generate_series(date_trunc('day', ${billedSince} at time zone 'UTC'), destroyed_at at time zone 'UTC',
+                                interval '1 day') as day)
+  insert into usage_day as kept (account_id, day, milliseconds)
+  select account_id, day::date, sum(ms) from days where ms > 0 group by account_id, day
+  on conflict (account_id, day) do update set milliseconds = kept.milliseconds + excluded.milliseconds`,
+)
+
+/**
+ * Adds the usage of sandboxes that ended long ago to sums by day, and deletes their rows, both in one statement.
+ * @param of.before an id; `limit` is how many it folds at most
+ */
+export async function foldSandboxes(db: Queries, of: { before: string; limit: number }): Promise<void> {
+  const past = await db.run(toFold, of)
+  if (past.length > 0) await db.run(fold, { ids: past.map(({ id }) => id) })
+}

@@ -1,0 +1,102 @@
+/** The table `warm_pod`. Whoever deletes a row has its pod: a create, for its sandbox, or a worker, to delete it. */
+import { sql } from 'kysely'
+import type { Queries } from './database.ts'
+import type { WarmPodRow } from './entities/warm-pod.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+export type { WarmPodRow }
+
+const columns = ['name', 'image', 'fingerprint', 'born_at', 'ends_at', 'ready_at', 'uid'] as const
+
+/** Milliseconds. No older warm pod is claimed: images and nodes change. */
+export const warmPodMs = 60 * 60_000
+
+const all = statement()('warm pods', (db) => db.selectFrom('warm_pod').select(columns).orderBy('born_at'))
+
+/** Oldest first. */
+export const findWarmPods = (db: Queries): Promise<WarmPodRow[]> => db.run(all)
+
+interface NewWarmPod {
+  name: string
+  image: string
+  fingerprint: string
+  /** From the pod's start to its deadline. */
+  lifeSeconds: number
+}
+
+const insert = statement<NewWarmPod>()('insert warm pod', (db, pod) =>
+  db
+    .insertInto('warm_pod')
+    .columns(['name', 'image', 'fingerprint', 'born_at', 'ends_at'])
+    .expression(
+      sql`select ${pod.name}, ${pod.image}, ${pod.fingerprint}, now,
+                 now + ${pod.lifeSeconds}::double precision * interval '1 second'
+            from (select ${now} as now) as clock`,
+    )
+    .returning(columns),
+)
+
+export async function addWarmPod(db: Queries, pod: NewWarmPod): Promise<WarmPodRow> {
+  const [row] = await db.run(insert, pod)
+  return row!
+}
+
+const markReady = statement<{ name: string; uid: string }>()('warm pod is ready', (db, { name, uid }) =>
+  db
+    .updateTable('warm_pod')
+    .set({ uid, ready_at: sql<Date>`coalesce(ready_at, greatest(${now}, born_at))` })
+    .where('name', '=', name)
+    .returning('name'),
+)
+
+/** From here on the pod can be claimed. @returns false when its row was deleted meanwhile */
+export async function markWarm(db: Queries, name: string, uid: string): Promise<boolean> {
+  return (await db.run(markReady, { name, uid })).length === 1
+}
+
+const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
+  db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
+)
+
+/** @returns whether this call deleted the row: then the pod is nobody's, and must be deleted */
+export async function removeWarmPod(db: Queries, name: string): Promise<boolean> {
+  return (await db.run(remove, { name })).length === 1
+}
+
+const claim = statement<{ image: string; at: Date; until: Date }>()(
+  'claim warm pod',
+  (db, { image, at, until }) =>
+    db
+      .deleteFrom('warm_pod')
+      .where('name', '=', (db) =>
+        db
+          .selectFrom('warm_pod')
+          .select('name')
+          .where('image', '=', image)
+          .where('ready_at', 'is not', null)
+          .where(
+            'born_at',
+            '>',
+            sql<Date>`${at}::timestamptz - ${sql.lit(warmPodMs)} * interval '1 millisecond'`,
+          )
+          .where('ends_at', '>=', until)
+          .orderBy('born_at')
+          .limit(sql.lit(1))
+          .forUpdate()
+          .skipLocked(),
+      )
+      .returning(['name', 'uid', 'born_at']),
+)
+
+/**
+ * Takes the oldest warm pod out of the pool, if one is ready that lives until a sandbox's cap. When the transaction fails,
+ * it stays there. Of two claims at the same time each skips what the other has locked, so no pod is given out twice.
+ */
+export async function claimWarmPod(
+  transaction: Queries,
+  wanted: { image: string; at: Date; until: Date },
+): Promise<Pick<WarmPodRow, 'name' | 'uid' | 'born_at'> | undefined> {
+  const [row] = await transaction.run(claim, wanted)
+  return row
+}

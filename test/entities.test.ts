@@ -1,0 +1,56 @@
+/** The entities say what the migrations made: statements are typed by them. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Database, makeOrm, openDatabase } from '../shared/data/database.ts'
+import { entities } from '../shared/data/entities/index.ts'
+import { dropDatabase, makeDatabase, type TestDatabase } from './support/database.ts'
+
+let made: TestDatabase
+let db: Database
+
+beforeAll(async () => {
+  made = await makeDatabase()
+  db = openDatabase(made.url)
+})
+afterAll(async () => {
+  await db.close()
+  await dropDatabase(made)
+})
+
+/** As PostgreSQL writes the types that entities name. */
+const alike: Record<string, string> = {
+  'timestamptz(3)': 'timestamp(3) with time zone',
+  int: 'integer',
+}
+
+async function ofEntities() {
+  const orm = makeOrm(made.url)
+  const columns = entities.flatMap(({ meta: { className, tableName } }) =>
+    Object.values(orm.getMetadata().getByClassName(className).properties).map((property) => {
+      const type = property.columnTypes[0]!
+      return {
+        table: tableName,
+        column: property.fieldNames[0],
+        type: alike[type] ?? type,
+        nullable: property.nullable ?? false,
+        default: property.default !== undefined || property.defaultRaw !== undefined,
+      }
+    }),
+  )
+  await orm.close(true)
+  return columns
+}
+
+const ofDatabase = () =>
+  db.query(
+    `select relname as table, attname as column, format_type(atttypid, atttypmod) as type,
+            not attnotnull as nullable, atthasdef as default
+       from pg_attribute join pg_class on pg_class.oid = attrelid
+      where relnamespace = 'public'::regnamespace and relkind = 'r' and attnum > 0 and not attisdropped
+        and relname not like 'mikro_orm%'`,
+  )
+
+const inOrder = (columns: object[]) => columns.map((column) => JSON.stringify(column)).sort()
+
+test('entities have the tables, columns, types, nullability and defaults of the database', async () => {
+  expect(inOrder(await ofEntities())).toEqual(inOrder(await ofDatabase()))
+})
