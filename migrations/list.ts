@@ -10,6 +10,7 @@ import { Credentials } from './20261124_credentials.ts'
 import { Past } from './20261125_past.ts'
 import { FirstPod } from './20261126_first_pod.ts'
 import { Usage } from './20261126_usage.ts'
+import { Sweep } from './20261127_sweep.ts'
 
 interface Runnable extends Migration {
   up(): Promise<void> | void
@@ -45,4 +46,5 @@ export const migrationsList: Listed[] = [
     does: 'adds when a sandbox ran in a warm pod that died unused',
   },
   { name: '20261126_usage', class: Usage, does: 'adds usage by day, and lifetimes of replaced API keys' },
+  { name: '20261127_sweep', class: Sweep, does: 'adds when the sweep was last taken' },
 ]

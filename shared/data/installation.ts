@@ -1,4 +1,5 @@
 /** The table `installation`: one row, which a migration writes. */
+import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { statement } from './statement.ts'
 
@@ -8,4 +9,28 @@ const only = statement()('installation', (db) => db.selectFrom('installation').s
 export async function readInstallation(db: Queries): Promise<string | undefined> {
   const [row] = await db.run(only)
   return row?.id
+}
+
+/** Not `sandlot_now()`: a sweep is due by the real time. */
+const realNow = sql<Date>`clock_timestamp()`
+
+const take = statement<{ seconds: number }>()('take the sweep', (db, { seconds }) =>
+  db
+    .updateTable('installation')
+    .set({ swept_at: realNow })
+    // One in the future stands there after a clock went back. A second is no such future: the column rounds.
+    .where(
+      sql<boolean>`(swept_at between ${realNow} - ${seconds}::double precision * interval '1 second'
+                                    and ${realNow} + interval '1 second') is not true`,
+    )
+    .returning('id'),
+)
+
+/**
+ * Takes the next sweep, as one of all workers.
+ * @param seconds that have passed since somebody took the last one
+ * @returns false when somebody took it less long ago
+ */
+export async function takeSweep(db: Queries, seconds: number): Promise<boolean> {
+  return (await db.run(take, { seconds })).length === 1
 }

@@ -4,7 +4,7 @@ import type { Queries } from './database.ts'
 import { statement } from './statement.ts'
 
 /** The numbers that we use for PostgreSQL's advisory locks. */
-export const advisoryLocks = { migrations: 7_263_001, sweep: 7_263_002, pool: 7_263_003 } as const
+export const advisoryLocks = { migrations: 7_263_001, pool: 7_263_003 } as const
 
 const lock = statement<{ number: number }>()(
   'try lock',

@@ -46,17 +46,17 @@ async function tap(from: string, at: string, url: string, open: () => Listen): P
   return { url, said, [Symbol.asyncDispose]: relay.close }
 }
 
-/** PostgreSQL's protocol: a message is a letter, its length, its content; the first has no letter. */
+/** By its name, a statement that has one. PostgreSQL's protocol: a message is a letter, its length, its content; the first has no letter. */
 function hearStatements(): Listen {
   let rest = Buffer.alloc(0)
   let isFirst = true
-  const prepared = new Map<string, string>()
+  let unnamed = ''
   let bound = ''
   const hear = (kind: string, content: Buffer): string[] => {
     const [first = '', second = ''] = content.toString('latin1').split('\0', 2)
     if (kind === 'Q') return [oneLine(first)]
-    if (kind === 'P') prepared.set(first, oneLine(second))
-    if (kind === 'B') bound = prepared.get(second) ?? second
+    if (kind === 'P' && first === '') unnamed = oneLine(second)
+    if (kind === 'B') bound = second || unnamed
     return kind === 'S' ? [bound] : []
   }
   return (bytes) => {

@@ -1,13 +1,13 @@
 /**
- * The sweep makes the cluster and the database agree, both ways. It runs on a timer in every worker, under an advisory
- * lock of PostgreSQL, so neither a flushed Redis nor a dead worker stops it. Only the sweep looks at everything that
- * lives, in one worker at a time.
+ * The sweep makes the cluster and the database agree, both ways. It runs on a timer in every worker, and PostgreSQL gives
+ * each pass to one of them, so neither a flushed Redis nor a dead worker stops it. Only the sweep looks at everything that
+ * lives.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import { removeDeletedAccounts } from '../../shared/data/accounts.ts'
 import { readClock } from '../../shared/data/clock.ts'
-import { tryLock } from '../../shared/data/locks.ts'
+import { takeSweep } from '../../shared/data/installation.ts'
 import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
@@ -62,26 +62,31 @@ export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): 
   }
 }
 
-/** Does one pass; nothing when another worker is doing one. */
+/** A timer is never exact: a pass is due a little before the interval is over. */
+const dueShare = 0.9
+
+/**
+ * Does one pass; nothing when a worker has begun one within this interval. One that takes longer may meet the next: each
+ * action reads its row again, and may be done twice.
+ */
 async function sweep(
   worker: WorkerContext,
   mendAll: ReturnType<typeof makeMender>,
   endOrphans: () => Promise<void>,
 ): Promise<void> {
-  await worker.db.transaction(async (queries) => {
-    if (!(await tryLock(queries, 'sweep'))) return
-    // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
-    // again before anything is done to it. A claim moves a pod from the warm ones to the sandboxes: read in this order,
-    // it is in one of them.
-    const warm = await findWarmPods(worker.db)
-    const rows = await findUnreaped(worker.db)
-    const pods = await listPods(worker)
-    const now = await readClock(worker.db)
-    await mendAll(planSweep(rows, pods, now, worker.settings.sandbox.startSeconds, warm))
-    await endOrphans()
-    await forgetThePast(worker)
-    await sayWhatIsRemoved(worker)
-  })
+  const { db, settings } = worker
+  if (!(await takeSweep(db, dueShare * settings.sweepSeconds))) return
+  // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
+  // again before anything is done to it. A claim moves a pod from the warm ones to the sandboxes: read in this order,
+  // it is in one of them.
+  const warm = await findWarmPods(db)
+  const rows = await findUnreaped(db)
+  const pods = await listPods(worker)
+  await mendAll(planSweep(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm))
+  await endOrphans()
+  await forgetThePast(worker)
+  for (const id of await removeDeletedAccounts(db))
+    worker.log.info({ account_id: id }, 'an account was deleted')
 }
 
 /**
@@ -214,8 +219,4 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   await endAndDelete(worker, sandboxId, reason, detail, () =>
     worker.reach('sweep or watch: the row is ended, the pod lives'),
   )
-}
-
-async function sayWhatIsRemoved({ db, log }: WorkerContext) {
-  for (const id of await removeDeletedAccounts(db)) log.info({ account_id: id }, 'an account was deleted')
 }

@@ -8,5 +8,6 @@ export const Installation = defineEntity({
     id: p.text().primary(),
     singleton: p.boolean().default(true),
     created_at: p.datetime(3).defaultRaw('sandlot_now()'),
+    swept_at: p.datetime(3).nullable(),
   },
 })
