@@ -27,11 +27,14 @@ const inEveryImage = [
   'test/workers/terminal.test.ts',
 ]
 
+/** Files of the gate that take more rounds here. */
+const withRounds = ['test/drivers/kubernetes-walls.test.ts']
+
 /** `npm run soak`: what takes load, chance and time, every image, and what is held against documented times. */
 export default defineConfig({
   test: {
     ...common,
-    include: ['test/**/*.soak.ts', ...withTimes, ...inEveryImage],
+    include: ['test/**/*.soak.ts', ...withTimes, ...inEveryImage, ...withRounds],
     env: { SANDLOT_PATIENCE: '1', SANDLOT_IMAGES: 'all' },
     maxWorkers: 1,
   },
