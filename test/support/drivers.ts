@@ -4,6 +4,7 @@ import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { openDriver } from '../../workers/drivers/open.ts'
 import { hasCluster, images } from './cluster.ts'
+import { isSoak } from './eventually.ts'
 import type { World } from './world.ts'
 
 export type DriverName = 'local' | 'kubernetes'
@@ -43,16 +44,19 @@ const atOnce: Describe = (places, name, suite) => {
     })
 }
 
+/** Where times count, each has the machine to itself. */
+const inTurn = isSoak ? oneByOne : atOnce
+
 export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
-  oneByOne(bothDrivers, name, ({ driver }) => suite(driver))
+  inTurn(bothDrivers, name, ({ driver }) => suite(driver))
 
 /** On each driver and, of them all, in each image: for what leans on the tools in it. */
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
-  oneByOne(everyImage, name, suite)
+  inTurn(everyImage, name, suite)
 
 /**
- * All at once, the tests of each one after the other: for what waits more than it computes, and leans on no short
- * time.
+ * In the soak too all at once, the tests of each one after the other: for what waits more than it computes, and leans on
+ * no short time.
  */
 export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothDrivers, name, ({ driver }) => suite(driver))
