@@ -34,6 +34,9 @@ const alone = [
   'test/workers/cluster-missing.test.ts',
 ]
 
+/** Draws the pictures of the pages, and tests nothing. */
+const pictures = process.env.SANDLOT_SCREENSHOTS ? [] : ['test/cli/screenshots.test.ts']
+
 /**
  * The gate, `npm test`: what says the same of the same commit on a quiet machine and on a busy one. What needs load,
  * chance or bounds of time is in `*.soak.ts` (vitest.soak.config.ts).
@@ -54,7 +57,7 @@ export default defineConfig({
         test: {
           name: 'worlds',
           include: [all],
-          exclude: [...pure, ...alone],
+          exclude: [...pure, ...alone, ...pictures],
           // Most of them mostly wait, for processes, pods and time: two cores have room for three.
           maxWorkers: 3,
           sequence: { groupOrder: 2 },

@@ -16,15 +16,26 @@ const withTimes = [
   'test/hostile/login.test.ts',
   'test/start/stack.test.ts',
   'test/workers/cluster-missing.test.ts',
+]
+
+/** Files of the gate that lean on the tools of an image: here they run in each. */
+const inEveryImage = [
+  'test/api/files-at-once.test.ts',
+  'test/api/files-raw.test.ts',
+  'test/api/files-search.test.ts',
+  'test/workers/slots.test.ts',
   'test/workers/terminal.test.ts',
 ]
 
-/** `npm run soak`: what takes load, chance and time, and what is held against documented times. */
+/** Files of the gate that take more rounds here. */
+const withRounds = ['test/drivers/kubernetes-walls.test.ts']
+
+/** `npm run soak`: what takes load, chance and time, every image, and what is held against documented times. */
 export default defineConfig({
   test: {
     ...common,
-    include: ['test/**/*.soak.ts', ...withTimes],
-    env: { SANDLOT_PATIENCE: '1' },
+    include: ['test/**/*.soak.ts', ...withTimes, ...inEveryImage, ...withRounds],
+    env: { SANDLOT_PATIENCE: '1', SANDLOT_IMAGES: 'all' },
     maxWorkers: 1,
   },
 })

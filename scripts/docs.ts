@@ -1,6 +1,7 @@
 /**
  * `npm run docs`: writes into the pages of docs/ what is made from the code, between marks that name it, the
  * client's table of routes, and the settings in the chart's schema. test/docs.test.ts fails while one of them and the code differ.
+ * With `--pictures` it draws those of the pages too, by test/cli/screenshots.test.ts.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -52,4 +53,13 @@ if (import.meta.main) {
     writeFileSync(join(root, path), page)
     console.log(`${path} is new.`)
   }
+  if (process.argv.includes('--pictures')) await drawPictures()
+}
+
+async function drawPictures() {
+  // Not at the top: a test imports this file.
+  const { buildClient, runVitest } = await import('./vitest.mjs')
+  await buildClient()
+  process.env.SANDLOT_SCREENSHOTS = 'docs'
+  process.exitCode = (await runVitest(['test/cli/screenshots.test.ts'])).code
 }

@@ -9,7 +9,7 @@ import { compileCache, root } from './root.mjs'
 
 /**
  * @typedef {{ passed: number, failed: number, skipped: number }} Counts
- * @typedef {Counts & { file: string, failures: string[] }} FileResult of a file, relative to the project's root
+ * @typedef {Counts & { file: string, failures: string[], ms?: number }} FileResult of a file, relative to the project's root
  * @typedef {{ code: number, files: FileResult[], strays: number }} Run its exit code, and the errors that belong to no file
  */
 
@@ -33,17 +33,32 @@ export async function runVitest(args) {
   }
 }
 
+/** So many of the files that took longest are named. */
+const slowestCount = 10
+
+/** @param {FileResult[]} files */
+function printSlowest(files) {
+  if (files.length <= slowestCount) return
+  const slowest = files.toSorted((a, b) => (b.ms ?? 0) - (a.ms ?? 0)).slice(0, slowestCount)
+  const sum = files.reduce((all, { ms = 0 }) => all + ms, 0)
+  console.log(`The ${slowestCount} slowest of ${files.length} files, which took ${seconds(sum)} together:`)
+  for (const { file, ms = 0 } of slowest) console.log(`${seconds(ms).padStart(9)}  ${file}`)
+}
+
+const seconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(1)} s`
+
 export const buildClient = () =>
   buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
 
 /**
- * Prints the closing line, `N passed, N failed`.
+ * Prints which files took longest, of more than a few, then the closing line, `N passed, N failed`.
  * @param {Pick<Run, 'code' | 'strays'>} run of which nothing is left to be tried
- * @param {Counts[]} counts
+ * @param {FileResult[]} files
  * @returns {boolean} whether some test ran and none failed
  */
-export function close({ code, strays }, counts) {
-  const sum = (/** @type {keyof Counts} */ name) => counts.reduce((all, each) => all + each[name], 0)
+export function close({ code, strays }, files) {
+  printSlowest(files)
+  const sum = (/** @type {keyof Counts} */ name) => files.reduce((all, each) => all + each[name], 0)
   const [passed, failed, skipped] = [sum('passed'), sum('failed') + strays, sum('skipped')]
   if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
   const missing = ['helm', 'kubeconform'].filter((name) => spawnSync(name, ['-h'], { stdio: 'ignore' }).error)

@@ -7,7 +7,7 @@ import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
-import { patient } from '../support/eventually.ts'
+import { expectWithin } from '../support/eventually.ts'
 import type { World } from '../support/index.ts'
 import { median } from '../support/measure.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -99,7 +99,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     }
     console.info(`keystroke on ${driver}: ${median(figures).toFixed(1)} ms at the median`)
     // A few on a quiet machine, tens on a busy one; whatever gathers keys or polls for them would take hundreds.
-    expect(median(figures)).toBeLessThan(patient(200))
+    expectWithin(median(figures), 200)
     line.send({ type: 'signal', signal: 'KILL' })
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   })

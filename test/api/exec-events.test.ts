@@ -7,7 +7,7 @@ import { routes } from '../../shared/contract/routes.ts'
 import { pathOf } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { bytesOf, type EventReader, readEvents } from '../support/events.ts'
-import { patient } from '../support/eventually.ts'
+import { expectWithin } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -213,7 +213,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
         data: { status: 'killed', reason: 'requested', exit_code: null },
       })
     }
-    expect(performance.now() - startedAt).toBeLessThan(patient(3_000))
+    expectWithin(performance.now() - startedAt, 3_000)
     const exec = { id: other, exec_id: streams[0]!.seen[0]!.data.id }
     await expect(comeBack(exec.exec_id, undefined, other)).rejects.toMatchObject({ status: 410 })
     expect((await alice.call('getExec', { params: exec })).body).toMatchObject({

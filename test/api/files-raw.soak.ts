@@ -14,10 +14,10 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
   test('more than a hundred megabytes pass both ways, and no process grows with them', async () => {
     // Young objects and buffers that nobody needs lie around until V8 looks at them: flat means that
     // what is added stays below what was moved, by far.
-    await passBothWays(64)
+    await passBothWays(64 * mebibyte)
     const processes = [...world.apis, ...world.workers]
     const before = processes.map(memoryOf)
-    const peaks = await peakMemory(processes, () => passBothWays(112))
+    const peaks = await peakMemory(processes, () => passBothWays(112 * mebibyte))
     for (const [index, most] of peaks.entries()) {
       expect(most - before[index]!).toBeLessThan(64 * mebibyte)
     }

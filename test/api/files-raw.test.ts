@@ -7,7 +7,13 @@ import { describeOnEveryImage } from '../support/drivers.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-const megabyte = 1024 * 1024
+const kibibyte = 1024
+const megabyte = 1024 * kibibyte
+/**
+ * On both sides of where something on the way ends: a pipe, a frame of Kubernetes (64 KiB), a frame of the local driver,
+ * what is read with its hash (1 MiB), and, above, what goes on without a pause (workers/shell/pace.ts).
+ */
+const sizes = [64 * kibibyte, megabyte].flatMap((end) => [end - 1, end, end + 1]).concat(9 * megabyte + 1)
 
 describeOnEveryImage('raw files', ({ driver, env }) => {
   const { world, alice, params, ...inside } = shareSandbox({ driver, env })
@@ -86,8 +92,8 @@ describeOnEveryImage('raw files', ({ driver, env }) => {
     expect(await sh('cat kept')).toBe('old')
   })
 
-  test('dozens of megabytes pass both ways', async () => {
-    await passBothWays(32)
+  test.each(sizes)('%i bytes pass both ways', async (size) => {
+    await passBothWays(size)
     await sh('rm big')
   })
 })

@@ -3,10 +3,10 @@ import { createHash, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import type { CallOptions } from '../support/account.ts'
-import { describeOnBothDrivers } from '../support/drivers.ts'
+import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnBothDrivers('files', (driver) => {
+describeOnBothDriversAtOnce('files', (driver) => {
   const { alice, params, sh } = shareSandbox({ driver })
 
   const create = async (body: CallOptions<'createFile'>['body']) =>

@@ -2,10 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import type { Account, Refusal } from '../support/account.ts'
+import { describeBeside } from '../support/beside.ts'
 import { readEvents } from '../support/events.ts'
-import { patient } from '../support/eventually.ts'
+import { expectWithin } from '../support/eventually.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -46,7 +47,7 @@ const notFound = { status: 404, code: 'not_found' }
 
 const isReady = (world: World) => async () => (await readiness(world.apis[0]!)).status === 200
 
-describe('Redis', () => {
+describeBeside('Redis', () => {
   const world = shareWorld()
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
@@ -58,7 +59,7 @@ describe('Redis', () => {
       for (const call of [() => view(alice), () => alice.call('createSandbox'), () => world.account()]) {
         const refusal = await refused(call())
         expectUnavailable(refusal)
-        expect(refusal.ms).toBeLessThan(patient(2_000))
+        expectWithin(refusal.ms, 2_000)
       }
       // What needs no Redis goes on.
       expect((await alice.call('getAccount')).status).toBe(200)
@@ -78,7 +79,7 @@ describe('Redis', () => {
     world.plugs.redis.freeze()
     const refusal = await refused(view(alice))
     expectUnavailable(refusal)
-    expect(refusal.ms).toBeLessThan(patient(4_000))
+    expectWithin(refusal.ms, 4_000)
     expect((await readiness(world.apis[0]!)).parts.redis).not.toBe('ok')
     await world.plugs.redis.start()
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
@@ -149,7 +150,7 @@ describe('Redis', () => {
   })
 })
 
-describe('PostgreSQL', () => {
+describeBeside('PostgreSQL', () => {
   const world = shareWorld({ ownPostgres: true })
   beforeEach(() => world.eventually(isReady(world), recoverMs))
 
@@ -170,7 +171,7 @@ describe('PostgreSQL', () => {
       for (const call of calls) {
         const refusal = await refused(call())
         expectUnavailable(refusal)
-        expect(refusal.ms).toBeLessThan(patient(4_000))
+        expectWithin(refusal.ms, 4_000)
       }
       const { status, parts } = await readiness(world.apis[0]!)
       expect(status).toBe(503)
@@ -211,7 +212,7 @@ describe('PostgreSQL', () => {
     world.plugs.postgres!.freeze()
     const refusal = await refused(alice.call('listApiKeys'))
     expectUnavailable(refusal)
-    expect(refusal.ms).toBeLessThan(patient(15_000))
+    expectWithin(refusal.ms, 15_000)
     expect((await readiness(world.apis[0]!)).parts.postgres).toContain('no answer')
     await world.plugs.postgres!.start()
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
@@ -248,22 +249,24 @@ describe('PostgreSQL', () => {
   })
 })
 
-test('when no worker is there, no sandbox is admitted, and /readyz says so', async () => {
-  await using world = await startWorld({ workers: 0 })
-  const alice = await world.account()
-  const refusal = await refused(alice.call('createSandbox'))
-  expectUnavailable(refusal)
-  expect(refusal.problem.detail).toContain('worker')
-  expect(await world.db.query('select from sandbox')).toEqual([])
-  const { status, parts } = await readiness(world.apis[0]!)
-  expect(status).toBe(503)
-  expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
-  await world.startWorker()
-  await world.eventually(isReady(world), recoverMs)
-  expect((await alice.call('createSandbox')).status).toBe(201)
+describeBeside('workers', () => {
+  test('when none is there, no sandbox is admitted, and /readyz says so', async () => {
+    await using world = await startWorld({ workers: 0 })
+    const alice = await world.account()
+    const refusal = await refused(alice.call('createSandbox'))
+    expectUnavailable(refusal)
+    expect(refusal.problem.detail).toContain('worker')
+    expect(await world.db.query('select from sandbox')).toEqual([])
+    const { status, parts } = await readiness(world.apis[0]!)
+    expect(status).toBe(503)
+    expect(parts).toMatchObject({ postgres: 'ok', redis: 'ok', workers: 'no worker is running' })
+    await world.startWorker()
+    await world.eventually(isReady(world), recoverMs)
+    expect((await alice.call('createSandbox')).status).toBe(201)
+  })
 })
 
-describe('of two workers', () => {
+describeBeside('of two workers', () => {
   const world = shareWorld({ workers: 2 })
 
   test('a frozen one gets no command: another runs it, and it is never run twice', async () => {
@@ -276,7 +279,7 @@ describe('of two workers', () => {
       const start = performance.now()
       const result = await run('echo once >> ran')
       expect(result).toMatchObject({ status: 'exited', exit_code: 0 })
-      expect(performance.now() - start).toBeLessThan(patient(6_000))
+      expectWithin(performance.now() - start, 6_000)
       worker.signal('SIGCONT')
     }
     // What a frozen one had been handed, it would run now.

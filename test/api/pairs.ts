@@ -1,6 +1,6 @@
 /** Things of the API, and what clients do with them: see ../support/pairs.ts. */
 import { randomUUID } from 'node:crypto'
-import { test } from 'vitest'
+import { describe, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import type { Account } from '../support/account.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
@@ -14,6 +14,19 @@ export const roomForPairs = { QUOTA_CONCURRENT_SANDBOXES: '20' }
 
 /** @param rounds how often each pair is tried */
 export function testPairs(rounds: number): void {
+  // Beside the rest: each has accounts or a world of its own.
+  describe('of an account or a sandbox', { concurrent: true }, () => {
+    describe('on the local driver', { concurrent: false }, () => testOutside(rounds))
+  })
+  describeOnBothDriversAtOnce('inside a sandbox', (driver) => {
+    const sandbox = shareSandbox({ driver })
+    test('of a secret that is there', () => tryPairs(secrets(sandbox, true), { rounds, atOnce: 2 }))
+    test('of a secret that is not there', () => tryPairs(secrets(sandbox, false), { rounds, atOnce: 2 }))
+    test('of the Idempotency-Key of a command', () => tryPairs(keyedCommands(sandbox), { rounds, atOnce: 2 }))
+  })
+}
+
+function testOutside(rounds: number): void {
   const world = shareWorld({ env: roomForPairs })
   test('of an API key', () => tryPairs(apiKeys(world), { rounds, atOnce: 4 }))
   test('of an account', () => tryPairs(accounts(world), { rounds, atOnce: 4 }))
@@ -21,13 +34,6 @@ export function testPairs(rounds: number): void {
   test('of the allowlist', () => tryPairs(allowlists(world), { rounds, atOnce: 12 }))
   test('of the Idempotency-Key of a create', () => tryPairs(keyedCreates(world), { rounds, atOnce: 2 }))
   test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds, atOnce: 4 }))
-
-  describeOnBothDriversAtOnce('inside a sandbox', (driver) => {
-    const sandbox = shareSandbox({ driver })
-    test('of a secret that is there', () => tryPairs(secrets(sandbox, true), { rounds, atOnce: 2 }))
-    test('of a secret that is not there', () => tryPairs(secrets(sandbox, false), { rounds, atOnce: 2 }))
-    test('of the Idempotency-Key of a command', () => tryPairs(keyedCommands(sandbox), { rounds, atOnce: 2 }))
-  })
 }
 
 const apiKeys = (world: World): Kind<Account> => {

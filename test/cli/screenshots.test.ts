@@ -1,8 +1,4 @@
-/**
- * The pictures of README and docs/cli.md, made of what the picker draws on a terminal:
- *
- *     SANDLOT_SCREENSHOTS=docs npm test -- test/cli/screenshots.test.ts
- */
+/** `npm run docs -- --pictures`: the pictures of README and docs/cli.md, made of what the picker draws on a terminal. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

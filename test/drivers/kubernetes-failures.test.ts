@@ -5,8 +5,9 @@ import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../
 import { NEEDED_RULES, SERVICE_ACCOUNT } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
+import { describeBeside } from '../support/beside.ts'
 import { hasCluster, images } from '../support/cluster.ts'
-import { eventually, patient } from '../support/eventually.ts'
+import { eventually, expectWithin, patient } from '../support/eventually.ts'
 import { openWire, type Wire } from '../support/wire.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { collect, firstLine, run, shell } from './processes.ts'
@@ -40,7 +41,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     return deaths.find((each) => each.uid === uid)!.death
   }
 
-  describe('a pod that does not start', () => {
+  describeBeside('a pod that does not start', () => {
     test.each([
       { image: 'localhost/no-such-image:1', words: /^(ErrImagePull|ImagePullBackOff): .*no-such-image/ },
       { image: 'Not/Valid', words: /^InvalidImageName: / },
@@ -50,7 +51,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       const refusal = await driver.ready(pod, AbortSignal.timeout(patient(60_000))).catch((error) => error)
       expect(refusal).toBeInstanceOf(PodRefused)
       expect(refusal.message).toMatch(words)
-      expect(Date.now() - started).toBeLessThan(patient(15_000))
+      expectWithin(Date.now() - started, 15_000)
       expect(await toldOf(pod.uid)).toEqual({ reason: 'start_failed', detail: expect.stringMatching(words) })
       await driver.delete(pod)
     })
@@ -83,7 +84,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describe('a pod that starts', () => {
+  describeBeside('a pod that starts', () => {
     const createTried = async (from: Driver) => {
       const pod = await from.create(request())
       let tries = 0
@@ -114,7 +115,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describe('a pod that dies', () => {
+  describeBeside('a pod that dies', () => {
     test('is told of with the exit code of its main process', async () => {
       const pod = await createReady()
       await run(driver, pod, shell('kill -KILL $(pidof sleep)'))
@@ -150,7 +151,7 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
     })
   })
 
-  describe('the way to the cluster', () => {
+  describeBeside('the way to the cluster', () => {
     let wire: Wire
     let far: Driver
     const farDeaths: DeadPod[] = []
@@ -183,9 +184,9 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       wire.freeze()
       const started = Date.now()
       await expect(far.ping()).rejects.toThrow(DriverUnavailable)
-      expect(Date.now() - started).toBeLessThan(patient(3_000))
+      expectWithin(Date.now() - started, 3_000)
       expect(await process.ended).toEqual({ kind: 'lost', why: 'the connection went silent' })
-      expect(Date.now() - started).toBeLessThan(patient(14_000))
+      expectWithin(Date.now() - started, 14_000)
       wire.mend()
       await far.ping()
       await driver.delete(pod)

@@ -15,14 +15,15 @@ import { findGaps, installCluster } from '../../workers/drivers/kubernetes/insta
 import { LABELS } from '../../workers/drivers/kubernetes/manifest.ts'
 import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
-import { eventually, patient } from '../support/eventually.ts'
+import { eventually, isSoak, patient } from '../support/eventually.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { run, shell } from './processes.ts'
 import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
 
 const PORT = 8080
-const TRIES = 50
-const AT_ONCE = 10
+/** Of a pod's first moment: a policy that comes late is late at random. */
+const TRIES = isSoak ? 50 : 6
+const AT_ONCE = Math.min(TRIES, 10)
 
 describe.skipIf(!hasCluster)('the walls of a cluster', () => {
   let world: ClusterWorld

@@ -18,6 +18,8 @@ interface FileResult extends Counts {
   file: string
   /** What failed in it: full names of tests and groups, or what happened outside of them. */
   failures: string[]
+  /** Of its tests and hooks, in milliseconds. */
+  ms: number
 }
 
 /** A test that takes longer than this is named with its time. */
@@ -75,6 +77,7 @@ export default class PlainReporter {
       ...count(module),
       file: this.place(module),
       failures: failedEntities(module).map(nameOf),
+      ms: module.diagnostic().duration,
     }
   }
 

@@ -3,25 +3,24 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The longest first, of those above half a minute. The gate's own output tells how long each file takes. */
 const longOnes = [
-  'test/drivers/kubernetes.test.ts',
   'test/start/stack.test.ts',
-  'test/api/outages.test.ts',
-  'test/api/exec-background.test.ts',
-  'test/drivers/local-walls.test.ts',
-  'test/api/exec-events.test.ts',
-  'test/workers/slots.test.ts',
-  'test/drivers/kubernetes-failures.test.ts',
-  'test/workers/cap.test.ts',
-  'test/drivers/kubernetes-walls.test.ts',
+  'test/api/files-at-once.test.ts',
   'test/cli/picker-on-a-terminal.test.ts',
+  'test/drivers/kubernetes.test.ts',
+  'test/drivers/local-walls.test.ts',
   'test/cli/commands.test.ts',
+  'test/api/exec-background.test.ts',
+  'test/api/pairs.test.ts',
+  'test/workers/cap.test.ts',
+  'test/api/redis-failover.test.ts',
   'test/api/admin.test.ts',
-  'test/drivers/local.test.ts',
   'test/workers/crash-points.test.ts',
   'test/api/errors.test.ts',
-  'test/api/exec-attach.test.ts',
   'test/cli/waiting.test.ts',
   'test/cli/sessions.test.ts',
+  'test/api/outages.test.ts',
+  'test/drivers/local.test.ts',
+  'test/api/exec-events.test.ts',
 ]
 
 export default class LongOnesFirst extends BaseSequencer {

@@ -1,5 +1,5 @@
 /** A small clone of the project with stand-ins for the API and the worker, and `npm start` in it. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
   cpSync,
   mkdirSync,
@@ -15,6 +15,8 @@ import { constants } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { root } from '../../scripts/root.mjs'
+import { preparePostgres } from '../../scripts/services/postgres.ts'
+import { startWatchdog } from '../../scripts/supervisor/watchdog.ts'
 import { eventually } from '../support/eventually.ts'
 
 /** Listens where it is told to, and says what it does. */
@@ -36,6 +38,31 @@ worker: node stand-in.mjs worker
 /** A fresh folder that goes with the run, if not before. */
 export function makeRunFolder(prefix: string): string {
   return mkdtempSync(join(inject('services').folder, prefix))
+}
+
+let database: Promise<string> | undefined
+
+/** The folder of a database that a first start made, once for all clones of a file. */
+async function makeDatabase(): Promise<string> {
+  const folder = makeRunFolder('database-')
+  const directory = join(folder, 'postgres')
+  const watchdog = startWatchdog()
+  const place = { directory, socketDir: folder, log: join(folder, 'log'), throwaway: true }
+  await preparePostgres(place, watchdog)
+  watchdog.dismiss()
+  return directory
+}
+
+/** One that was started before: for tests of what comes after its database was made and its client built. */
+export async function startedBefore(procfile?: string): Promise<Clone> {
+  database ??= makeDatabase()
+  const from = await database
+  const clone = new Clone(procfile)
+  const data = join(clone.folder, '.data')
+  mkdirSync(data, { mode: 0o700 })
+  execFileSync('cp', ['-a', from, data])
+  writeFileSync(join(clone.folder, 'scripts', 'build-cli.mjs'), 'export async function buildCli() {}\n')
+  return clone
 }
 
 export class Clone {

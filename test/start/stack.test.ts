@@ -11,12 +11,12 @@ import {
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/data/database.ts'
 import { eventually } from '../support/eventually.ts'
-import { Clone, makeRunFolder, usualProcfile } from './clone.ts'
+import { Clone, makeRunFolder, type StartedStack, startedBefore, usualProcfile } from './clone.ts'
 
 async function query(clone: Clone, sql: string) {
   const orm = makeOrm(postgresUrl(join(clone.folder, '.data', 'run')))
@@ -25,6 +25,17 @@ async function query(clone: Clone, sql: string) {
   } finally {
     await orm.close(true)
   }
+}
+
+/** One stack for all tests of a group. */
+function shareStack(procfile?: string, environmentIn: (clone: Clone) => Record<string, string> = () => ({})) {
+  let shared: { clone: Clone; stack: StartedStack }
+  beforeAll(async () => {
+    const clone = await startedBefore(procfile)
+    shared = { clone, stack: clone.start(environmentIn(clone)) }
+  })
+  afterAll(() => shared?.clone[Symbol.asyncDispose]())
+  return () => shared
 }
 
 test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
@@ -41,7 +52,7 @@ test('a start runs the release first, then every process, and prints the address
 })
 
 test('that sandboxes may run without walls is said in red at each start', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   const stack = clone.start({ SANDBOX_DRIVER: 'local', SANDBOX_LOCAL_UNSAFE: 'yes', FORCE_COLOR: '1' })
   await stack.ready()
   expect(stack.output).toContain('\u001b[31m\nSANDBOX_LOCAL_UNSAFE=yes: ')
@@ -68,17 +79,6 @@ test('Ctrl-C stops all and exits with 0, and the next start finds the data and t
   expect(statSync(data('jwt-secret')).mode & 0o777).toBe(0o600)
   expect(statSync(data('secrets-key')).mode & 0o777).toBe(0o600)
   expect(statSync(data('')).mode & 0o777).toBe(0o700)
-})
-
-test('a second start in the same clone says so and leaves the first alone', async () => {
-  await using clone = new Clone()
-  const first = clone.start()
-  const [, url] = await first.ready()
-  const second = clone.start()
-  expect(await second.exit).toBe(1)
-  expect(second.output).toContain(`is running in this folder already (process ${first.child.pid})`)
-  expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
-  expect((await fetch(url!)).status).toBe(200)
 })
 
 test.each(['PORT', 'INTERNAL_PORT'])(
@@ -110,7 +110,7 @@ test('what keeps workers from their cluster is told before anything starts', asy
 })
 
 test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   const first = clone.start()
   await first.ready()
   expect(clone.processes().length).toBeGreaterThan(5)
@@ -122,7 +122,7 @@ test('kill -9 of the stack leaves nothing alive, and the next start works at onc
 })
 
 test('kill -9 of the stack and of its watchdog leaves what the next start ends', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   const first = clone.start()
   await first.ready()
   const [watchdog] = readFileSync(join(clone.folder, '.data', 'watchdog.lock'), 'utf8').split(' ')
@@ -138,7 +138,7 @@ test('kill -9 of the stack and of its watchdog leaves what the next start ends',
 })
 
 test('kill -9 of npm stops all in order', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   const stack = clone.start({}, ['npm', 'start'])
   await stack.ready()
   stack.child.kill('SIGKILL')
@@ -158,24 +158,36 @@ test('a SIGTERM while the databases start leaves nothing alive', async () => {
   await again.ready()
 })
 
-test('a process or a database that dies is started again, and it is said', async () => {
-  await using clone = new Clone()
-  const stack = clone.start()
-  await stack.ready()
-  const [, worker] = await stack.says(/worker listens (\d+)/)
-  process.kill(Number(worker), 'SIGKILL')
-  await stack.says(/worker ended with SIGKILL; starting it again in 0.5 s\.[\s\S]*worker listens/)
+describe('a stack that runs', () => {
+  const shared = shareStack()
 
-  const [postgres] = readFileSync(join(clone.folder, '.data', 'postgres', 'postmaster.pid'), 'utf8').split(
-    '\n',
-  )
-  process.kill(Number(postgres), 'SIGKILL')
-  await stack.says(/postgres ended with SIGKILL; starting it again/)
-  await eventually(() => query(clone, 'select 1 as one'), 10_000)
+  test('a second start in the same clone says so and leaves the first alone', async () => {
+    const { clone, stack: first } = shared()
+    const [, url] = await first.ready()
+    const second = clone.start()
+    expect(await second.exit).toBe(1)
+    expect(second.output).toContain(`is running in this folder already (process ${first.child.pid})`)
+    expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
+    expect((await fetch(url!)).status).toBe(200)
+  })
+
+  test('a process or a database that dies is started again, and it is said', async () => {
+    const { clone, stack } = shared()
+    await stack.ready()
+    const [, worker] = await stack.says(/worker listens (\d+)/)
+    process.kill(Number(worker), 'SIGKILL')
+    await stack.says(/worker ended with SIGKILL; starting it again in 0.5 s\.[\s\S]*worker listens/)
+
+    const pidFile = join(clone.folder, '.data', 'postgres', 'postmaster.pid')
+    const [postgres] = readFileSync(pidFile, 'utf8').split('\n')
+    process.kill(Number(postgres), 'SIGKILL')
+    await stack.says(/postgres ended with SIGKILL; starting it again/)
+    await eventually(() => query(clone, 'select 1 as one'), 10_000)
+  })
 })
 
 test('the time until a start is ready counts its installation', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   const install = join(clone.folder, 'scripts', 'install.mjs')
   const slow = 'export async function ensureInstalled() { await sleep(1_500) }\nasync function unused('
   const text = readFileSync(install, 'utf8').replace('export async function ensureInstalled(', slow)
@@ -189,7 +201,7 @@ test('the time until a start is ready counts its installation', async () => {
 })
 
 test('a release that fails starts nothing', async () => {
-  await using clone = new Clone(usualProcfile.replace('echo released', 'echo no good; exit 3'))
+  await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
   const stack = clone.start()
   expect(await stack.exit).toBe(1)
   expect(stack.output).toContain('release | no good')
@@ -199,7 +211,7 @@ test('a release that fails starts nothing', async () => {
 })
 
 test('a process whose settings are wrong is not started again: all of it ends with exit code 2', async () => {
-  await using clone = new Clone(
+  await using clone = await startedBefore(
     usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
   )
   const stack = clone.start()
@@ -218,30 +230,34 @@ const nowhere = {
   'current-context': 'nowhere',
 }
 
-test('the credential of the cluster reaches the workers alone', async () => {
-  const tell = (name: string) => `sh -c 'echo ${name} has "[$KUBECONFIG]"; exec node stand-in.mjs ${name}'`
-  await using clone = new Clone(`api: ${tell('api')}\nworker: ${tell('worker')}\n`)
-  const kubeconfig = join(clone.folder, 'kubeconfig')
-  // A start goes on when a cluster does not answer.
-  writeFileSync(kubeconfig, JSON.stringify(nowhere))
-  const stack = clone.start({ KUBECONFIG: kubeconfig })
-  await stack.says(/worker has \[.*\/kubeconfig\]/)
-  await stack.says(/api has \[\]/)
-})
-
-test('each kind of process is given its own keys, and a migration none', async () => {
+describe('of what a start knows', () => {
   const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
-  const tell = (name: string) => `sh -c 'echo ${name} has "[$(${names})]"; exec node stand-in.mjs ${name}'`
-  const release = `sh -c 'echo release has "[$(${names})]"'`
-  await using clone = new Clone(`release: ${release}\napi: ${tell('api')}\nworker: ${tell('worker')}\n`)
-  const stack = clone.start()
-  await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
-  await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
-  await stack.says(/release has \[\]/)
+  const told = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
+  const tell = (name: string) => `sh -c '${told(name)}; exec node stand-in.mjs ${name}'`
+  const procfile = `release: sh -c '${told('release')}'\napi: ${tell('api')}\nworker: ${tell('worker')}\n`
+  const shared = shareStack(procfile, (clone) => {
+    const kubeconfig = join(clone.folder, 'kubeconfig')
+    // A start goes on when a cluster does not answer.
+    writeFileSync(kubeconfig, JSON.stringify(nowhere))
+    return { KUBECONFIG: kubeconfig }
+  })
+
+  test('the credential of the cluster reaches the workers alone', async () => {
+    const { stack } = shared()
+    await stack.says(/worker has .*, cluster \[.*\/kubeconfig\]/)
+    await stack.says(/api has .*, cluster \[\]/)
+  })
+
+  test('each kind of process is given its own keys, and a migration none', async () => {
+    const { stack } = shared()
+    await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
+    await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
+    await stack.says(/release has \[\]/)
+  })
 })
 
 test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
   const first = clone.start()
   await first.ready()
@@ -264,7 +280,7 @@ test('a start with another driver waits until the sandboxes of the cluster have 
 })
 
 test('more workers and APIs get names and ports of their own, and .env is read', async () => {
-  await using clone = new Clone()
+  await using clone = await startedBefore()
   writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
   const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
   await stack.ready()

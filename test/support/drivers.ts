@@ -4,6 +4,7 @@ import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import { openDriver } from '../../workers/drivers/open.ts'
 import { hasCluster, images } from './cluster.ts'
+import { isSoak } from './eventually.ts'
 import type { World } from './world.ts'
 
 export type DriverName = 'local' | 'kubernetes'
@@ -21,8 +22,12 @@ const bothDrivers: Place[] = [
   { words: 'on Kubernetes', driver: 'kubernetes', env: {}, isThere: hasCluster },
 ]
 const inBusybox = { SANDBOX_IMAGE: images.busybox }
+/**
+ * On most machines the local driver finds debian's tools. So the gate has those there, and on Kubernetes the smallest
+ * ones; the soak has every image (vitest.soak.config.ts).
+ */
 const everyImage: Place[] = [
-  ...bothDrivers,
+  ...(process.env.SANDLOT_IMAGES === 'all' ? bothDrivers : bothDrivers.slice(0, 1)),
   { words: 'in busybox on Kubernetes', driver: 'kubernetes', env: inBusybox, isThere: hasCluster },
 ]
 
@@ -39,16 +44,19 @@ const atOnce: Describe = (places, name, suite) => {
     })
 }
 
-export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
-  oneByOne(bothDrivers, name, ({ driver }) => suite(driver))
+/** Where times count, each has the machine to itself. */
+const inTurn = isSoak ? oneByOne : atOnce
 
-/** The same, and on Kubernetes in an image too that has little but busybox. */
+export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
+  inTurn(bothDrivers, name, ({ driver }) => suite(driver))
+
+/** On each driver and, of them all, in each image: for what leans on the tools in it. */
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
-  oneByOne(everyImage, name, suite)
+  inTurn(everyImage, name, suite)
 
 /**
- * All at once, the tests of each one after the other: for what waits more than it computes, and leans on no short
- * time.
+ * In the soak too all at once, the tests of each one after the other: for what waits more than it computes, and leans on
+ * no short time.
  */
 export const describeOnBothDriversAtOnce = (name: string, suite: (driver: DriverName) => void) =>
   atOnce(bothDrivers, name, ({ driver }) => suite(driver))

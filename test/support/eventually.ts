@@ -5,11 +5,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * busy machine as on a quiet one, and 1 in the soak, where the time itself is held against what is documented.
  */
 const patience = Number(process.env.SANDLOT_PATIENCE ?? 1)
+/** There measured times are held against documented ones, as nothing else runs, and a suite may take more rounds. */
+export const isSoak = patience === 1
 /** The limit of a test is longer, so that a wait tells what it waited for. */
 const longestMs = 150_000
 
 /** @returns the milliseconds that the suite which runs now gives to what is documented to take `ms` */
 export const patient = (ms: number): number => Math.max(ms, Math.min(ms * patience, longestMs))
+
+/** @throws in the soak, when what was measured took as long as documented or longer */
+export function expectWithin(ms: number, documentedMs: number): void {
+  if (isSoak && ms >= documentedMs) throw new Error(`${ms} ms, and documented are ${documentedMs} ms`)
+}
 
 /**
  * Waits for what is documented to come within a time, and asks every 20 ms whether it has.

@@ -16,6 +16,16 @@ const perlEcho = [
   '  while (sysread($c, $b, 65536)) { syswrite($c, $b); last if $b =~ /quit$/ } exit }',
 ].join(';\n')
 
+/** For one connection, which it ends behind so many bytes. */
+export const echoOnce = (port: number, bytes: number): string =>
+  `if command -v perl >/dev/null; then exec perl -MIO::Socket::INET -e '${perlOnce}' ${port} ${bytes}; ` +
+  `else exec nc -l -p ${port} -e head -c ${bytes}; fi`
+
+const perlOnce = [
+  '$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => shift, Listen => 1, ReuseAddr => 1) or die',
+  '$c = $s->accept; read($c, $b, shift); print $c $b',
+].join(';\n')
+
 /** Prints a line once somebody listens at the port, for a shell that has no way to ask. */
 export const untilListening = (port: number): string =>
   `hex=$(printf %04X ${port}); until cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$hex 0*:0000 0A"; ` +

@@ -5,7 +5,7 @@ import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
 import { readScreen, run, shell } from '../drivers/processes.ts'
-import { eventually, patient } from '../support/eventually.ts'
+import { eventually, expectWithin } from '../support/eventually.ts'
 import { changed, describeInSandboxes } from '../support/sandbox.ts'
 
 describeInSandboxes('terminals', (open) => {
@@ -154,6 +154,6 @@ describeInSandboxes('terminals', (open) => {
     terminal.stdin.write('\x03')
     await terminal.ended
     // A few on a quiet machine, tens on a busy one; whatever gathers keys or polls for them would take hundreds.
-    expect(times.sort((a, b) => a - b)[30]).toBeLessThan(patient(200))
+    expectWithin(times.sort((a, b) => a - b)[30]!, 200)
   })
 })

@@ -112,36 +112,18 @@ export function describePods(contract: Contract): void {
       await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
     })
 
-    test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
-      const other = await contract.open()
-      const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
-      await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
-      await other.close()
-      const isDead = async () => {
-        const found = (await driver.list()).find((each) => each.name === doomed.name)
-        return !found || found.death !== undefined
-      }
-      expect(await isDead()).toBe(false)
-      await eventually(isDead, 60_000)
-      const found = (await driver.list()).find((each) => each.name === doomed.name)
-      if (found) expect(found.death?.reason).toBe('expired')
-      await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
-      await driver.delete(doomed)
-      expect(await names()).not.toContain(doomed.name)
-    })
-
     const names = async () => (await driver.list()).map((each) => each.name)
 
-    describe('for nobody', () => {
-      const make = async (deadlineSeconds = 600) => {
-        const made = await driver.create({ ...ofNobody(), image: image, deadlineSeconds })
-        await driver.ready(made, AbortSignal.timeout(patient(60_000)))
-        return made
-      }
-      const find = async ({ uid }: Pod) => (await driver.list()).find((each) => each.uid === uid)
+    const makeForNobody = async (deadlineSeconds = 600) => {
+      const made = await driver.create({ ...ofNobody(), image: image, deadlineSeconds })
+      await driver.ready(made, AbortSignal.timeout(patient(60_000)))
+      return made
+    }
+    const find = async ({ uid }: Pod) => (await driver.list()).find((each) => each.uid === uid)
 
+    describe('for nobody', () => {
       test('are told whose they are, again and again, and keep what runs in them', async () => {
-        const warm = await make()
+        const warm = await makeForNobody()
         expect(await find(warm)).toEqual({ ...warm, sandboxId: undefined, death: undefined })
         const waiting = await driver.start(warm, shell('read -r word; echo "$word"'))
         const sandboxId = newSandboxId()
@@ -157,9 +139,36 @@ export function describePods(contract: Contract): void {
         await expect(driver.assign(warm, { sandboxId, deadlineSeconds: 1 })).rejects.toThrow(PodGone)
       })
 
-      test('end by themselves at the deadline that they are told, with every driver closed', async () => {
+      test('are alike when what they are made of is', () => {
+        const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
+        expect(print(600)).toBe(print(600))
+        expect(print(600)).not.toBe(print(601))
+      })
+    })
+
+    // At once: each mostly waits.
+    describe('at its deadline', { concurrent: true }, () => {
+      test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
         const other = await contract.open()
-        const warm = await make()
+        const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
+        await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
+        await other.close()
+        const isDead = async () => {
+          const found = (await driver.list()).find((each) => each.name === doomed.name)
+          return !found || found.death !== undefined
+        }
+        expect(await isDead()).toBe(false)
+        await eventually(isDead, 60_000)
+        const found = (await driver.list()).find((each) => each.name === doomed.name)
+        if (found) expect(found.death?.reason).toBe('expired')
+        await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
+        await driver.delete(doomed)
+        expect(await names()).not.toContain(doomed.name)
+      })
+
+      test('a pod for nobody ends by itself at the deadline that it is told, with every driver closed', async () => {
+        const other = await contract.open()
+        const warm = await makeForNobody()
         await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })
         await other.close()
         await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
@@ -169,12 +178,6 @@ export function describePods(contract: Contract): void {
           PodGone,
         )
         await driver.delete(warm)
-      })
-
-      test('are alike when what they are made of is', () => {
-        const print = (deadlineSeconds: number) => driver.fingerprint({ image: image, deadlineSeconds })
-        expect(print(600)).toBe(print(600))
-        expect(print(600)).not.toBe(print(601))
       })
     })
   })

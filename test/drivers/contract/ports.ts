@@ -6,12 +6,14 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, type Pod, PodGone, PortRefused, type Process } from '../../../workers/drivers/driver.ts'
-import { echoOn, untilListening } from '../../support/listeners.ts'
+import { echoOn, echoOnce, untilListening } from '../../support/listeners.ts'
 import { memoryKept } from '../../support/memory.ts'
 import { run, shell } from '../processes.ts'
 import type { Contract } from './parts.ts'
 
 const port = 3000
+/** Its listener takes one connection. */
+const portOfOne = 3001
 
 export function describePorts(contract: Contract): void {
   describe('ports', () => {
@@ -19,12 +21,13 @@ export function describePorts(contract: Contract): void {
     let pod: Pod
     let listener: Process
     const connect = () => driver.connect(pod, port)
-    const isBusybox = async () => (await run(driver, pod, shell('command -v perl'))).code !== 0
+    const awaitListener = async (at: number) =>
+      expect(await run(driver, pod, shell(untilListening(at)))).toMatchObject({ stdout: 'listening\n' })
 
     beforeAll(async () => {
       ;({ driver, pod } = contract.opened())
       listener = await driver.start(pod, shell(echoOn(port)))
-      expect(await run(driver, pod, shell(untilListening(port)))).toMatchObject({ stdout: 'listening\n' })
+      await awaitListener(port)
     })
     afterAll(() => listener?.close())
 
@@ -40,13 +43,14 @@ export function describePorts(contract: Contract): void {
     })
 
     test('end when the listener ends the connection, behind its last byte', async () => {
-      // busybox has no such listener.
-      if (await isBusybox()) return
-      const stream = await connect()
+      const echo = await driver.start(pod, shell(echoOnce(portOfOne, 'bye quit'.length)))
+      await awaitListener(portOfOne)
+      const stream = await driver.connect(pod, portOfOne)
       stream.write('bye quit')
       expect(String(await buffer(stream))).toBe('bye quit')
       stream.write('too late')
       stream.destroy()
+      echo.close()
     })
 
     test('refuse where nobody listens', async () => {

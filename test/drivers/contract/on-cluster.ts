@@ -1,0 +1,20 @@
+/** The contract of drivers on a real cluster, under the role that the workers have. */
+import { afterAll, beforeAll, describe } from 'vitest'
+import { hasCluster, images } from '../../support/cluster.ts'
+import { type ClusterWorld, startClusterWorld } from '../kubernetes-world.ts'
+import { describeDriver } from './index.ts'
+
+export function describeOnCluster(name: keyof typeof images): void {
+  describe.skipIf(!hasCluster)('on a cluster', () => {
+    let world: ClusterWorld
+    beforeAll(async () => {
+      world = await startClusterWorld()
+    })
+    afterAll(() => world?.close())
+
+    describeDriver(`Kubernetes (${name})`, async () => {
+      const driver = world.open()
+      return { driver, image: images[name], close: () => driver.close() }
+    })
+  })
+}
