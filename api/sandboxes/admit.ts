@@ -97,7 +97,7 @@ export async function admit(
       warm?.uid ?? null,
       warm?.born_at ?? null,
     ])
-    const hash = hashOfRequest(body, settings.callsKeys)
+    const hash = await hashOfRequest(body, settings.callsKeys)
     if (idempotencyKey) await db.run(remember, [accountId, idempotencyKey, hash, id, now])
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
@@ -172,7 +172,7 @@ export async function findReplay(
     [accountId, key, limits.idempotencyHours],
   )
   if (!row) return undefined
-  if (isHashOf(row.request_hash, body, settings.callsKeys)) {
+  if (await isHashOf(row.request_hash, body, settings.callsKeys)) {
     return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
   }
   throw new Problem(

@@ -145,6 +145,7 @@ export const exec = family({
       accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
     }),
     bodyBytes: limits.bodyBytes,
+    lifts: 'stdin',
     body: ExecRequest,
     reply: ExecResult,
     alsoStatus: 202,
