@@ -103,6 +103,10 @@ test('when the worker that ran it is gone, it is lost and not run again', async 
     () => alice.call('execCommand', { params, headers, body }).catch(() => undefined),
     10_000,
   )
-  expect(again.body).toMatchObject({ id: row!.id, status: 'lost', exit_code: null })
+  expect(again.body).toMatchObject({ id: row!.id, status: 'lost', exit_code: null, truncated: true })
+  const listed = (await alice.call('listExecs', { params })).body.data.find(({ id }) => id === row!.id)
+  expect(listed).toMatchObject({ status: 'lost', truncated: true })
+  const followed = readEvents(await alice.open('streamExec', { params: { ...params, exec_id: row!.id } }))
+  expect((await (await followed).rest()).at(-1)).toMatchObject({ event: 'exit', data: { truncated: true } })
   expect((await alice.call('execCommand', { params, body: { command: 'cat runs' } })).body.stdout).toBe('x\n')
 })
