@@ -49,7 +49,7 @@ export class CallServer {
     this.isDraining = true
     const end = performance.now() + ms
     while (this.running.size > 0 && performance.now() < end) {
-      await within(Math.max(0, end - performance.now()), Promise.allSettled(this.running))
+      await within(end - performance.now(), Promise.allSettled(this.running))
     }
   }
 
