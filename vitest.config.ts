@@ -16,8 +16,8 @@ const all = 'test/**/*.test.{ts,tsx}'
 
 /** Files that start no process. */
 const pure = [
-  'test/{allowlist,docs,settings,structure}.test.ts',
-  'test/api/exec-events-cut-short.test.ts',
+  'test/{allowlist,docs,settings,structure,timers}.test.ts',
+  'test/api/{exec-cut-short,lift}.test.ts',
   'test/chart/render.test.ts',
   'test/cli/{contract,mcp-edit}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',

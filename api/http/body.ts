@@ -10,6 +10,7 @@ import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { lift } from './lift.ts'
 import { inTurn, largeLength } from './own-turn.ts'
 import { wrongEncoding } from './understood.ts'
 import { whyNoText } from './utf8.ts'
@@ -22,15 +23,23 @@ const wholeMs = 120_000
 const mostRatio = 100
 /** More values than any request needs. A body of nothing but brackets would take twenty times its size, and seconds. */
 const mostValues = 100_000
+/** Bytes of a text that is taken out of the JSON. A string of fewer costs less. */
+const liftedBytes = 64 * 1024
+
+export interface Body {
+  /** The parsed JSON, without what was lifted out of it; undefined for no body. */
+  value?: unknown
+  /** The member that its route lifts, in UTF-8, where it is large. */
+  lifted?: Buffer
+}
 
 /**
  * @param held counts the bytes of the body until the request has its answer
- * @returns the parsed JSON, undefined for no body
  * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
  *   `unavailable` when there is no room for it
  */
-export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<unknown> {
-  if (koa.request.length === 0) return undefined
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<Body> {
+  if (koa.request.length === 0) return {}
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
   }
@@ -39,9 +48,15 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
   if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(most)
   try {
     const bytes = await gather(koa.req, unpack, most, held)
-    if (bytes.length === 0) return undefined
-    const read = () => parse(textOf(bytes))
-    return bytes.length < largeLength ? read() : await inTurn(held.accountId, read)
+    if (bytes.length === 0) return {}
+    const inOrder = <T>(work: () => T) => (bytes.length < largeLength ? work() : inTurn(held.accountId, work))
+    await inOrder(() => mustBeUtf8(bytes))
+    const { lifts } = endpoint
+    const lifted = lifts && bytes.length >= liftedBytes ? await liftFrom(bytes, lifts, inOrder) : undefined
+    const value = await inOrder(() => parse(new TextDecoder().decode(lifted?.rest ?? bytes)))
+    if (!lifts || !lifted) return { value }
+    delete (value as Record<string, unknown>)[lifts]
+    return { value, lifted: lifted.text }
   } catch (error) {
     // The rest of the body is not waited for.
     if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
@@ -124,10 +139,18 @@ function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () 
   }
 }
 
-function textOf(bytes: Buffer): string {
+/** Each of its steps has a turn of its own. */
+async function liftFrom(bytes: Buffer, name: string, inOrder: <T>(work: () => T) => T | Promise<T>) {
+  const steps = lift(bytes, name, liftedBytes)
+  for (;;) {
+    const { done, value } = await inOrder(() => steps.next())
+    if (done) return value
+  }
+}
+
+function mustBeUtf8(bytes: Buffer): void {
   const why = whyNoText(bytes)
   if (why !== undefined) throw refused(why)
-  return new TextDecoder().decode(bytes)
 }
 
 function parse(text: string): unknown {

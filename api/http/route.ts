@@ -26,6 +26,8 @@ export interface Call<E extends Endpoint> {
   params: Input<E['params']>
   query: Input<E['query']>
   body: Input<E['body']>
+  /** The member of the body that the endpoint lifts, in UTF-8, where it is large. It is not in `body` then. */
+  lifted: Buffer | undefined
   headers: Input<E['headers']>
   /** The request itself, for a route that reads its body as a stream. */
   request: IncomingMessage
@@ -113,7 +115,7 @@ export function route<E extends Endpoint>(
         sent.free()
         unread.free()
       })
-      const body = endpoint.body && (await readBody(koa, endpoint, sent))
+      const { value: body, lifted } = endpoint.body ? await readBody(koa, endpoint, sent) : {}
       // A body takes time to arrive. The key may have been revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) endOnRevocation(app, account, koa.res)
@@ -125,7 +127,16 @@ export function route<E extends Endpoint>(
       })
       nameSandbox(state, given.params)
       const { requestId, log, signal } = state
-      const call = { ...given, account, requestId, log, signal, request: koa.req, upgrade: state.upgrade }
+      const call = {
+        ...given,
+        lifted,
+        account,
+        requestId,
+        log,
+        signal,
+        request: koa.req,
+        upgrade: state.upgrade,
+      }
       const answer = await handle(call as unknown as Call<E>, app)
       if (answer === answered) return leaveAlone(koa)
       if (answer instanceof StreamReply) return replyWith(koa, answer)

@@ -99,9 +99,10 @@ export async function admit(
       podUid: warm?.uid ?? null,
       podSince: warm?.born_at ?? null,
     })
-    const hash = hashOfRequest(body, settings.callsKeys)
-    if (idempotencyKey)
+    if (idempotencyKey) {
+      const hash = await hashOfRequest(body, settings.callsKeys)
       await rememberIdempotencyKey(db, { accountId, key: idempotencyKey, hash, sandboxId: id, at: now })
+    }
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
   })
@@ -130,7 +131,7 @@ export async function findReplay(
   if (key === undefined) return undefined
   const row = await findIdempotencyKey(db, { accountId, key })
   if (!row) return undefined
-  if (isHashOf(row.request_hash, body, settings.callsKeys)) {
+  if (await isHashOf(row.request_hash, body, settings.callsKeys)) {
     return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
   }
   throw new Problem(

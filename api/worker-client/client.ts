@@ -32,6 +32,7 @@ import {
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
 import { decodeReply } from '../../shared/rpc/replies.ts'
+import { encodeRequest } from '../../shared/rpc/requests.ts'
 import { Candidates } from './candidates.ts'
 import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
 import { bytesOver, WorkerHealth } from './health.ts'
@@ -128,9 +129,7 @@ export class Workers {
     args: Calls[N]['args'],
     { workerId, ...options }: CallOptions,
   ): Promise<Calls[N]['result']> {
-    const body = Buffer.from(JSON.stringify(args))
-    const headers = jsonFor(args)
-    const target = { ...options, headers, body }
+    const target = { ...options, ...sent(args) }
     const response = await this.ask(callPath(name), args.sandboxId, target, workerId)
     const reply = await readReply(response, options.signal)
     if (response.statusCode === 200) return reply as never
@@ -143,11 +142,7 @@ export class Workers {
     args: Streams[N]['args'],
     { workerId, upload, ...options }: StreamOptions,
   ): Promise<StreamAnswer> {
-    const json = Buffer.from(JSON.stringify(args))
-    const headers = upload
-      ? { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }
-      : jsonFor(args)
-    const target = { ...options, headers, body: upload ?? json }
+    const target = { ...options, ...(upload ? sentWith(upload, args) : sent(args)) }
     const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
     if (problemHeader in response.headers) {
       throw errorOf((await readReply(response, options.signal)) as CallProblem)
@@ -234,10 +229,16 @@ export class Workers {
   }
 }
 
-const jsonFor = ({ accountId }: InSandbox) => ({
-  'content-type': 'application/json',
-  [accountHeader]: accountId,
-})
+function sent(args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
+  const { type, body } = encodeRequest(args)
+  return { headers: { 'content-type': type, [accountHeader]: args.accountId }, body }
+}
+
+/** The body is the client's own. */
+function sentWith(body: Readable, args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
+  const json = Buffer.from(JSON.stringify(args))
+  return { headers: { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }, body }
+}
 
 const nobodyTakes = () => unavailable('No worker takes calls right now. Nothing was done.')
 

@@ -4,7 +4,7 @@
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
 import { bytesOver } from './health.ts'
@@ -15,7 +15,7 @@ export interface HandOver {
   callee: Callee
   headers: Record<string, string>
   /** Bytes, or a client's own body, streamed. */
-  body: Buffer | Readable
+  body: readonly Buffer[] | Readable
   agent: Agent
   /** Aborting it ends the call and its answer: the client left. */
   signal: AbortSignal
@@ -47,7 +47,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   let silent = false
   let answer: IncomingMessage | undefined
   let unwatch = () => {}
-  const length = Buffer.isBuffer(body) ? { 'content-length': body.length } : {}
+  const length = isStreamed(body) ? {} : { 'content-length': sizeOf(body) }
   const request = openRequest(url, {
     ...provenTo(target.callee),
     agent,
@@ -67,8 +67,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
     unwatch = target.watch(giveUp, () => bytesOver(request.socket))
     stopWaiting = giveUpAfter(timeoutMs)
-    if (Buffer.isBuffer(body)) request.end(body)
-    else body.pipe(request)
+    const source = isStreamed(body) ? body : Readable.from(piecesOf(body), { objectMode: false })
+    source.pipe(request)
   })
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
@@ -97,10 +97,23 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
 }
 
 /** Reads the rest of a client's body and drops it. */
-function letGo(body: Buffer | Readable, request: ClientRequest) {
-  if (Buffer.isBuffer(body)) return
+function letGo(body: HandOver['body'], request: ClientRequest) {
+  if (!isStreamed(body)) return
   body.unpipe(request)
   body.resume()
   // A connection whose body was broken off can carry no other request.
   if (!request.writableEnded) request.destroy()
+}
+
+const isStreamed = (body: HandOver['body']): body is Readable => !Array.isArray(body)
+
+const sizeOf = (body: readonly Buffer[]): number => body.reduce((sum, { length }) => sum + length, 0)
+
+/** Bytes that are encrypted at once. */
+const pieceBytes = 256 * 1024
+
+function* piecesOf(body: readonly Buffer[]): Generator<Buffer> {
+  for (const bytes of body) {
+    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
+  }
 }

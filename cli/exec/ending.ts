@@ -28,9 +28,8 @@ export function finish(ended: ExecEnd, output: Output): number {
 /** As a few words, for a list or a line. */
 export function describeEnd({ status, exit_code, signal, reason }: ExecEnd): string {
   if (status === 'running') return 'still running'
-  if (status === 'exited') return `exited ${exit_code}`
-  if (status === 'signaled') return `signaled ${signal}`
-  const words = status.replace('_', ' ')
+  const by = { exited: ` ${exit_code}`, signaled: ` ${signal}` }[status as string] ?? ''
+  const words = `${status.replace('_', ' ')}${by}`
   return reason === null || reason === undefined ? words : `${words}: ${reason}`
 }
 

@@ -67,7 +67,10 @@ export const ExecResult = z
     stderr: z.string(),
     stdout_bytes: z.int().meta({ description: 'All that was printed, also when it was cut' }),
     stderr_bytes: z.int(),
-    truncated: z.boolean(),
+    truncated: z.boolean().meta({
+      description:
+        'stdout or stderr is not all that was printed: a part was left out of the middle, or its end did not come',
+    }),
     lossy: z.boolean().meta({
       description:
         'Some bytes are not UTF-8, and stdout or stderr shows \ufffd for them; …/output has the bytes',
@@ -145,6 +148,7 @@ export const exec = family({
       accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
     }),
     bodyBytes: limits.bodyBytes,
+    lifts: 'stdin',
     body: ExecRequest,
     reply: ExecResult,
     alsoStatus: 202,

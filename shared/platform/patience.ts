@@ -2,13 +2,13 @@
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits for work, `ms` milliseconds at most.
+ * Waits for work, `ms` milliseconds at most. What is left of a time may have run out meanwhile: less than 0 is none.
  * @param late returns or throws in place of work that takes longer; without it the result is undefined
  * @throws what the work throws within that time
  */
 export async function within<T, L = undefined>(ms: number, work: Promise<T>, late?: () => L): Promise<T | L> {
   const { promise: over, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
+  const timer = setTimeout(resolve, Math.max(0, ms))
   try {
     return await Promise.race([work, over.then(late) as Promise<L>])
   } finally {

@@ -54,6 +54,18 @@ test('with another request it is a conflict; in another sandbox it is another ke
   expect((await run('false', await sandboxOf(alice))).body.exit_code).toBe(1)
 })
 
+test('a large stdin is a part of the request that the key stands for', async () => {
+  const alice = await world.account()
+  const params = await sandboxOf(alice)
+  const run = async (stdin: string) =>
+    (await alice.call('execCommand', { params, headers, body: { command: 'tail -c 3', stdin } })).body
+  const stdin = 'ä'.repeat(300_000)
+  const { id, stdout } = await run(`${stdin}one`)
+  expect(stdout).toBe('one')
+  expect(await run(`${stdin}one`)).toMatchObject({ id, stdout })
+  await expect(run(`${stdin}two`)).rejects.toMatchObject({ status: 409, code: 'idempotency_conflict' })
+})
+
 test('when the sandbox has another favourite worker by now, it still attaches to the one that runs it', async () => {
   const alice = await world.account()
   const params = await sandboxOf(alice)
@@ -91,6 +103,10 @@ test('when the worker that ran it is gone, it is lost and not run again', async 
     () => alice.call('execCommand', { params, headers, body }).catch(() => undefined),
     10_000,
   )
-  expect(again.body).toMatchObject({ id: row!.id, status: 'lost', exit_code: null })
+  expect(again.body).toMatchObject({ id: row!.id, status: 'lost', exit_code: null, truncated: true })
+  const listed = (await alice.call('listExecs', { params })).body.data.find(({ id }) => id === row!.id)
+  expect(listed).toMatchObject({ status: 'lost', truncated: true })
+  const followed = readEvents(await alice.open('streamExec', { params: { ...params, exec_id: row!.id } }))
+  expect((await (await followed).rest()).at(-1)).toMatchObject({ event: 'exit', data: { truncated: true } })
   expect((await alice.call('execCommand', { params, body: { command: 'cat runs' } })).body.stdout).toBe('x\n')
 })

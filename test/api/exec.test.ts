@@ -1,4 +1,5 @@
 /** Commands that are waited for: argv, exit code, environment, stdin, time-out, output, and how each of them may end. */
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
@@ -87,6 +88,16 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     const { stdout } = await exec({ command: ['wc', '-c'], stdin: text })
     expect(Number(stdout)).toBe(1_000_000)
     expect((await exec({ command: ['cat'] })).stdout).toBe('')
+  })
+
+  test('a large stdin comes as it was sent, whatever characters are in it', async () => {
+    const stdin = `\0${'"\\/\b\f\n\r\t\u007fé語🎈'.repeat(20_000)}end`
+    const { stdout } = await exec({ command: 'sha256sum', stdin, env: { A: 'b' } })
+    expect(stdout).toContain(createHash('sha256').update(stdin).digest('hex'))
+    const half = exec({ command: 'cat', stdin: `${stdin}\ud83c` })
+    await expect(half).rejects.toMatchObject({ status: 400, problem: { errors: [{ path: 'stdin' }] } })
+    const other = exec({ command: 'cat', stdin, timeout_ms: 0 })
+    await expect(other).rejects.toMatchObject({ status: 400, problem: { errors: [{ path: 'timeout_ms' }] } })
   })
 
   test('a command that leaves its stdin unread ends well', async () => {

@@ -57,18 +57,16 @@ const told: Record<string, { stallMs: number; grownMiB: number; heldMiB: number 
 const processes = () => [...world.apis, ...world.workers]
 const urls = () => processes().map(({ internalUrl }) => internalUrl)
 
-/** The longest stall of each loop since it was last asked, in milliseconds. */
-async function longestStall(): Promise<number> {
+/** What the processes hold, and their loops' longest stall in milliseconds: a look at /metrics begins it anew. */
+async function look(): Promise<{ heldBytes: number; stallMs: number }> {
   const answers = await Promise.all(urls().map(async (url) => (await fetch(`${url}/metrics`)).text()))
-  const seconds = answers.map((text) =>
-    Number(/^nodejs_eventloop_lag_max_seconds\S* (\S+)$/m.exec(text)?.[1]),
-  )
-  return Math.round(1000 * Math.max(...seconds))
-}
-
-async function heldBytes(): Promise<number> {
-  const sums = await sumUp(urls(), 'sandlot_held_bytes', 'kind')
-  return Object.values(sums).reduce((all, bytes) => all + bytes, 0)
+  const lines = answers.join('\n')
+  const numbers = (line: RegExp) => [...lines.matchAll(line)].map(([, number]) => Number(number))
+  const held = numbers(/^sandlot_held_bytes\S* (\S+)$/gm)
+  return {
+    heldBytes: held.reduce((all, bytes) => all + bytes, 0),
+    stallMs: Math.round(1000 * Math.max(...numbers(/^nodejs_eventloop_lag_max_seconds\S* (\S+)$/gm))),
+  }
 }
 
 beforeAll(async () => {
@@ -78,13 +76,16 @@ afterAll(() => console.table(told))
 
 test.each(Object.entries(ways))('%s', async (name, way) => {
   const before = processes().map(memoryOf)
-  await longestStall()
-  let heldMost = 0
-  const timer = setInterval(async () => {
-    heldMost = Math.max(heldMost, await heldBytes())
-  }, 50)
+  await look()
+  let [heldMost, stallMs] = [0, 0]
+  const lookAgain = async () => {
+    const now = await look()
+    heldMost = Math.max(heldMost, now.heldBytes)
+    stallMs = Math.max(stallMs, now.stallMs)
+  }
+  const timer = setInterval(lookAgain, 50)
   await Promise.all(Array.from({ length: 3 }, way)).finally(() => clearInterval(timer))
-  const stallMs = await longestStall()
+  await lookAgain()
   const grownMiB = Math.round(
     Math.max(...processes().map((process, at) => memoryOf(process) - before[at]!)) / mebibyte,
   )

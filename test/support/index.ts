@@ -21,7 +21,7 @@ import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end
 import { signUp } from './account.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
-import { assertNothingLeft, endAllSandboxes } from './leftovers.ts'
+import { assertNoTimerWarnings, assertNothingLeft, endAllSandboxes } from './leftovers.ts'
 import { type Process, startProcess } from './process.ts'
 import { ownPostgres, ownRedis } from './services.ts'
 import { openWireIn } from './wire.ts'
@@ -97,6 +97,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
       if (world.workers.length > 0) await endAllSandboxes(world)
       await Promise.all(processes.map((process) => process.stop()))
       await assertNothingLeft(world)
+      assertNoTimerWarnings(processes)
     },
   }
 

@@ -6,6 +6,7 @@ import { openQueue, queueName, queuePrefix } from '../../shared/platform/jobs.ts
 import { letClockRun } from './clock.ts'
 import { openWorldDriver } from './drivers.ts'
 import { eventually, waitFor } from './eventually.ts'
+import type { Process } from './process.ts'
 import type { World } from './world.ts'
 
 /** What ARCHITECTURE.md gives the workers to clean up, whatever was killed before. */
@@ -51,6 +52,14 @@ export async function assertNothingLeft(world: World): Promise<void> {
     await assertNone('jobs', () => unfinishedJobs(world))
   }
   await assertNone('clients of Redis', () => clientsOf(world))
+}
+
+/** @throws names what Node warned of: a timer with a delay that is negative, too long or no number */
+export function assertNoTimerWarnings(processes: readonly Pick<Process, 'name' | 'lines'>[]): void {
+  const warnings = processes.flatMap(({ name, lines }) =>
+    lines.filter(({ msg }) => /\bTimeout\w+Warning\b/.test(msg)).map(({ msg }) => `${name}: ${msg}`),
+  )
+  if (warnings.length > 0) throw new Error(`timers were set to what is no delay:\n${warnings.join('\n')}`)
 }
 
 async function assertNone(what: string, find: () => Promise<string[]> | string[]) {

@@ -33,11 +33,12 @@ export interface KnownCommand {
  */
 export async function recordStart(
   worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
-  { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
+  { execId, sandboxId, accountId, idempotencyKey, request, stdin }: StartExec,
   { pid, clock }: { pid: number | null; clock: DatabaseClock },
 ): Promise<KnownCommand | undefined> {
   const { db, lines, settings, id: workerId, takenBack } = worker
-  const hash = idempotencyKey ? hashOfRequest(request, settings.callsKeys) : null
+  const hashed = stdin ? { ...request, stdin } : request
+  const hash = idempotencyKey ? await hashOfRequest(hashed, settings.callsKeys) : null
   const isBackground = (request.background || request.tty) ?? false
   const endsMs = readOf(clock) + ofRequests.statement
   const started = {
@@ -65,7 +66,7 @@ export async function recordStart(
   return {
     id: known.id,
     workerId: known.worker_id,
-    isSameRequest: isHashOf(known.request_hash, request, settings.callsKeys),
+    isSameRequest: await isHashOf(known.request_hash, hashed, settings.callsKeys),
   }
 }
 

@@ -81,7 +81,7 @@ async function startInside(
     slot?.close()
     return findKnown(worker, args, known)
   }
-  const input = takeInput(args.request, wire.held)
+  const input = takeInput(args, wire.held)
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
   worker.pace.see(args.accountId)
@@ -101,11 +101,12 @@ const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec)
 })
 
 /** Takes stdin out of the request: it goes once it is written, and the rest of the request once the call is answered. */
-function takeInput(request: ExecRequest, held: Holding): Input {
-  const { stdin, background } = request
-  if (!stdin) return { stdin: undefined, background }
+function takeInput(args: StartExec, held: Holding): Input {
+  const { request } = args
+  const { stdin, background } = { stdin: args.stdin ?? request.stdin, background: request.background }
+  delete args.stdin
   delete request.stdin
-  return { stdin: new HeldText(held, stdin), background }
+  return { stdin: stdin?.length ? new HeldText(held, stdin) : undefined, background }
 }
 
 /** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */

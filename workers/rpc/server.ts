@@ -1,6 +1,5 @@
 /** Takes the API's calls, on the worker's internal server. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { json } from 'node:stream/consumers'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
@@ -14,6 +13,7 @@ import {
   type StreamCallName,
 } from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
+import { readRequest } from '../../shared/rpc/requests.ts'
 import type { WorkerContext } from '../context.ts'
 import { argsOf, type StreamHandler } from '../sandbox/call.ts'
 import { handlers } from './handlers.ts'
@@ -49,7 +49,7 @@ export class CallServer {
     this.isDraining = true
     const end = performance.now() + ms
     while (this.running.size > 0 && performance.now() < end) {
-      await within(Math.max(0, end - performance.now()), Promise.allSettled(this.running))
+      await within(end - performance.now(), Promise.allSettled(this.running))
     }
   }
 
@@ -112,7 +112,7 @@ async function answer(
     return !hungUp.signal.aborted && !stoodStill(since, silentMs)
   }
   try {
-    args = argsHeader in request.headers ? argsOf(request) : await json(request)
+    args = argsHeader in request.headers ? argsOf(request) : await readRequest(request)
     const handle = handlers[name] as StreamHandler<StreamCallName>
     const reply = await handle(args as never, worker, {
       request,

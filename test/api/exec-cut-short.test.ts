@@ -1,0 +1,56 @@
+/** Output that did not come is told: as a gap of a stream whose worker was lost, and in the field of every answer. */
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { lastEvents, passEvents } from '../../api/exec/events.ts'
+import { asWritten } from '../../api/exec/rows.ts'
+import { cutToSize } from '../../api/mcp/output.ts'
+import { describeEnd, exitCodeOf, sayEnd } from '../../cli/exec/ending.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
+
+test('what did not pass is told as a gap, to the byte, before the end', async () => {
+  async function* broken() {
+    yield Buffer.from('id: 3-1\nevent: stdout\ndata: {"text":"abc"}\n\n')
+    throw new Error('the connection broke')
+  }
+  const ended = { id: 'exec_1', status: 'exited', exit_code: 7, stdout_bytes: 10, stderr_bytes: 1 }
+  const events = passEvents(Readable.from(broken()) as IncomingMessage, {
+    signal: new AbortController().signal,
+    lastWord: async () => ended as never,
+  })
+  const told = (await text(events)).split('\n\n').filter(Boolean)
+  expect(told.map((event) => event.split('\n').slice(0, 2))).toEqual([
+    ['id: 3-1', 'event: stdout'],
+    ['id: 10-1', 'event: gap'],
+    ['id: 10-1', 'event: exit'],
+  ])
+  expect(told[1]).toContain('"stdout_bytes":7,"stderr_bytes":0')
+})
+
+const reason = 'the end of its stderr did not come: there may be more of it'
+const cut: ExecEnd = {
+  ...{ id: 'exec_1', status: 'exited', exit_code: 6, signal: null, reason, truncated: true },
+  ...{ stdout_bytes: 3, stderr_bytes: 0, started_at: '2026-11-24T12:00:00.000Z', duration_ms: 5 },
+}
+
+test('a command whose output was cut says so in a field: as an event, as a result, to a model', () => {
+  expect(lastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
+  expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
+  // The row may know of it where the worker, which was taken for lost and is back, does not.
+  const row = { ...cut, started_at: new Date(cut.started_at) } as never
+  expect(asWritten({ ...cut, reason: null, truncated: false }, row)).toMatchObject({
+    truncated: true,
+    reason,
+  })
+})
+
+test('the client says it in a note, and exits with the command’s own code', () => {
+  const notes: string[] = []
+  sayEnd(cut, (note) => notes.push(note))
+  expect(notes).toEqual([`sandlot: ${reason}`])
+  expect(exitCodeOf(cut)).toBe(6)
+  expect(describeEnd(cut)).toBe(`exited 6: ${reason}`)
+  expect(describeEnd({ ...cut, reason: null })).toBe('exited 6')
+  expect(describeEnd({ ...cut, status: 'signaled', signal: 'SIGHUP', reason: null })).toBe('signaled SIGHUP')
+})

@@ -1,0 +1,99 @@
+/** One account does many times what costs others most: it follows, changes secrets, packs bodies, guesses keys. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { makeApiKey } from '../../api/auth/api-keys.ts'
+import { shareWorld } from '../support/shared.ts'
+import { withNeighbour } from './neighbour.ts'
+import { routesWithBody, sendPacked } from './packed.ts'
+
+const world = shareWorld()
+const bounds = { growthMiB: 200 }
+
+test('100 followers of one loop that prints without end', async () => {
+  await withNeighbour(
+    world,
+    async ({ account, params }) => {
+      const body = { command: 'yes', background: true, timeout_ms: 60_000 }
+      const exec_id = (await account.call('execCommand', { params, body })).body.id
+      const of = { params: { ...params, exec_id } }
+      const tries = await Promise.allSettled(
+        Array.from({ length: 100 }, () => account.open('streamExec', of)),
+      )
+      const followers = tries.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+      expect(followers).toHaveLength(8)
+      const read = followers.map(async ({ body }) => {
+        let bytes = 0
+        for await (const chunk of body!) bytes += chunk.length
+        return bytes
+      })
+      await sleep(15_000)
+      await account.call('stopExec', { ...of, query: { signal: 'KILL' } })
+      for (const bytes of await Promise.all(read)) expect(bytes).toBeGreaterThan(100_000)
+    },
+    bounds,
+  )
+})
+
+test('secrets of 500 KiB that change before each of 40 commands', async () => {
+  await withNeighbour(
+    world,
+    async ({ account, params }) => {
+      const names = Array.from({ length: 60 }, (_, at) => `SECRET_${at}`)
+      const change = (name: string, round: number) =>
+        account.call('createSecret', { body: { name, value: `${round} ${'s'.repeat(8_000)}${name}` } })
+      for (const name of names) await change(name, 0)
+      const codes: Promise<string>[] = []
+      for (let round = 1; round <= 40; round++) {
+        await change(names[round % names.length]!, round)
+        const body = { command: 'sleep 600', background: true }
+        const code = account.call('execCommand', { params, body }).then(
+          () => 'started',
+          (refusal) => refusal.code as string,
+        )
+        codes.push(code)
+        // One that waits for room does so for 10 s.
+        await Promise.race([code, sleep(1_000)])
+      }
+      const told = await Promise.all(codes)
+      expect(new Set(told)).toEqual(new Set(['started', 'rate_limited']))
+      expect(told.filter((code) => code === 'started').length).toBeLessThan(20)
+    },
+    bounds,
+  )
+})
+
+test('bodies that were packed very small, to every route that takes one, again and again', async () => {
+  await withNeighbour(
+    world,
+    async ({ account }) => {
+      for (let round = 0; round < 20; round++) {
+        const codes = await Promise.all(
+          routesWithBody.map((endpoint) => sendPacked(world.url(), account, endpoint)),
+        )
+        // Those who guess passwords have few tries.
+        for (const code of codes) expect(['body_too_large', 'rate_limited']).toContain(code)
+      }
+    },
+    bounds,
+  )
+})
+
+test('6,000 API keys that nobody has', async () => {
+  await withNeighbour(
+    world,
+    async () => {
+      const statuses = new Set<number>()
+      for (let round = 0; round < 60; round++) {
+        const looks = Array.from({ length: 100 }, async () => {
+          const headers = { authorization: `Bearer ${makeApiKey().raw}` }
+          const response = await fetch(`${world.url()}/v1/account`, { headers })
+          await response.arrayBuffer()
+          statuses.add(response.status)
+        })
+        await Promise.all(looks)
+      }
+      expect([...statuses].sort()).toEqual([401, 429])
+    },
+    bounds,
+  )
+})

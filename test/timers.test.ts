@@ -1,0 +1,44 @@
+/** Timers whose delay is what is left of a time: it may have run out before they are set. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { within } from '../shared/platform/patience.ts'
+import { assertNoTimerWarnings } from './support/leftovers.ts'
+
+/** What Node warns of while the work is done. */
+async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {
+  const warnings: string[] = []
+  const hear = ({ name, message }: Error) => warnings.push(`(node:1) ${name}: ${message}`)
+  process.on('warning', hear)
+  try {
+    await work()
+    await nextTurn()
+    return warnings
+  } finally {
+    process.off('warning', hear)
+  }
+}
+
+const never = new Promise<never>(() => {})
+
+test('a wait for what is left of a time that has run out ends at once, and warns of nothing', async () => {
+  const results: unknown[] = []
+  const wait = async () => {
+    for (const ms of [-0.0003, -0.38, -5, 0]) results.push(await within(ms, never, () => 'late'))
+    results.push(await within(-1, Promise.resolve('done')))
+  }
+  expect(await warningsOf(wait)).toEqual([])
+  expect(results).toEqual(['late', 'late', 'late', 'late', 'done'])
+})
+
+test('a world fails a process that set a timer to what is no delay', async () => {
+  const warnings = await warningsOf(async () => {
+    for (const ms of [-0.38, 2 ** 31, Number.NaN]) clearTimeout(setTimeout(() => {}, ms))
+  })
+  // Node tells of some kinds once in a process.
+  expect(warnings.length).toBeGreaterThan(0)
+  for (const msg of warnings) {
+    const process = { name: 'worker-0', lines: [{ msg: 'working' }, { msg }] }
+    expect(() => assertNoTimerWarnings([process])).toThrow(`worker-0: ${msg}`)
+  }
+  expect(() => assertNoTimerWarnings([{ name: 'api-0', lines: [{ msg: 'listening' }] }])).not.toThrow()
+})
