@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { Refusal } from '../support/account.ts'
 import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
+import { toldBy } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -24,7 +25,7 @@ interface Operation {
 }
 
 describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
-  const { world, alice, params, sh } = shareSandbox({ driver, env })
+  const { world, alice, params, sh, countOf } = shareSandbox({ driver, env })
   const { put, get } = rawFiles({ world, alice, params })
   const printed = async (line: string) => (await sh(line)).stdout
 
@@ -54,6 +55,36 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
         alice.call('editFile', { params, body: { path, old: `${old}\n`, new: `${old} edited\n` } })
       await Promise.all([edit('both', 'first'), edit(name, 'second')])
       expect(await printed('tail -n 2 both')).toBe('first edited\nsecond edited\n')
+    }
+  })
+
+  test('who meets a file that is half-written over waits until it is whole', async () => {
+    const whole = 'first\nsecond\n'
+    const body = { path: 'other', old: 'second', new: 'edited' }
+    const ways = {
+      edit: () => alice.call('editFile', { params, body }),
+      'edit what is meant': () =>
+        alice.call('editFile', { params, body: { ...body, if_match: sha256(whole) } }),
+      'write what is meant': () =>
+        put({ path: 'other' }, Buffer.from('first\nedited\n'), { 'if-match': `"${sha256(whole)}"` }),
+    }
+    for (const [name, ask] of Object.entries(ways)) {
+      await sh('rm -f written other go; : >written; ln written other')
+      // As a write does it, but for as long as the test wants.
+      const lock =
+        'if command -v flock >/dev/null; then flock 8; else ln -s /proc/$$/cmdline /tmp/.sandlot-turn; fi'
+      const write = `printf first >written; until [ -e go ]; do sleep 0.2; done; printf '${whole}' >written`
+      const command = `exec 8<"$HOME"; ${lock}; ${write}; rm -f /tmp/.sandlot-turn`
+      await alice.call('execCommand', { params, body: { command, background: true } })
+      await world.eventually(async () => (await printed('cat other')) === 'first', 10_000)
+      let isOver = false
+      const answer = toldBy(ask, ({ status }) => status).finally(() => {
+        isOver = true
+      })
+      await world.eventually(async () => isOver || (await countOf('slee[p] 0.05')) > 0, 10_000)
+      await sh(': >go')
+      expect(await answer, name).toBeOneOf([200, 201])
+      expect(await printed('cat written'), name).toBe('first\nedited\n')
     }
   })
 
