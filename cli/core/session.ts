@@ -2,6 +2,7 @@
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
+import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
 
 /**
@@ -33,6 +34,23 @@ export async function selectSession(settings: Settings, api: Api, typed?: string
 /** What says which session commands use, if anything does. */
 export const chosenSession = async (settings: Settings): Promise<FoundSetting | undefined> =>
   (await settings.find('session')) ?? (await settings.currentSession())
+
+/**
+ * Makes a session the current one, unless another account is saved meanwhile: that has no such session.
+ * @param look asks the service for it
+ * @throws {CliError} `sandbox_destroyed` for one that has ended
+ */
+export async function useSession(settings: Settings, look: () => Promise<Sandbox>): Promise<Sandbox> {
+  const before = await settings.saved()
+  const sandbox = await look()
+  if (sandbox.state !== 'active') {
+    throw new CliError('sandbox_destroyed', `${wordsOf(sandbox)} has ended.`, {
+      hint: '`sandlot session ls` lists the active sessions.',
+    })
+  }
+  await settings.save((saved) => (isSameAccount(saved, before) ? { session: sandbox.id } : undefined))
+  return sandbox
+}
 
 /** Whether `chosen`, an id or a name, means this session. */
 export const isChosen = ({ id, name, state }: Sandbox, chosen: string | undefined): boolean =>

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
-import { chosenSession } from '../core/session.ts'
+import { chosenSession, useSession as makeCurrent } from '../core/session.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
 import { loadDestroyed, putSessions } from './known.ts'
@@ -87,10 +87,11 @@ export function askToDestroy(ui: Ui): void {
 export function useSession(ui: Ui): void {
   const session = activeInFront(ui)
   attempt(ui, async () => {
-    await ui.settings.save({ session: session.id })
+    await makeCurrent(ui.settings, () => ui.api.call('getSandbox', { params: { id: session.id } }))
     const chosen = await chosenSession(ui.settings)
     ui.store.set({ chosen: chosen?.value })
-    const wins = chosen?.value === session.id ? '' : ` ${chosen?.source} is set, and wins over it.`
+    const isSaved = chosen === undefined || chosen.value === session.id
+    const wins = isSaved ? '' : ` ${chosen.source} is set, and wins over it.`
     tell(ui, `${nameOf(session)} is the current session.${wins}`)
   })
 }

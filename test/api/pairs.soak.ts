@@ -1,8 +1,10 @@
 /** The pairs of the gate, many times; and those of a sandbox on a cluster, where each takes a pod. */
 import { describe, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
+import { describeOnEveryImage } from '../support/drivers.ts'
 import { tryPairs } from '../support/pairs.ts'
-import { shareWorld } from '../support/shared.ts'
+import { shareSandbox, shareWorld } from '../support/shared.ts'
+import { testFilePairs } from './file-pairs.ts'
 import { roomForPairs, sandboxes, testPairs } from './pairs.ts'
 
 describe('every two requests at once, twenty times', () => testPairs(20))
@@ -11,3 +13,7 @@ describe.skipIf(!hasCluster)('every two requests at once, on Kubernetes', () => 
   const world = shareWorld({ driver: 'kubernetes', env: roomForPairs })
   test('of a sandbox that may be destroyed', () => tryPairs(sandboxes(world), { rounds: 3, atOnce: 4 }))
 })
+
+describeOnEveryImage('every two requests about a file at once, three times', ({ driver, env }) =>
+  testFilePairs(shareSandbox({ driver, env }), 3),
+)

@@ -2,9 +2,12 @@
 import { test } from 'vitest'
 import { tryPairs } from '../support/pairs.ts'
 import { shareWorld } from '../support/shared.ts'
-import { settingsFile } from './pairs.ts'
+import { pickersSettings, settingsFile } from './pairs.ts'
 
 const world = shareWorld({ workers: 0 })
 
 test('every two changes of the settings file at once, ten times', () =>
   tryPairs(settingsFile(world), { rounds: 10, atOnce: 2 }))
+
+test('a session that the picker makes current, and every other change at once, ten times', () =>
+  tryPairs(pickersSettings(world), { rounds: 10, atOnce: 2 }))

@@ -6,7 +6,8 @@ import type { Account } from '../support/account.ts'
 import { eventually } from '../support/eventually.ts'
 import type { Kind } from '../support/pairs.ts'
 import type { World } from '../support/world.ts'
-import { Home } from './client.ts'
+import { clientPath, Home } from './client.ts'
+import { openScreen, type Screen } from './screen.ts'
 
 interface Place {
   home: Home
@@ -82,6 +83,41 @@ export const settingsFile = (world: World): Kind<Place> => ({
   },
   end: async ({ home }) => home[Symbol.dispose](),
 })
+
+/** A picker that is open already, and each change that another client may save before it does. */
+export const pickersSettings = (world: World): Kind<Place & { screen: Screen }> => {
+  const { operations, isTried: _, ...kind } = settingsFile(world)
+  const { 'set-url': setUrl, 'set-key': setKey, login, logout } = operations
+  const inPicker = 'use in the picker'
+  return {
+    ...kind,
+    async make() {
+      const place = await kind.make()
+      const screen = openScreen([process.execPath, clientPath], place.home.environment())
+      await screen.shows(/^›sbx_/m)
+      return { ...place, screen }
+    },
+    operations: {
+      [inPicker]: async ({ screen }: Place & { screen: Screen }) => {
+        screen.type('u')
+        // Refused, or the next look at the service has found that nothing is left to use.
+        const refused = /^! (?!Refused since|Service away)|No sessions|Welcome to Sandlot/m
+        const used = /^· sbx_\S+ is the current session/m
+        await eventually(() => used.test(screen.text()) || refused.test(screen.text()), 20_000)
+        return used.test(screen.text()) ? 'used' : 'refused'
+      },
+      'set-url': setUrl!,
+      'set-key': setKey!,
+      login: login!,
+      logout: logout!,
+    },
+    isTried: (names) => names.includes(inPicker) && names[0] !== names[1],
+    async end(place) {
+      place.screen[Symbol.dispose]()
+      await kind.end?.(place)
+    },
+  }
+}
 
 /** What these two may harm of each other, others do. */
 const isApart = (name: string, beside: string) =>

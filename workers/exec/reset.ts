@@ -5,27 +5,31 @@ import type { WorkerContext } from '../context.ts'
 import type { CallHandler } from '../sandbox/call.ts'
 import { type EnteredSandbox, enter, podOf, reaching, runInside } from '../sandbox/enter.ts'
 
-/** Milliseconds between two tries to run a command: processes that were killed go a little later. */
+/** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
-const tries = 100
+/** Milliseconds after which it is not tried again. A fork bomb keeps the node busy, and our own shell waiting. */
+const patienceMs = 15_000
 
 /** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */
 export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)
-  // They end with all the others.
-  worker.slots.drop(sandbox.id)
-  await reaching(worker, sandbox, () => worker.driver.endProcesses(podOf(sandbox)))
-  for (let tried = 1; ; tried++) {
+  const until = performance.now() + patienceMs
+  for (;;) {
     try {
+      // They end with all the others.
+      worker.slots.drop(sandbox.id)
+      await reaching(worker, sandbox, () => worker.driver.endProcesses(podOf(sandbox)))
       await runTrue(worker, sandbox, signal)
       return {}
     } catch (error) {
-      const isFull = error instanceof Problem && error.code === 'sandbox_exhausted'
-      if (!isFull || tried === tries) throw error
+      if (!mayPass(error) || performance.now() > until || signal.aborted) throw error
     }
     await sleep(againMs)
   }
 }
+
+const mayPass = (error: unknown) =>
+  error instanceof Problem && (error.code === 'sandbox_exhausted' || error.code === 'unavailable')
 
 async function runTrue(worker: WorkerContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
   const io = { onStdout() {}, onStderr() {} }

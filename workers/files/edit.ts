@@ -17,6 +17,9 @@ import { makeTurns, oneOfFew } from './turns.ts'
  * One command in two steps. The script prints the file and a mark, then waits for the sha256 of the new content and of
  * the old one, and for the content. If nothing comes, it does nothing. It refuses when the file has changed. What a
  * command of the client writes between that check and the rename, some milliseconds, is lost.
+ *
+ * An edit that is to be refused for its text has no new content, but looks again too: a file that is written over in
+ * place may have been read half-written.
  */
 const script = `${probes}${writing}
 most=$2 mark=$3
@@ -27,6 +30,7 @@ if [ "$(wc -c <"$f")" -gt "$most" ]; then exit ${exits.tooLarge}; fi
 head -c "$most" "$f" || exit 1
 printf '${markStart}%s\\n' "$mark"
 read -r whole before || exit 0
+if [ "$whole" = none ]; then be_unchanged_in_turn "$before"; exit; fi
 receive
 be_whole "$whole"
 take_turn
@@ -46,22 +50,24 @@ const markBytes = 1024
 /** Replaces exact text in a file. */
 export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
-  const edit = (): Promise<EditResult> => {
+  const edit = (): Promise<Decision> => {
     const mark = randomBytes(16).toString('hex')
-    const step = twoSteps(mark, (content) => inSlices(args.accountId, change(content, args)))
+    const step = twoSteps(mark, (content) => inSlices(args.accountId, decide(content, args)))
     const args_ = [word, String(limits.editBytes), mark]
     const mostBytes = limits.editBytes + markBytes
     return runFileScript(worker, args, signal, { text: script, args: args_, mostBytes, ...step.io }).then(
       step.result,
     )
   }
-  const { content, sha256, replacements } = await inTurn(`${args.sandboxId} ${shown.path}`, () =>
-    inAccount(args.accountId, () => (args.if_match === undefined ? again(edit) : edit())),
+  const { refusal, edited } = await inTurn(`${args.sandboxId} ${shown.path}`, () =>
+    inAccount(args.accountId, () => again(edit)),
   )
+  if (refusal) throw refusal
+  const { content, sha256, replacements } = edited
   return { ...shown, size: content.length, sha256, replacements }
 })
 
-/** An edit that means no certain file is done again on what the file has become. */
+/** An edit of a file that changed meanwhile is decided again on what the file has become. */
 async function again<T>(edit: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -72,25 +78,39 @@ async function again<T>(edit: () => Promise<T>): Promise<T> {
   }
 }
 
+/** What becomes of a file with this sha256, if it is still that file. */
+type Decision = { before: string } & (
+  | { edited: EditResult; refusal?: undefined }
+  | { refusal: Problem; edited?: undefined }
+)
+
 interface EditResult {
   content: Buffer
   sha256: string
-  before: string
   replacements: number
 }
 
 type EditArgs = Calls['editFile']['args']
 
-/** @throws {Problem} */
-function* change(content: Buffer, args: EditArgs): Steps<EditResult> {
+function* decide(content: Buffer, args: EditArgs): Steps<Decision> {
   const before = yield* sha256Of(content)
+  try {
+    return { before, edited: yield* change(content, before, args) }
+  } catch (error) {
+    if (error instanceof Problem) return { before, refusal: error }
+    throw error
+  }
+}
+
+/** @throws {Problem} */
+function* change(content: Buffer, before: string, args: EditArgs): Steps<EditResult> {
   if (args.if_match !== undefined && args.if_match !== before) {
     throw new Problem('file_changed', 'The file is not the one that if_match means; nothing was written.', {
       members: { sha256: before },
     })
   }
   const changed = yield* replaceExact(content, { old: args.old, new: args.new, replaceAll: args.replace_all })
-  return { ...changed, before, sha256: yield* sha256Of(changed.content) }
+  return { ...changed, sha256: yield* sha256Of(changed.content) }
 }
 
 /** Bytes that are hashed in one step: less than a millisecond. */
@@ -106,10 +126,10 @@ function* sha256Of(bytes: Buffer): Steps<string> {
 }
 
 /** Reads up to the mark, decides, and answers on the script's stdin. */
-function twoSteps(mark: string, decide: (content: Buffer) => Promise<EditResult>) {
+function twoSteps(mark: string, decide: (content: Buffer) => Promise<Decision>) {
   const finder = new MarkFinder(mark)
   const kept = new GrowingBuffer(limits.editBytes)
-  const outcome: { stdin?: Writable; edited?: EditResult; error?: unknown } = {}
+  const outcome: { stdin?: Writable; decision?: Decision; error?: unknown } = {}
   return {
     io: {
       stdin: (stdin: Writable) => {
@@ -120,19 +140,19 @@ function twoSteps(mark: string, decide: (content: Buffer) => Promise<EditResult>
         kept.push(output)
         if (line === undefined) return
         try {
-          outcome.edited = await decide(kept.bytes)
-          const { sha256, before, content } = outcome.edited
-          outcome.stdin?.write(`${sha256} ${before}\n`)
-          outcome.stdin?.write(content)
+          outcome.decision = await decide(kept.bytes)
+          const { before, edited } = outcome.decision
+          outcome.stdin?.write(`${edited?.sha256 ?? 'none'} ${before}\n`)
+          if (edited) outcome.stdin?.write(edited.content)
         } catch (error) {
           outcome.error = error
         }
         outcome.stdin?.end()
       },
     },
-    result(): EditResult {
+    result(): Decision {
       if (outcome.error) throw outcome.error
-      if (outcome.edited) return outcome.edited
+      if (outcome.decision) return outcome.decision
       throw new Problem('internal_error', 'The file script printed no file.')
     },
   }

@@ -17,9 +17,11 @@ const turnTries = 600
  * be restored on a full disk. The attempt to make a folder tells a read-only file system from a mode.
  *
  * The last look at the target and its replacement are one step for all writes of a sandbox, which take turns by a lock
- * in it. So several names of one file do not matter, nor several workers. The lock is the kernel's, on the workspace,
- * and ends with its shell. Where the image has no `flock`, it is a link to the shell's command line in /proc, which
- * shows whether that shell still runs. Old tools know no wait with a limit, so a shell asks again and again.
+ * in it. So several names of one file do not matter, nor several workers. A file that is written over may be read half-
+ * written, so whoever would be refused for what it read looks again in its turn. The lock is the kernel's, on the
+ * workspace, and ends with its shell. Where the image has no `flock`, it is a link to the shell's command line in
+ * /proc, which shows whether that shell still runs. Old tools know no wait with a limit, so a shell asks again and
+ * again.
  */
 export const writing = `
 follow() {
@@ -38,6 +40,13 @@ be_unchanged() {
   hash_of "$f"
   case " $1 " in *" $sum "*) ;; *) exit ${exits.changed};; esac
 }
+be_unchanged_in_turn() (
+  link=/tmp/.sandlot-turn held=
+  trap 'rm -f $held' EXIT
+  trap 'exit 143' HUP INT TERM
+  take_turn
+  be_unchanged "$1"
+)
 must_be_replaceable() {
   if [ -d "$f" ]; then exit ${exits.isDirectory}; fi
   if [ -e "$f" ] && [ ! -f "$f" ]; then exit ${exits.notRegular}; fi
@@ -109,7 +118,7 @@ wanted=$2 overwrite=$3 match=$4 whole=$5
 f=$1
 if [ "$overwrite" = yes ]; then follow "$1"; fi
 must_be_replaceable
-if [ -n "$match" ]; then be_unchanged "$match"; fi
+if [ -n "$match" ]; then (be_unchanged "$match") || be_unchanged_in_turn "$match" || exit; fi
 umask 022
 [ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
 receive

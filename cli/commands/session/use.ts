@@ -1,8 +1,7 @@
 /** `sandlot session use ID`: makes a session the one that commands use without --session. */
 import { defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
-import { isSameAccount } from '../../core/saved-keys.ts'
-import { wordsOf } from '../../core/session.ts'
+import { useSession, wordsOf } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 
 export const define = defineCommand<{ none?: boolean }>({
@@ -27,15 +26,9 @@ settings file, or in the profile, so it is the same in every terminal. \`sandlot
       await settings.save({ session: undefined })
       return output.result({}, '')
     }
-    const before = await settings.saved()
-    const sandbox = await api.call('getSandbox', { params: { id: await session(typed) } })
-    if (sandbox.state !== 'active') {
-      throw new CliError('sandbox_destroyed', `${wordsOf(sandbox)} has ended.`, {
-        hint: '`sandlot session ls` lists the active sessions.',
-      })
-    }
-    // One of another account that was saved meanwhile has no such session.
-    await settings.save((saved) => (isSameAccount(saved, before) ? { session: sandbox.id } : undefined))
+    const sandbox = await useSession(settings, async () =>
+      api.call('getSandbox', { params: { id: await session(typed) } }),
+    )
     output.result(sandbox, `${sandbox.id}\n`)
     output.aside(`Commands use ${wordsOf(sandbox)} from now on.`)
     const set = await settings.find('session')

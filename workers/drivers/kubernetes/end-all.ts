@@ -6,20 +6,24 @@ import { usedUpBy } from '../exhausted.ts'
 
 const ANSWER_MS = 10_000
 
+/** How often it looks again for processes: those that were killed take a moment to go. */
+const ROUNDS = 100
+
 /**
  * The shell starts no process: all that it calls is its own. A runtime puts it into the pod whatever the limit says.
- * Process 1 and the first one after it keep the pod. The others are stopped first, until no other one appears: who is
- * stopped starts nothing, and makes no room for it.
+ * Process 1 and the first one after it keep the pod. One signal stops all others at the same moment, so no fork gets
+ * past it, and who is stopped makes no room for more. But who loses its parent goes on, unless a hang-up ends it. So
+ * all are stopped again before each round.
  */
 export const endAllArgv = [
   '/bin/sh',
   '-c',
   `cd /proc; main=; for p in [0-9]*; do
 if [ "$p" -gt 1 ] && { [ -z "$main" ] || [ "$p" -lt "$main" ]; }; then main=$p; fi; done
-signal() { for p; do case $p in 1|$$|$main) ;; *) kill -"$s" "$p" 2>/dev/null;; esac; done; }
-i=0; was=; s=STOP; set -- [0-9]*; while [ "$*" != "$was" ] && [ "$i" -lt 100 ]; do
-signal "$@"; was=$*; i=$((i+1)); set -- [0-9]*; done
-s=KILL; signal [0-9]*; echo done; read -r _`,
+i=0 left=yes; while [ -n "$left" ] && [ "$i" -lt ${ROUNDS} ]; do
+left=; i=$((i+1)); kill -STOP -1 2>/dev/null
+for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/dev/null;; esac; done; done
+kill -CONT "$main"; echo done; read -r _`,
 ]
 
 /** @throws {DriverUnavailable} it did not say that it is done */

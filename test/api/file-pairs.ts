@@ -1,0 +1,169 @@
+/** Files of a sandbox, and what clients do with them: see ../support/pairs.ts. */
+import { createHash, randomUUID } from 'node:crypto'
+import { test } from 'vitest'
+import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
+import { rawFiles } from '../support/raw-files.ts'
+import type { SharedSandbox } from '../support/shared.ts'
+
+const fillerLines = 32 * 1024
+const original = `${'abcdefg\n'.repeat(fillerLines)}first\nsecond\n`
+const sha256 = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+const meant = sha256(original)
+const ifMeant = { 'if-match': `"${meant}"` }
+
+/** @param rounds how often each pair is tried */
+export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
+  const tryKind = (make: (sandbox: SharedSandbox) => Kind<string>) =>
+    tryPairs(make(sandbox), { rounds, atOnce: 3 })
+  test('of a file', () => tryKind(files))
+  test('of a file that is not there', () => tryKind(missingFiles))
+  test('of a file with two names', () => tryKind(filesOfTwoNames))
+}
+
+const files = (sandbox: SharedSandbox): Kind<string> => {
+  const { put, create, edit, run, reads } = operationsIn(sandbox)
+  const commands = {
+    delete: run('rm file'),
+    'move away': run('mv file moved'),
+    'move another onto it': run('cp file other; echo moved >>other; mv other file'),
+  }
+  // They keep nothing of the file that was there.
+  const besideCommands = {
+    'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
+    'put a new one': put('file', 'new\n', { overwrite: 'false' }),
+    create: create('file', 'made\n'),
+  }
+  const others = {
+    'put by its link': put('link', 'by its link\n'),
+    'put in place of the one that is meant': put('alias/file', 'instead\n', {}, ifMeant),
+    'create by another path': create('alias/file', 'made over\n', { overwrite: true }),
+    edit: edit('file', 'first'),
+    'edit by its link': edit('link', 'second'),
+    'edit the one that is meant': edit('alias/file', 'first', { if_match: meant }),
+  }
+  return {
+    ...folders(sandbox, 'cp ../original file; chmod 640 file'),
+    operations: { ...commands, ...besideCommands, ...reads, ...others },
+    isTried: (names) => {
+      const has = (group: object) => names.some((name) => name in group)
+      const areAll = (group: object) => names.every((name) => name in group)
+      // A command takes no part in the turns of writes: docs/http-api.md#files.
+      if (has(commands)) return has(reads) || has(besideCommands)
+      // To who reads, all that replace the file are the same.
+      return has(reads) ? !areAll(reads) && (has(besideCommands) || names.includes('edit')) : true
+    },
+  }
+}
+
+const missingFiles = (sandbox: SharedSandbox): Kind<string> => {
+  const { put, create, edit, run, reads } = operationsIn(sandbox)
+  const { view, get } = reads
+  return {
+    ...folders(sandbox, ':'),
+    operations: {
+      view,
+      get,
+      'put by its link': put('link', 'by its link\n'),
+      'put with a mode': put('file', 'with a mode\n', { mode: '600' }),
+      'put a new one': put('file', 'new\n', { overwrite: 'false' }),
+      'put where there is none': put('alias/file', 'none before\n', {}, { 'if-none-match': '*' }),
+      'put in place of the one that is meant': put('file', 'instead\n', {}, ifMeant),
+      create: create('file', 'made\n'),
+      edit: edit('file', 'made'),
+      'make a folder': run('mkdir file'),
+    },
+    isTried: (names) => !names.every((name) => name in reads),
+  }
+}
+
+/** Without reads: such a file is written over, so they may see a part. */
+const filesOfTwoNames = (sandbox: SharedSandbox): Kind<string> => {
+  const { put, create, edit, run } = operationsIn(sandbox)
+  const writes = {
+    put: put('file', 'put\n', { mode: '600' }),
+    'put by the other name': put('hard', 'by the other name\n'),
+  }
+  const others = {
+    'put in place of the one that is meant': put('link', 'instead\n', {}, ifMeant),
+    'put by the other name, in place of the one that is meant': put('hard', 'instead\n', {}, ifMeant),
+    'create by the other name': create('hard', 'made\n', { overwrite: true }),
+    edit: edit('file', 'first'),
+    'edit by the other name': edit('hard', 'second'),
+    'edit the one that is meant by the other name': edit('hard', 'first', { if_match: meant }),
+  }
+  return {
+    ...folders(sandbox, 'cp ../original file; chmod 640 file; ln file hard'),
+    operations: { ...writes, ...others, 'delete one name': run('rm file') },
+    isTried: (names) => !names.includes('delete one name') || names.some((name) => name in writes),
+  }
+}
+
+/** Each pair has a folder, in which `link` leads to `file`, and `alias` to the folder itself. */
+const folders = ({ sh }: SharedSandbox, fill: string) => {
+  const prefix = `pair-${randomUUID().slice(0, 8)}`
+  let made = 0
+  return {
+    async make() {
+      const folder = `${prefix}-${made++}`
+      const original = `{ yes abcdefg | head -n ${fillerLines}; printf 'first\nsecond\n'; } >original`
+      const links = 'ln -s file link && ln -s . alias'
+      // Removes one whose pair has ended long ago: a request less for each.
+      const former = `rm -rf ${prefix}-${made - 50}`
+      await sh(
+        `[ -e original ] || ${original}; ${former}; mkdir ${folder} && cd ${folder} && ${links} && { ${fill}; }`,
+      )
+      return folder
+    },
+    look: async (folder: string) => {
+      const line =
+        "for f in file hard moved; do [ -e $f ] && stat -c '%n %F %a' $f && sha256sum $f; done; ls -A | grep sandlot"
+      return (await sh(line, { cwd: folder })).stdout
+    },
+  }
+}
+
+function operationsIn(sandbox: SharedSandbox) {
+  const { alice, params, sh } = sandbox
+  const { urlOf, authorized, put } = rawFiles(sandbox)
+  const lastLines = { start_line: `${fillerLines + 1}` }
+  const get =
+    (query: object = {}, headers: Record<string, string> = {}) =>
+    async (folder: string) => {
+      const answer = await fetch(urlOf({ path: `${folder}/file`, ...query }), {
+        headers: authorized(headers),
+      })
+      const body = Buffer.from(await answer.arrayBuffer())
+      return [answer.status, answer.headers.get('content-range'), answer.ok && sha256(body)]
+    }
+  return {
+    put:
+      (name: string, content: string, query: object = {}, headers: Record<string, string> = {}) =>
+      async (folder: string) => {
+        const path = `${folder}/${name}`
+        const { status, body } = await put({ path, ...query }, Buffer.from(content), headers)
+        return [status, body.code]
+      },
+    create:
+      (name: string, content: string, more: object = {}) =>
+      (folder: string) => {
+        const body = { path: `${folder}/${name}`, content, ...more }
+        return toldBy(() => alice.call('createFile', { params, body }))
+      },
+    edit:
+      (name: string, old: string, more: object = {}) =>
+      (folder: string) => {
+        const body = { path: `${folder}/${name}`, old, new: `${old} edited`, ...more }
+        return toldBy(() => alice.call('editFile', { params, body }))
+      },
+    run: (line: string) => async (folder: string) => (await sh(line, { cwd: folder })).exit_code,
+    reads: {
+      view: (folder: string) =>
+        toldBy(
+          () => alice.call('viewFile', { params, query: { path: `${folder}/link`, ...lastLines } }),
+          ({ body }) => [body.sha256, body.content],
+        ),
+      get: get(),
+      'get the end': get({}, { range: 'bytes=-10' }),
+    },
+  }
+}

@@ -1,0 +1,26 @@
+/** A reset ends all that runs in a sandbox. What it does for a full one: ./exhausted.ts. */
+import { expect, test } from 'vitest'
+import { describeOnEveryImageAtOnce } from '../support/drivers.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+describeOnEveryImageAtOnce('a reset', ({ driver, env }) => {
+  const { world, alice, params, sh, countOf } = shareSandbox({ driver, env })
+
+  test('ends processes that are another one each moment, and keeps the files', async () => {
+    // Each begins the next one and ends, and is not ended by a hang-up: so many at a time, and never the same.
+    const chain = 'trap "" HUP; next() { : >alive; sleep 0.02; next & }; for i in 1 2 3; do next & done'
+    const command = `echo kept >kept; ${chain}; exec sleep 600`
+    const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
+    const isAlive = async () => (await sh('rm -f alive; sleep 1; [ -e alive ]')).exit_code === 0
+    expect(await isAlive()).toBe(true)
+    await alice.call('resetSandbox', { params })
+    expect(await isAlive()).toBe(false)
+    expect(await countOf('slee[p] 600')).toBe(0)
+    expect((await sh('cat kept')).stdout).toBe('kept\n')
+    const status = await world.eventually(async () => {
+      const one = await alice.call('getExec', { params: { ...params, exec_id: body.id } })
+      return one.body.status === 'running' ? undefined : one.body.status
+    }, 30_000)
+    expect(status).toMatch(/^(signaled|lost)$/)
+  })
+})

@@ -1,0 +1,22 @@
+/** A picker that saves while another client does: some order of the two explains what is there then. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { tryPairs } from '../support/pairs.ts'
+import { shareWorld } from '../support/shared.ts'
+import { pickersSettings } from './pairs.ts'
+
+const world = shareWorld({ workers: 0 })
+
+test('a session of one account never becomes the current one of another that was saved meanwhile', async () => {
+  const settings = pickersSettings(world)
+  const place = await settings.make()
+  const key = `sandlot_live_${'x'.repeat(49)}`
+  expect(await place.home.run(['config', 'set-key', key])).toMatchObject({ code: 0 })
+  const saved = readFileSync(place.home.configFile, 'utf8')
+  expect(await settings.operations['use in the picker']!(place)).toBe('refused')
+  expect(readFileSync(place.home.configFile, 'utf8')).toBe(saved)
+  await settings.end?.(place)
+})
+
+test('a session that the picker makes current, and every other change of the settings file at once', () =>
+  tryPairs(pickersSettings(world), { rounds: 1, atOnce: 2 }))
