@@ -58,7 +58,7 @@ export const define = defineCommand<Options>({
       .option('-i, --stdin', 'send stdin; the default when something is piped in')
       .option('-n, --no-stdin', 'send no stdin')
       .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
-      .option('--background', 'print its id and leave it running')
+      .option('-d, --background', 'print its id and leave it running')
     addDetachKeys(command, 'with -t: ')
   },
   notes: `
@@ -161,6 +161,9 @@ async function launch({ api }: Invocation<Options>, remote: Remote, request: Exe
   return await launchTerminal(remote, request, findName)
 }
 
+const waysOn = ({ sessionId }: Remote, id: string): string =>
+  `\`sandlot logs -f -s ${sessionId} ${id}\` follows it, and \`sandlot kill -s ${sessionId} ${id}\` ends it.`
+
 async function leaveRunning(
   { output }: Invocation<Options>,
   remote: Remote,
@@ -169,6 +172,7 @@ async function leaveRunning(
 ): Promise<number> {
   const result = await remote.launch(request)
   output.result(result, `${result.id}\n`)
+  output.aside(`It goes on. ${waysOn(remote, result.id)}`)
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done

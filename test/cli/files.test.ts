@@ -69,6 +69,7 @@ test('ls, glob and grep print what their namesakes do', async () => {
   expect(await files(['glob', '**/*.txt', '--path', 'd'])).toMatchObject({ stdout: 'e/c.txt\n' })
   expect(await files(['grep', '-rni', 'needle', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b:1:Needle\n' })
   expect(await files(['grep', 'needle', 'd'])).toMatchObject({ code: 1, stdout: '' })
+  expect(await files(['grep', '-l', 'e|y', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b\nd/e/c.txt\n' })
   expect((await files(['grep', '-F', 'hay', '--include', '*.txt', '--json'])).json().matches).toEqual([
     { path: 'd/e/c.txt', line: 1, text: 'hay' },
   ])
