@@ -5,6 +5,7 @@ import { addSessionOption, collect, defineCommand, type Invocation } from '../co
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
 import { readDuration, readPairs } from '../core/parse.ts'
+import { listActive } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
 import { readDetachKeys } from '../exec/detach-keys.ts'
 import { exitCodeOf, finish } from '../exec/ending.ts'
@@ -82,9 +83,24 @@ wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted
   ],
   fields: execFields,
   handle: async (invocation) => {
-    invocation.exitWith(await execute(invocation))
+    const code = await execute(invocation)
+    if (code === notFound) await suggestSession(invocation)
+    invocation.exitWith(code)
   },
 })
+
+/** The exit code where there is no such command. */
+const notFound = 127
+
+/** Whoever knows `docker exec` types the name of a session where the command stands. */
+async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
+  const [first = '', ...command] = args
+  if (command.length === 0 || output.json || output.quiet) return
+  const active = await listActive(api).catch(() => [])
+  if (!active.some(({ id, name }) => first === name || first === id)) return
+  const line = [first, ...command].map(shellWord).join(' ')
+  output.note(`There is a session ${JSON.stringify(first)}: sandlot exec --session ${line}`)
+}
 
 /** @returns the exit code */
 async function execute(invocation: Invocation<Options>): Promise<number> {

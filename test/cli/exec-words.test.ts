@@ -61,6 +61,16 @@ test('attach without an id takes the only one that has a terminal', async () => 
   expect(service.asked.at(-1)!.line).toBe(`GET ${base}/${terminal.id}/attach`)
 })
 
+test('exec -d says at a terminal how to follow the command, and how to end it', async () => {
+  await using service = await startPeer((_, response) => response.end(JSON.stringify(running)))
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const screen = openTerminal([process.execPath, clientPath, 'exec', '-d', 'make'], home.environment(env))
+  await screen.shows(execId)
+  await screen.shows(`\`sandlot logs -f -s sbx_a ${execId}\` follows it`)
+  await screen.shows(`\`sandlot kill -s sbx_a ${execId}\` ends it`)
+  expect(await screen.ended).toBe(0)
+})
+
 /** What the line asked the service first. */
 async function ask(args: string[]) {
   peer.asked.length = 0

@@ -214,6 +214,12 @@ describe('cp', () => {
     expect(readdirSync(local('out'))).toEqual(['new'])
     const listing = await cp(':trees/new/sub', '-')
     expect(listing.bytes.subarray(0, 2).toString()).toBe('./')
+
+    // What copies folders is a command too, and is not taken for one of the user's.
+    const ps = openTerminal([process.execPath, clientPath, 'ps'], user.home.environment())
+    await ps.ended
+    expect(ps.screen().match(/ \(sandlot cp\) /g)).toHaveLength(7)
+    expect(ps.screen()).toContain('  cd trees/new;')
   })
 
   test('keeps what looks like a secret, and says what it left out', async () => {

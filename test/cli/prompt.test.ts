@@ -185,6 +185,26 @@ test('set-key without a key asks for it without echo', async () => {
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
 })
 
+test('login says when it ends', async () => {
+  const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
+  const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
+  await using peer = await startPeer(({ url }, response) =>
+    response.end(JSON.stringify(url === '/v1/api-keys' ? key : session)),
+  )
+  using home = new Home()
+  const terminal = openTerminal(client('login', '--url', peer.url), home.environment())
+  for (const [question, answer] of [
+    ['Email', 'a@example.com'],
+    ['Password', password],
+  ]) {
+    await terminal.shows(question!)
+    terminal.type(`${answer}\r`)
+  }
+  await terminal.shows('login ends')
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen()).toMatch(/login ends +in 15 min\r\n/)
+})
+
 test.each([
   ['on the PATH', {}, 'Next: sandlot session create'],
   ['through npx', { npm_command: 'exec' }, 'Next: npx sandlot session create'],
