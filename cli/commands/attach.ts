@@ -1,21 +1,27 @@
-/** `sandlot attach EXEC_ID`: back to a command that has a terminal. */
+/** `sandlot attach [EXEC_ID]`: back to a command that has a terminal. */
 import { addSessionOption, defineCommand } from '../core/command.ts'
 import { execFields } from '../core/shapes.ts'
-import { readExecId } from '../exec/exec-id.ts'
+import { onlyRunning, readExecId } from '../exec/exec-id.ts'
 import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { createRemote } from '../exec/remote.ts'
 
 export const define = defineCommand<{ detachKeys: string }>({
   declare: (command) =>
-    addDetachKeys(addSessionOption(command).usage('[options] EXEC_ID').argument('<exec-id>')),
+    addDetachKeys(
+      addSessionOption(command)
+        .usage('[options] [EXEC_ID]')
+        .argument('[exec-id]', 'the command; by default the only one that runs with a terminal'),
+    ),
   notes: `
 Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. The exit code is the command's own.`,
   examples: ['sandlot attach exec_01kx…', 'sandlot attach --session build exec_01kx…'],
   fields: execFields,
   handle: async ({ args, options, session, api, output, exitWith }) => {
-    const execId = readExecId(args)
+    const typed = args[0] === undefined ? undefined : readExecId(args[0])
     mustBeTerminal('attach')
-    const remote = createRemote(api, await session())
+    const id = await session()
+    const execId = typed ?? (await onlyRunning(api, id, ({ tty }) => tty))
+    const remote = createRemote(api, id)
     exitWith(await stayAttached(remote, execId, { ...options, output, isNew: false }))
   },
 })

@@ -21,7 +21,8 @@ export const define = defineCommand({
   declare: (command) =>
     addSessionOption(command, 'the session of :PATH, by id or name; by default the only active one')
       .argument('<source>', 'a path of this machine, or SESSION:PATH')
-      .argument('<target>', 'the same; one of the two is in a session'),
+      .argument('<target>', 'the same; one of the two is in a session')
+      .option('-r, --recursive', 'copy folders too, as always'),
   notes: `
 SESSION is an id or a name; without one, :PATH is in the session that is meant when none is named. PATH is
 relative to /workspace, or absolute. A local path with a colon in its first name needs a ./ before it.

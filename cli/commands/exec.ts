@@ -5,6 +5,7 @@ import { addSessionOption, collect, defineCommand, type Invocation } from '../co
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
 import { readDuration, readPairs } from '../core/parse.ts'
+import { listActive } from '../core/session.ts'
 import { execFields } from '../core/shapes.ts'
 import { readDetachKeys } from '../exec/detach-keys.ts'
 import { exitCodeOf, finish } from '../exec/ending.ts'
@@ -58,7 +59,7 @@ export const define = defineCommand<Options>({
       .option('-i, --stdin', 'send stdin; the default when something is piped in')
       .option('-n, --no-stdin', 'send no stdin')
       .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
-      .option('--background', 'print its id and leave it running')
+      .option('-d, --background', 'print its id and leave it running')
     addDetachKeys(command, 'with -t: ')
   },
   notes: `
@@ -82,9 +83,24 @@ wrong; 126 and 127 it could not be run; 128+n signal n ended it; 130 interrupted
   ],
   fields: execFields,
   handle: async (invocation) => {
-    invocation.exitWith(await execute(invocation))
+    const code = await execute(invocation)
+    if (code === notFound) await suggestSession(invocation)
+    invocation.exitWith(code)
   },
 })
+
+/** The exit code where there is no such command. */
+const notFound = 127
+
+/** Whoever knows `docker exec` types the name of a session where the command stands. */
+async function suggestSession({ args, api, output }: Invocation<Options>): Promise<void> {
+  const [first = '', ...command] = args
+  if (command.length === 0 || output.json || output.quiet) return
+  const active = await listActive(api).catch(() => [])
+  if (!active.some(({ id, name }) => first === name || first === id)) return
+  const line = [first, ...command].map(shellWord).join(' ')
+  output.note(`There is a session ${JSON.stringify(first)}: sandlot exec --session ${line}`)
+}
 
 /** @returns the exit code */
 async function execute(invocation: Invocation<Options>): Promise<number> {
@@ -161,6 +177,9 @@ async function launch({ api }: Invocation<Options>, remote: Remote, request: Exe
   return await launchTerminal(remote, request, findName)
 }
 
+const waysOn = ({ sessionId }: Remote, id: string): string =>
+  `\`sandlot logs -f -s ${sessionId} ${id}\` follows it, and \`sandlot kill -s ${sessionId} ${id}\` ends it.`
+
 async function leaveRunning(
   { output }: Invocation<Options>,
   remote: Remote,
@@ -169,6 +188,7 @@ async function leaveRunning(
 ): Promise<number> {
   const result = await remote.launch(request)
   output.result(result, `${result.id}\n`)
+  output.aside(`It goes on. ${waysOn(remote, result.id)}`)
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done

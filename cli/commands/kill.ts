@@ -27,7 +27,7 @@ running. Exits with 3 when there is no such command, and with 5 when it has ende
   examples: ['sandlot kill exec_01kx…', 'sandlot kill --signal INT exec_01kx…'],
   fields: execEndFields,
   handle: async ({ args, options, session, api, output }) => {
-    const execId = readExecId(args)
+    const execId = readExecId(args[0]!)
     const signal = readSignal(options.signal)
     const remote = createRemote(api, await session())
     const ended = await stop(remote, execId, signal)

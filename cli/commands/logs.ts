@@ -1,4 +1,4 @@
-/** `sandlot logs EXEC_ID`: what a command has printed, stdout to stdout and stderr to stderr. */
+/** `sandlot logs [EXEC_ID]`: what a command has printed, stdout to stdout and stderr to stderr. */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
@@ -6,7 +6,7 @@ import { addSessionOption, defineCommand, type Invocation } from '../core/comman
 import { exitCodes } from '../core/errors.ts'
 import { execFields } from '../core/shapes.ts'
 import { isGone, sayEnd } from '../exec/ending.ts'
-import { readExecId } from '../exec/exec-id.ts'
+import { onlyRunning, readExecId } from '../exec/exec-id.ts'
 import { readAll } from '../exec/follow.ts'
 import { print, sayAway, sayMissing } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
@@ -18,8 +18,8 @@ interface Options {
 export const define = defineCommand<Options>({
   declare: (command) =>
     addSessionOption(command)
-      .usage('[options] EXEC_ID')
-      .argument('<exec-id>')
+      .usage('[options] [EXEC_ID]')
+      .argument('[exec-id]', 'the command; by default the only one that runs')
       .option('-f, --follow', 'follow the output until the command ends'),
   notes: `
 Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
@@ -28,8 +28,10 @@ longer kept. --json prints the result so far as one object, or with -f the resul
   fields: execFields,
   handle: async (invocation) => {
     const { args, options, session, api, output } = invocation
-    const execId = readExecId(args)
-    const remote = createRemote(api, await session())
+    const typed = args[0] === undefined ? undefined : readExecId(args[0])
+    const id = await session()
+    const execId = typed ?? (await onlyRunning(api, id))
+    const remote = createRemote(api, id)
     const result = await remote.get(execId)
     if (output.json && !options.follow) return output.result(result, '')
     const ended = await printOutput(invocation, remote, result)

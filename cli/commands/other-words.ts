@@ -39,6 +39,8 @@ export const otherWords: Record<string, string> = {
   'files cp': 'cp',
   'files upload': 'files put',
   'files download': 'files get',
+  'files pull': 'files get',
+  'files push': 'files put',
   'secrets set': 'secrets create',
   'secrets add': 'secrets create',
   'keys new': 'keys create',

@@ -1,26 +1,47 @@
 /** `sandlot ps`: the commands of a session, newest first. */
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import type { Api, Reply } from '../core/api.ts'
 import { addPageOptions, addSessionOption, defineCommand, type PageOptions, pageOf } from '../core/command.ts'
 import { execSummaryFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
+import { isOfCp } from '../files/tar-commands.ts'
 
-export const define = defineCommand<PageOptions>({
-  declare: (command) => addPageOptions(addSessionOption(command)),
-  notes: '\n`sandlot ls` lists the sessions. `sandlot exec ps` runs the program ps.',
-  examples: ['sandlot ps', 'sandlot ps --session build', 'sandlot ps --json=id,status,command'],
+export const define = defineCommand<PageOptions & { running?: boolean }>({
+  declare: (command) =>
+    addPageOptions(
+      addSessionOption(command).option('-r, --running', 'only those that run, of all pages at once'),
+    ),
+  notes: `
+At a terminal the commands by which \`sandlot cp\` copies folders are marked. \`sandlot ls\` lists the sessions, and
+\`sandlot exec ps\` runs the program ps.`,
+  examples: ['sandlot ps', 'sandlot ps --running --session build', 'sandlot ps --json=id,status,command'],
   fields: execSummaryFields,
   handle: async ({ options, session, api, output }) => {
     const query = pageOf(options)
     const id = await session()
-    const page = await api.call('listExecs', { params: { id }, query })
+    const page = options.running
+      ? await listRunning(api, id)
+      : await api.call('listExecs', { params: { id }, query })
     const rows = page.data.map((exec) => [
       exec.id,
       exec.status,
       exec.signal ?? String(exec.exit_code ?? ''),
       showTime(exec.started_at),
       (exec.duration_ms / 1000).toFixed(3),
-      exec.command,
+      process.stdout.isTTY && isOfCp(exec.command) ? `(sandlot cp) ${exec.command}` : exec.command,
     ])
     output.list(page, ['ID', 'STATUS', 'EXIT', 'STARTED', 'SECONDS', 'COMMAND'], rows)
     output.aside(`These are commands of the session ${id}; \`sandlot ls\` lists the sessions.`)
   },
 })
+
+/** As one page. */
+async function listRunning(api: Api, id: string): Promise<Reply<'listExecs'>> {
+  const data: ExecSummary[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await api.call('listExecs', { params: { id }, query: { limit: 100, cursor } })
+    data.push(...page.data.filter(({ status }) => status === 'running'))
+    if (page.next_cursor === null) return { data, next_cursor: null }
+    cursor = page.next_cursor
+  }
+}

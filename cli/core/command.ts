@@ -56,6 +56,9 @@ class JsonOption extends Option {
   }
 }
 
+/** Of the options that every command takes. */
+export const globalGroup = 'Global options:'
+
 /** Accepted before the command's name and after it. */
 export function addCommonOptions(command: Command): void {
   const options = [
@@ -82,7 +85,7 @@ export function addCommonOptions(command: Command): void {
       'the API key; other users of this machine can see it here, but not in SANDLOT_API_KEY',
     ),
   ]
-  for (const option of options) command.addOption(option.helpGroup('Global options:'))
+  for (const option of options) command.addOption(option.helpGroup(globalGroup))
 }
 
 export const addSessionOption = (

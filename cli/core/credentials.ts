@@ -1,5 +1,6 @@
 /** Email and password of the account: from options, stdin or a hidden prompt, and kept nowhere. `login` keeps a token. */
 import type { Command } from 'commander'
+import { limits } from '../../shared/contract/limits.ts'
 import type { Reply } from './api.ts'
 import type { Invocation } from './command.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
@@ -41,7 +42,7 @@ export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   const wrong = looksLikeEmail(email)
   if (wrong !== true) throw new CliError('usage', wrong)
   const isTyped = options.password === undefined && !options.passwordStdin
-  return { email, password: isTyped ? await askTwice(ask, 'Password') : await readPassword(asking) }
+  return { email, password: isTyped ? await askTwice(asking, 'Password') : await readPassword(asking) }
 }
 
 /** The service looks more closely. */
@@ -64,24 +65,31 @@ export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
 
 /**
  * The password and the new one, which is asked for twice or is the second line of stdin.
- * @throws {CliError} `usage` when it is missing, or was typed differently
+ * @throws {CliError} `usage` when it is missing
  */
 export async function readNewPassword(asking: Asking): Promise<{ password: string; newPassword: string }> {
-  const { options, ask } = asking
+  const { options } = asking
   const password = await readPassword(asking)
   if (options.passwordStdin) {
     const [current = '', newPassword = '', ...more] = password.split(/\r?\n/)
     if (current !== '' && newPassword !== '' && more.length === 0) return { password: current, newPassword }
     throw new CliError('usage', 'stdin must hold two lines: the password, then the new one.')
   }
-  return { password, newPassword: await askTwice(ask, 'New password') }
+  return { password, newPassword: await askTwice(asking, 'New password') }
 }
 
-async function askTwice(ask: Asking['ask'], what: string): Promise<string> {
-  const password = await ask.hidden(what, both)
-  if ((await ask.hidden(`${what}, again`, both)) === password) return password
-  throw new CliError('usage', 'The two passwords differ. Nothing was changed.')
+/** Until both are the same: whoever types on must not type a password into the shell. */
+async function askTwice({ ask, output }: Asking, what: string): Promise<string> {
+  for (;;) {
+    const password = await ask.hidden(what, both, isLongEnough)
+    if ((await ask.hidden(`${what}, again`, both)) === password) return password
+    output.note('The two differ. Once more, please.')
+  }
 }
+
+const { least } = limits.passwordCharacters
+const isLongEnough = (password: string): true | string =>
+  password.length >= least || `It must have at least ${least} characters.`
 
 type Token = Reply<'logIn'>['token']
 

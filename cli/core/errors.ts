@@ -27,6 +27,8 @@ const ownCodes = {
   no_api_key: exitCodes.credentials,
   no_session: exitCodes.missing,
   several_sessions: exitCodes.conflict,
+  several_keys: exitCodes.conflict,
+  several_commands: exitCodes.conflict,
   network: exitCodes.service,
   redirected: exitCodes.service,
   unexpected_answer: exitCodes.service,

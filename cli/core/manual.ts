@@ -1,6 +1,7 @@
 /** The manual as roff (man(7)), made from the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
 import { examplesOf } from './command.ts'
+import { pathOf } from './help.ts'
 import { describeProgram } from './program.ts'
 import { topics } from './topics.ts'
 import { version } from './version.ts'
@@ -53,9 +54,6 @@ function describe(command: Command, common: Option[]): string[] {
     ...examples(command),
   ]
 }
-
-export const pathOf = (command: Command): string =>
-  command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 
 /** Usage may have several lines. All but the first have the command's name already. */
 function synopsis(command: Command): string[] {

@@ -34,9 +34,9 @@ export function readPairs(texts: string[] | undefined, option: string): Record<s
   )
 }
 
-/** `3:7`, `3:`, `:7` or `3`; both ends count, from 1. */
+/** `3:7`, `3-7`, `3:`, `:7` or `3`; both ends count, from 1. */
 export function readLines(text: string): { start_line: number | undefined; end_line: number | undefined } {
-  const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text) ?? []
+  const [, first, colon, last] = /^(\d+)?(:)?(\d+)?$/.exec(text.replace(/^(\d+)-(\d+)$/, '$1:$2')) ?? []
   const start = first === undefined ? undefined : Number(first)
   const end = colon === undefined ? start : last === undefined ? undefined : Number(last)
   if (

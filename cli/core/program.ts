@@ -5,6 +5,7 @@ import { otherWords } from '../commands/other-words.ts'
 import { addCommonOptions, type CommonOptions, optionsOf } from './command.ts'
 import { canDraw, colorChoices } from './drawing.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
+import { formatHelp, pathOf } from './help.ts'
 import { isLeaving, leave } from './leaving.ts'
 import { createOutput, type Output } from './output.ts'
 import { printable } from './printable.ts'
@@ -101,10 +102,12 @@ function createProgram(run: Run): Command {
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      outputError: (text, write) =>
-        write(printable(withSuggestion(text, run.command).replace(/^error: /, 'sandlot: '))),
+      outputError: (text, write) => {
+        write(printable(inOurWords(text, run.command).replace(/^error: /, 'sandlot: ')))
+        write(`\`${pathOf(run.command ?? program)} --help\` shows how.\n`)
+      },
     })
-    .showHelpAfterError('`--help` shows how.')
+    .configureHelp({ formatHelp })
     .addHelpText('after', footer)
     .hook('preAction', (_, command) => {
       run.command = command
@@ -175,18 +178,22 @@ function agreeToNegated(command: Command): void {
 
 /** Commander's help for a group without a command is an error without words. */
 const messageOf = ({ code, message }: CommanderError, command: Command | undefined): string =>
-  code === 'commander.help'
-    ? 'A command is missing.'
-    : withSuggestion(message, command).replace(/^error: /, '')
+  code === 'commander.help' ? 'A command is missing.' : inOurWords(message, command).replace(/^error: /, '')
 
 /** Commander suggests what is spelled alike; for a word of another tool, what does the same. */
-function withSuggestion(text: string, group: Command | undefined): string {
+function inOurWords(text: string, group: Command | undefined): string {
+  const end = text.endsWith('\n') ? '\n' : ''
+  const [, value, argument, choices] = noChoice.exec(text) ?? []
+  if (choices !== undefined)
+    return `error: There is no ${argument} ${JSON.stringify(value)}. It is one of ${choices}.${end}`
   const [, name] = /^error: unknown command '([^']*)'/.exec(text) ?? []
   const typed = group === undefined ? name : `${group.name()} ${name}`
   if (name === undefined || !Object.hasOwn(otherWords, typed!)) return text
-  const end = text.endsWith('\n') ? '\n' : ''
   return `error: unknown command '${name}'\n(Did you mean ${otherWords[typed!]}?)${end}`
 }
+
+const noChoice =
+  /^error: command-argument value '(.*)' is invalid for argument '(.*)'\. Allowed choices are (.*)\./
 
 /** `exec`, `attach` and `session create --rm` leave all codes but a few to the command they run. */
 function exitCodeOf(error: CliError, { command }: Run): number {

@@ -26,10 +26,15 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
       const { input } = await prompts(instead)
       return untilAnswered((context) => input({ message, required: true, validate: isRight }, context))
     },
-    /** Without echo, and without a key that would turn it on. */
-    async hidden(message: string, instead: string): Promise<string> {
+    /** Without echo, and without a key that would turn it on. @param isRight as with `text` */
+    async hidden(
+      message: string,
+      instead: string,
+      isRight: (answer: string) => true | string = () => true,
+    ): Promise<string> {
       const { password } = await prompts(instead)
-      return untilAnswered((context) => password({ message, mask: false, toggleMask: false }, context))
+      const question = { message, mask: false, toggleMask: false, validate: isRight }
+      return untilAnswered((context) => password(question, context))
     },
     /**
      * Goes on only after a yes; no is the default.

@@ -52,8 +52,8 @@ export function destinationOf(saved: SavedKey, file: string): string {
 }
 
 /** Of a key that another one has taken the place of. */
-export const replacedWords = ({ address }: SavedKey): string =>
-  `The API key that was saved before${address === undefined ? '' : `, for ${address},`} is replaced.`
+export const replacedWords = ({ key, address }: SavedKey): string =>
+  `The API key ${blankKey(key)}${address === undefined ? '' : `, for ${address},`} is replaced here; \`sandlot keys rm\` revokes it if it still works.`
 
 interface Missing {
   /** Where a key is needed. */

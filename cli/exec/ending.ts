@@ -4,8 +4,15 @@ import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { clientLeft } from '../../shared/contract/exec-events.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
+import { endOfItsSession } from '../core/session-end.ts'
 
-export function sayEnd({ status, duration_ms, reason }: ExecEnd, note: (text: string) => void): void {
+export function sayEnd(ended: ExecEnd, note: (text: string) => void): void {
+  const { status, duration_ms, reason } = ended
+  const ofSession = endOfItsSession(ended)
+  if (ofSession !== undefined) {
+    note(`sandlot: the session has ended (${ofSession}), and the command with it.`)
+    return
+  }
   const why = reason === null || reason === undefined ? '' : `: ${reason}`
   if (status === 'exited' || status === 'signaled') {
     if (reason) note(`sandlot: ${reason}`)
@@ -26,7 +33,10 @@ export function finish(ended: ExecEnd, output: Output): number {
 }
 
 /** As a few words, for a list or a line. */
-export function describeEnd({ status, exit_code, signal, reason }: ExecEnd): string {
+export function describeEnd(ended: ExecEnd): string {
+  const { status, exit_code, signal, reason } = ended
+  const ofSession = endOfItsSession(ended)
+  if (ofSession !== undefined) return `ended with its session (${ofSession})`
   if (status === 'running') return 'still running'
   const by = { exited: ` ${exit_code}`, signaled: ` ${signal}` }[status as string] ?? ''
   const words = `${status.replace('_', ' ')}${by}`

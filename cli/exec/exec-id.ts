@@ -1,9 +1,37 @@
 /** The command that `sandlot logs`, `kill` and `attach` are about. */
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { execIdHint } from '../core/problem.ts'
 
 /** @throws {CliError} `exec_not_found` for a word that is no id */
-export function readExecId([id = '']: string[]): string {
+export function readExecId(id: string): string {
   if (/^exec_[0-9a-z]{26}$/.test(id)) return id
   throw new CliError('exec_not_found', `${id} is not the id of a command.`, { hint: execIdHint })
+}
+
+/**
+ * The id of the only command that runs and is meant by `fits`.
+ * @throws {CliError} `exec_not_found` or `several_commands`, with those that may be meant
+ */
+export async function onlyRunning(
+  api: Api,
+  session: string,
+  fits: (exec: ExecSummary) => boolean = () => true,
+): Promise<string> {
+  const { data } = await api.call('listExecs', { params: { id: session }, query: { limit: 100 } })
+  const running = data.filter((exec) => exec.status === 'running' && fits(exec))
+  const [only, ...more] = running
+  if (only !== undefined && more.length === 0) return only.id
+  const last = data.filter(fits).slice(0, 5)
+  const [code, words, shown] =
+    only === undefined
+      ? ['exec_not_found', 'No such command runs now.', last]
+      : ['several_commands', 'Several commands run:', running]
+  const lines = shown.map(({ id, status, command }) => `  ${id}  ${status}  ${command}`)
+  const head = only === undefined && last.length > 0 ? `${words} The last ones:` : words
+  throw new CliError(code as string, [head, ...lines].join('\n'), {
+    hint: last.length === 0 ? execIdHint : 'Give the id of one.',
+    details: { commands: shown.map(({ id, status }) => ({ id, status })) },
+  })
 }

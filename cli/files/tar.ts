@@ -6,34 +6,35 @@ import { Input } from '../exec/input.ts'
 import { createRemote } from '../exec/remote.ts'
 import { runStreaming } from '../exec/stream.ts'
 import type { RemotePath } from './download.ts'
+import { packCommand, unpackCommand } from './tar-commands.ts'
 
 /** What relative paths begin from. */
 export const home = '/workspace'
 /** Of what tar says of a failure. */
 const keptBytes = 4096
 
-/** Unpacks an archive at the root of the sandbox. Owners stay those of the sandbox. */
+/** Unpacks an archive at the root of the sandbox. */
 export function unpackThere(place: RemotePath, archive: AsyncIterable<Buffer>): Promise<void> {
   const input = new Input(Readable.from(archive))
-  return runTar(place, ['-x', '-o', '-f', '-', '-C', '/'], { input })
+  return runTar(place, unpackCommand, { input })
 }
 
 /** @param write gets an archive of what is in the folder; resolves when it can take more */
 export const packThere = (place: RemotePath, write: (bytes: Buffer) => Promise<void>): Promise<void> =>
-  runTar(place, ['-c', '-f', '-', '-C', place.path, '.'], { write })
+  runTar(place, packCommand(place.path), { write })
 
 interface Pipes {
   input?: Input
   write?: (bytes: Buffer) => Promise<void>
 }
 
-async function runTar({ api, id, output }: RemotePath, args: string[], { input, write }: Pipes) {
+async function runTar({ api, id, output }: RemotePath, command: string[], { input, write }: Pipes) {
   let said = ''
   let taken = 0
   const ended = await runStreaming({
     remote: createRemote(api, id),
     // Bytes of files, as `files get` gives them: what looks like a secret must not be blanked out.
-    request: { command: ['tar', ...args], reveal: true },
+    request: { command, reveal: true },
     input,
     write: async (stream, bytes) => {
       if (stream === 'stderr') said = `${said}${bytes}`.slice(0, keptBytes)

@@ -1,4 +1,5 @@
 /** Which ports are forwarded, as they are typed. */
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 
 export interface ForwardedPort {
@@ -9,17 +10,23 @@ export interface ForwardedPort {
 }
 
 /** `3000`, `8080:3000`, or `:3000`. @throws {CliError} `usage` */
-export function readPort(text: string): ForwardedPort {
+export function readPort(text: string, _: number, all: string[]): ForwardedPort {
   const [, local, remote] = /^(?:(\d*):)?(\d+)$/.exec(text) ?? []
   const ports = { local: Number(local ?? remote), remote: Number(remote) }
   if (remote !== undefined && ports.remote >= 1 && ports.remote <= most && ports.local <= most) return ports
   throw new CliError(
     'usage',
     `${JSON.stringify(text)} is not PORT or LOCAL:PORT, with ports from 1 to ${most}.`,
-    {
-      hint: '`sandlot forward 8080:3000` makes port 3000 of the session port 8080 of this machine.',
-    },
+    { hint: hintFor(text, all) },
   )
+}
+
+/** A word before a port is the name of a session, to those who know kubectl. */
+function hintFor(text: string, all: string[]): string {
+  const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
+  if (port !== undefined && !/[\d:]/.test(text[0]!))
+    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards a port of the session ${text}.`
+  return '`sandlot forward 8080:3000` makes port 3000 of the session port 8080 of this machine.'
 }
 
 const most = 65_535

@@ -7,10 +7,12 @@ import { oneLine } from './text.ts'
 
 /** The account, how many sessions it has, and its hours of the month. */
 export const Header = ({ state }: { state: State }) => {
-  const { account, address, size } = state
+  const { account, address, size, trouble } = state
   const wide = isWide(state)
   const width = Math.max(4, Math.min(12, Math.floor((size.columns - 34) / 4)))
-  const who = account ? oneLine(account.email) : `${oneLine(address ?? '')}  loading…`
+  const who = account
+    ? oneLine(account.email)
+    : `${oneLine(address ?? '')}  ${trouble?.isAway ? 'no answer' : 'loading…'}`
   return (
     <Box flexDirection="column" flexShrink={0}>
       <Box flexDirection={wide ? 'row' : 'column'} justifyContent="space-between" gap={wide ? 2 : 0}>

@@ -19,12 +19,25 @@ export function noticeLines({ notice, size }: State): string[] {
   return [...rows.slice(0, mostNoticeRows - 1), `${rows[mostNoticeRows - 1]!.slice(0, -1)}…`]
 }
 
+const mostTroubleRows = 3
+/** The longest that stands before the reason. */
+const troubleHead = '! Service away since 00:00:00 (59m), trying again. '.length
+/** Why the service is away: what stands beside that it is, if there is room, and the rows below. */
+export function troubleRows({ trouble, size }: State): string[] {
+  if (trouble === undefined) return []
+  const reason = oneLine(trouble.message)
+  if (troubleHead + reason.length <= size.columns) return [reason]
+  const most = size.rows < 16 ? 1 : mostTroubleRows
+  const rows = wrapWords(reason, size.columns - 2)
+  return ['', ...rows.slice(0, most - 1), ...(rows.length < most ? [] : [rows.slice(most - 1).join(' ')])]
+}
+
 /** What lies between the head of a page and the bottom line. */
 export function bodyRows(state: State): number {
   const page = pageOf(state)
   const head = page.at === 'session' ? sessionHeadRows(state) : page.at === 'list' ? headerRows(state) : 2
   const prompt = state.dialog?.kind === 'form' && state.dialog.isPrompt ? promptRows(state) : 0
-  const trouble = state.trouble ? 1 : 0
+  const trouble = troubleRows(state).length
   const question = state.dialog?.kind === 'confirm' || state.dialog?.kind === 'told' ? 1 : 0
   const bottom = prompt + question + trouble + noticeLines(state).length + 1
   return Math.max(1, state.size.rows - head - bottom)

@@ -82,7 +82,9 @@ function placeOf({ showsDestroyed, destroyedFrom }: State, at: number, count: nu
   return count === 0 ? '' : `${at + 1} of ${count}${showsDestroyed && destroyedFrom ? '+' : ''}`
 }
 
-function emptyText({ sessions, filter }: State): string {
+function emptyText({ sessions, filter, trouble }: State): string {
+  if (sessions === undefined && trouble)
+    return `  The sessions are not known yet: the service ${trouble.isAway ? 'does not answer' : 'refuses'}.`
   if (sessions === undefined) return '  loading…'
   return filter === '' ? '  No sessions. n makes one.' : '  No session matches the filter.'
 }

@@ -2,6 +2,7 @@
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { describeError } from '../core/errors.ts'
 import { printable } from '../core/printable.ts'
+import { endOfItsSession } from '../core/session-end.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { tellAndWait } from './dialogs.ts'
 import { beginOpening, endOpening, isOpening, sessionsKnown } from './opening.ts'
@@ -48,7 +49,9 @@ export async function attachHere(ui: Ui, remote: Remote, execId: string, opening
         ui,
         `Detached from ${name}, and it goes on. Enter on it among the commands, or ${wayBack(remote, execId)}.`,
       )
-    const words = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended: ${standing(ended).words}.`
+    const ofSession = endOfItsSession(ended)
+    const how = ofSession === undefined ? `: ${standing(ended).words}` : ` with its session: ${ofSession}`
+    const words = `${isNew ? 'The shell' : 'The terminal'} in ${name} has ended${how}.`
     // Where its user has not ended it, what is typed on was meant for it.
     if (ended.status === 'exited') tell(ui, words)
     else tellAndWait(ui, words)

@@ -1,18 +1,27 @@
+import { troubleRows } from './layout.ts'
 import { Line } from './line.tsx'
 import type { State } from './state.ts'
-import { oneLine } from './text.ts'
 import { showAge, showClock } from './time.ts'
 
-/** That the service is away, and since when; nothing while it answers. */
+/** That the service is away, since when and why; nothing while it answers. */
 export const TroubleLine = ({ state, now }: { state: State; now: number }) => {
   const { trouble } = state
   if (!trouble) return null
   // `since` is by our clock, `now` is the service's time.
-  const here = now - state.clockAhead
+  const age = showAge(now - state.clockAhead - trouble.since)
+  const [beside, ...below] = troubleRows(state)
   return (
-    <Line color="yellow">
-      ! {trouble.isAway ? 'Service away' : 'Refused'} since {showClock(trouble.since)} (
-      {showAge(here - trouble.since)}), trying again. {oneLine(trouble.message)}
-    </Line>
+    <>
+      <Line color="yellow">
+        ! {trouble.isAway ? 'Service away' : 'Refused'} since {showClock(trouble.since)} ({age}), trying
+        again. {beside}
+      </Line>
+      {below.map((row, index) => (
+        <Line key={index} color="yellow">
+          {'  '}
+          {row}
+        </Line>
+      ))}
+    </>
   )
 }

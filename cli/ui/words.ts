@@ -1,20 +1,13 @@
 /** What the service's own terms mean, in words. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
-import type { DestroyReason, Sandbox } from '../../shared/contract/sandboxes.ts'
+import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { endOf, endOfItsSession } from '../core/session-end.ts'
 import { oneLine } from './text.ts'
 import { showDuration } from './time.ts'
 
-const reasons: Record<DestroyReason, string> = {
-  requested: 'it was destroyed on request',
-  expired: 'its time was up',
-  start_failed: 'it could not be started',
-  suspended: 'the account was suspended',
-  pod_failed: 'its machine failed',
-}
-
 /** Why a session ended. */
-export function whyEnded({ destroy_reason, destroy_detail }: Sandbox): string {
-  const why = destroy_reason === null ? 'no reason is known' : (reasons[destroy_reason] ?? destroy_reason)
+export function whyEnded(session: Sandbox): string {
+  const [why, { destroy_detail }] = [endOf(session), session]
   return destroy_detail === null ? why : `${why} (${oneLine(destroy_detail)})`
 }
 
@@ -29,6 +22,8 @@ export function standing({ status, exit_code, signal, reason }: ExecOutcome): {
   if (status === 'exited') return { sign: exit_code === 0 ? '✓' : '✗', words: `exit ${exit_code}` }
   if (status === 'timed_out') return { sign: '✗', words: 'timed out' }
   if (status === 'signaled') return { sign: '✗', words: signal ?? 'signal' }
+  const ofSession = endOfItsSession({ status, reason })
+  if (ofSession !== undefined) return { sign: '✗', words: `ended with its session: ${ofSession}` }
   const why = reason === null ? '' : `: ${oneLine(reason)}`
   return { sign: '✗', words: `${status}${why}` }
 }

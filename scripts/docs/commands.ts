@@ -1,6 +1,7 @@
 /** The tables of docs/cli.md, from the commands as the client declares them. */
 import type { Command } from 'commander'
-import { collect, optionsOf, ownOptionsOf, pathOf, sentence } from '../../cli/core/manual.ts'
+import { pathOf } from '../../cli/core/help.ts'
+import { collect, optionsOf, ownOptionsOf, sentence } from '../../cli/core/manual.ts'
 import { describeProgram } from '../../cli/core/program.ts'
 import { topics } from '../../cli/core/topics.ts'
 import { code, fenced, table } from './table.ts'

@@ -265,8 +265,22 @@ describe('keys', () => {
     const { key, id } = (await other.run(args, input)).json()
     expect(parse(readFileSync(other.home.configFile, 'utf8')).api_key).toBe(key)
     const rm = ['keys', 'rm', id, '--email', other.email, '--password-stdin']
-    expect(await other.run(rm, input)).toMatchObject({ code: 0, stdout: `${id}\n` })
-    expect(await other.run(['whoami'])).toMatchObject({ code: 4 })
+    expect(await other.run(rm, input)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
+    expect(await other.run(['whoami'])).toMatchObject({ code: 0 })
+    expect(await other.run([...rm, '--yes'], input)).toMatchObject({ code: 0, stdout: `${id}\n` })
+    await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
+  })
+
+  test('rm and rotate take a name, where one key alone has it', async () => {
+    for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
+    expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^key_\w+\n$/),
+    })
+    expect(await user.run(ask('rotate', 'one'), input)).toMatchObject({ code: 3 })
+    const both = await user.run(ask('rm', 'two', '--json'), input)
+    expect(both.json().error).toMatchObject({ code: 'several_keys', exit_code: 5 })
+    expect(both.stderr.match(/^ {2}key_\w+ {2}…\w{4}$/gm)).toHaveLength(2)
   })
 
   test('create --scope run makes one that says so, and changes nothing that binds it', async () => {

@@ -72,6 +72,8 @@ test('ps lists the commands of a session, newest first, by pages', async () => {
   expect(first.data.map(({ id }: ExecResult) => id)).toEqual(ids.slice(0, 2))
   expect((await ps('--cursor', first.next_cursor)).stdout).toBe(`${rows[2]!.join('\t')}\n`)
 
+  expect((await ps('--running', '--quiet')).stdout).toBe(`${ids[0]}\n`)
+
   const command = [process.execPath, clientPath, 'ps', '-s', body.id]
   const terminal = openTerminal(command, home.environment())
   expect(await terminal.ended).toBe(0)

@@ -1,6 +1,9 @@
 /** `sandlot exec` as it is typed: output and stdin as they come, interrupts, lost connections. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { describeEnd, sayEnd } from '../../cli/exec/ending.ts'
+import { standing } from '../../cli/ui/words.ts'
+import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
@@ -201,7 +204,30 @@ test('a session that is destroyed under a command says why it was killed', async
     onStart: (child) => child.stdout!.once('data', () => void user.run(['session', 'rm', '--yes', other])),
   })
   expect(code).toBe(125)
-  expect(stderr).toContain('killed: requested')
+  expect(stderr).toBe(
+    'sandlot: the session has ended (it was destroyed on request), and the command with it.\n',
+  )
+})
+
+test.each([
+  ['expired', 'its time was up'],
+  ['pod_failed', 'its machine failed'],
+])('a command that ends because its session has ended with %s says so', (reason, why) => {
+  const said: string[] = []
+  const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecEnd
+  sayEnd(end, (text) => said.push(text))
+  expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
+  expect(describeEnd(end)).toBe(`ended with its session (${why})`)
+  expect(standing(end).words).toBe(`ended with its session: ${why}`)
+})
+
+test('a session in place of a command is pointed out, and the exit code stays 127', async () => {
+  const hint = `There is a session "${user.id}": sandlot exec --session ${user.id} uname -a\n`
+  const plain = await exec([user.id, 'uname', '-a'])
+  expect(plain.code).toBe(127)
+  expect(plain.stderr.endsWith(`\n${hint}`)).toBe(true)
+  expect((await exec(['no-such-command', 'uname', '-a'])).stderr).not.toContain('There is a session')
+  expect((await exec(['--json', user.id, 'uname', '-a'])).stderr).not.toContain('There is a session')
 })
 
 test('--background prints an id at once, and the command goes on', async () => {

@@ -1,7 +1,8 @@
 /** `sandlot exec` runs the words behind it, whatever they are; `ps`, `logs`, `kill` and `attach` manage commands. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Home } from './client.ts'
+import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
+import { openTerminal } from './terminal.ts'
 
 const execId = `exec_${'0'.repeat(26)}`
 const base = '/v1/sandboxes/sbx_a/exec'
@@ -16,6 +17,58 @@ beforeAll(async () => {
 afterAll(async () => {
   await peer[Symbol.asyncDispose]()
   home[Symbol.dispose]()
+})
+
+const running = { id: execId, status: 'running', command: 'make', tty: false }
+
+/** What the line says where these commands are in the session. */
+async function askAmong(commands: object[], args: string[]) {
+  await using service = await startPeer((_, response) =>
+    response.end(JSON.stringify({ data: commands, next_cursor: null, ...commands[0] })),
+  )
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const ran = await home.run([...args, '--json'], { env })
+  return { ...ran, asked: service.asked.map(({ line }) => line) }
+}
+
+test('logs without an id takes the only command that runs, or names those that may be meant', async () => {
+  const ended = { ...running, id: `exec_${'1'.repeat(26)}`, status: 'exited' }
+  expect(await askAmong([running, ended], ['logs'])).toMatchObject({
+    code: 0,
+    asked: [`GET ${base}?limit=100`, `GET ${base}/${execId}`],
+  })
+  const second = { ...running, id: `exec_${'2'.repeat(26)}` }
+  const several = await askAmong([running, second, ended], ['logs'])
+  expect(several.code).toBe(5)
+  expect(several.json().error.message).toBe(
+    `Several commands run:\n  ${execId}  running  make\n  ${second.id}  running  make`,
+  )
+  const none = await askAmong([ended], ['logs'])
+  expect(none.code).toBe(3)
+  expect(none.json().error.message).toBe(
+    `No such command runs now. The last ones:\n  ${ended.id}  exited  make`,
+  )
+})
+
+test('attach without an id takes the only one that has a terminal', async () => {
+  const terminal = { ...running, id: `exec_${'2'.repeat(26)}`, tty: true }
+  await using service = await startPeer((_, response) =>
+    response.end(JSON.stringify({ data: [running, terminal], next_cursor: null })),
+  )
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const screen = openTerminal([process.execPath, clientPath, 'attach'], home.environment(env))
+  await screen.ended
+  expect(service.asked.at(-1)!.line).toBe(`GET ${base}/${terminal.id}/attach`)
+})
+
+test('exec -d says at a terminal how to follow the command, and how to end it', async () => {
+  await using service = await startPeer((_, response) => response.end(JSON.stringify(running)))
+  const env = { SANDLOT_URL: service.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  const screen = openTerminal([process.execPath, clientPath, 'exec', '-d', 'make'], home.environment(env))
+  await screen.shows(execId)
+  await screen.shows(`\`sandlot logs -f -s sbx_a ${execId}\` follows it`)
+  await screen.shows(`\`sandlot kill -s sbx_a ${execId}\` ends it`)
+  expect(await screen.ended).toBe(0)
 })
 
 /** What the line asked the service first. */
@@ -37,6 +90,7 @@ test.each([
   [['kill', '-9', '42']],
   [['--', 'ls']],
   [['-s', 'sbx_a', '--', 'ls', '--json']],
+  [['-d', 'ls', '-d']],
   [['--cwd', '/tmp', 'attach', execId]],
   [['--json', 'kill', '--json']],
 ])('exec %j runs a program', async (args) => {
@@ -59,7 +113,6 @@ test.each([
 })
 
 test.each([
-  [['logs'], 2],
   [['kill', '--json'], 2],
   [['kill', '-9', execId], 2],
   [['logs', execId, execId], 2],

@@ -46,6 +46,7 @@ test.each(['numbers', 'random', 'long'])(
 test.each([
   ['numbers', '199999:', '199999\n200000\n'],
   ['numbers', '2:190000', numbers(2, 190_000)],
+  ['numbers', '5-7', numbers(5, 7)],
   ['numbers', '500000:', ''],
   ['long', '2', `${'x'.repeat(1_500_000)}\n`],
   ['long', '3:', 'last\n'],

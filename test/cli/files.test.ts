@@ -69,6 +69,7 @@ test('ls, glob and grep print what their namesakes do', async () => {
   expect(await files(['glob', '**/*.txt', '--path', 'd'])).toMatchObject({ stdout: 'e/c.txt\n' })
   expect(await files(['grep', '-rni', 'needle', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b:1:Needle\n' })
   expect(await files(['grep', 'needle', 'd'])).toMatchObject({ code: 1, stdout: '' })
+  expect(await files(['grep', '-l', 'e|y', 'd'])).toMatchObject({ code: 0, stdout: 'd/a b\nd/e/c.txt\n' })
   expect((await files(['grep', '-F', 'hay', '--include', '*.txt', '--json'])).json().matches).toEqual([
     { path: 'd/e/c.txt', line: 1, text: 'hay' },
   ])
@@ -213,6 +214,12 @@ describe('cp', () => {
     expect(readdirSync(local('out'))).toEqual(['new'])
     const listing = await cp(':trees/new/sub', '-')
     expect(listing.bytes.subarray(0, 2).toString()).toBe('./')
+
+    // What copies folders is a command too, and is not taken for one of the user's.
+    const ps = openTerminal([process.execPath, clientPath, 'ps'], user.home.environment())
+    await ps.ended
+    expect(ps.screen().match(/ \(sandlot cp\) /g)).toHaveLength(7)
+    expect(ps.screen()).toContain('  cd trees/new;')
   })
 
   test('keeps what looks like a secret, and says what it left out', async () => {

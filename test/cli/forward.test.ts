@@ -67,7 +67,7 @@ test('carries HTTP/2 and WebSockets', async () => {
     const { WebSocketServer } = require('./ws')
     new WebSocketServer({ port: 3002, host: '127.0.0.1' }).on('connection', (socket) =>
       socket.on('message', (data) => socket.send('heard ' + data)))`
-  expect(await user.run(['cp', 'node_modules/ws', ':'])).toMatchObject({ code: 0 })
+  expect(await user.run(['cp', '-r', 'node_modules/ws', ':'])).toMatchObject({ code: 0 })
   const node = `node=/run/sandlot/node; [ -x $node ] || node='${process.execPath}'`
   await background(`${node}; exec $node -e "${server}"`, 3001)
   expect(await user.run(['exec', '-c', untilListening(3002)])).toMatchObject({ code: 0 })

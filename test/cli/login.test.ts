@@ -91,10 +91,13 @@ test('login saves a key unless one of this account is saved that works', async (
   const whoami = async () => (await home.run(['whoami', '--profile', 'work', '--json'])).json()
   expect(await whoami()).toMatchObject({ email: user.email, api_key: { id: first.json().api_key.id } })
 
-  await home.run(['keys', 'rm', first.json().api_key.id, '--profile', 'work'])
+  await home.run(['keys', 'rm', first.json().api_key.id, '--yes', '--profile', 'work'])
   await eventually(async () => (await whoami()).error?.exit_code === 4, 10_000)
   const second = await logIn(home, user.email, '--profile', 'work')
-  expect(second.stderr).toContain('is replaced.')
+  const ofFirst = `…${first.json().api_key.last_four}, for ${world.url()},`
+  expect(second.stderr).toBe(
+    `The API key ${ofFirst} is replaced here; \`sandlot keys rm\` revokes it if it still works.\n`,
+  )
   expect(await whoami()).toMatchObject({ api_key: { id: second.json().api_key.id } })
 
   using other = await users.newUser()
@@ -127,7 +130,7 @@ test('logout removes login and key, and says whether the key still works', async
 
   await logIn(home, user.email)
   const made = (await run(['whoami', '--json'])).json().api_key
-  await run(['keys', 'rm', made.id])
+  await run(['keys', 'rm', made.id, '--yes'])
   await eventually(async () => (await run(['whoami'])).code === 4, 10_000)
   expect((await run(['logout'])).stderr).toMatch(/^The API key …\w{4} no longer works\.\n$/)
 })

@@ -56,7 +56,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks for another address where one is none, and makes nothing of two different passwords', async () => {
+test('signup asks again for what is no address, is too short, or differs the second time', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -65,14 +65,69 @@ test('signup asks for another address where one is none, and makes nothing of tw
   await terminal.shows('is not an email address')
   terminal.type('@example.com\r')
   await terminal.shows('Password')
-  terminal.type(`${password}\r`)
+  terminal.type('short\r')
+  await terminal.shows('It must have at least 10 characters.')
+  terminal.type(` ${password}\r`)
   await terminal.shows('Password, again')
   terminal.type(`${password}!\r`)
-  await terminal.shows('The two passwords differ')
-  expect(await terminal.ended).toBe(2)
+  await terminal.shows('The two differ.')
+  expect(peer.asked).toEqual([])
+  for (const question of ['Password', 'Password, again']) {
+    await terminal.shows(question)
+    terminal.type(`${password}\r`)
+  }
+  expect(await terminal.ended).toBe(8)
+  expect(JSON.parse(peer.asked[0]!.body)).toEqual({ email: 'alice@example.com', password })
+  peer.asked.length = 0
   const given = await home.run(['signup', '--url', peer.url, '--email', 'alice@', '--no-input', '--json'])
   expect(given.json().error).toMatchObject({ exit_code: 2, message: '"alice@" is not an email address.' })
   expect(peer.asked).toEqual([])
+})
+
+test('keys ls marks the key in use, and keys rm asks before it revokes that one', async () => {
+  const key = (id: string) => ({
+    id,
+    name: 'k',
+    scope: 'full',
+    last_four: 'xxxx',
+    created_at: '',
+    last_used_at: null,
+    expires_at: null,
+  })
+  await using peer = await startPeer(({ url = '', method }, response) => {
+    if (method === 'DELETE') return response.writeHead(204).end()
+    const list = { data: [key('key_b'), key('key_a')], next_cursor: null }
+    response.end(
+      JSON.stringify(
+        url === '/v1/account'
+          ? { api_key: key('key_a') }
+          : url.startsWith('/v1/api-keys')
+            ? list
+            : { token: 'a.b.c' },
+      ),
+    )
+  })
+  using home = new Home()
+  const given = ['--url', peer.url, '--api-key', 'sandlot_live_x', '--email', 'a@example.com']
+  const run = async (...words: string[]) => {
+    const terminal = openTerminal(client('keys', ...words, ...given), home.environment())
+    await terminal.shows('Password')
+    terminal.type(`${password}\r`)
+    return terminal
+  }
+  const list = await run('ls')
+  await list.shows('* key_a')
+  expect(list.screen()).toContain('  key_b')
+  await list.ended
+  const asked = await run('rm', 'key_a')
+  await asked.shows('It is the key that this client uses.')
+  asked.type('\r')
+  await asked.shows('Nothing was revoked.')
+  expect(await asked.ended).toBe(1)
+  expect(await (await run('rm', 'key_b')).ended).toBe(0)
+  expect(peer.asked.filter(({ line }) => line.startsWith('DELETE')).map(({ line }) => line)).toEqual([
+    'DELETE /v1/api-keys/key_b',
+  ])
 })
 
 /** One active session of the account, and whatever else is asked for. */
@@ -128,6 +183,26 @@ test('set-key without a key asks for it without echo', async () => {
   expect(await terminal.ended).toBe(0)
   expect(terminal.screen()).not.toContain('sandlot_live_abc')
   expect((await home.run(['config', 'show', '--json'])).json().api_key.value).toBe('…mnop')
+})
+
+test('login says when it ends', async () => {
+  const session = { account: { id: 'acc_a', email: 'a@example.com' }, token: 'a.b.c', expires_in: 900 }
+  const key = { id: 'key_a', key: `sandlot_live_${'x'.repeat(49)}`, last_four: 'xxxx' }
+  await using peer = await startPeer(({ url }, response) =>
+    response.end(JSON.stringify(url === '/v1/api-keys' ? key : session)),
+  )
+  using home = new Home()
+  const terminal = openTerminal(client('login', '--url', peer.url), home.environment())
+  for (const [question, answer] of [
+    ['Email', 'a@example.com'],
+    ['Password', password],
+  ]) {
+    await terminal.shows(question!)
+    terminal.type(`${answer}\r`)
+  }
+  await terminal.shows('login ends')
+  expect(await terminal.ended).toBe(0)
+  expect(terminal.screen()).toMatch(/login ends +in 15 min\r\n/)
 })
 
 test.each([

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Branch, commands } from '../../cli/commands/index.ts'
 import { otherWords } from '../../cli/commands/other-words.ts'
+import { targets } from '../../cli/mcp/targets.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
@@ -30,6 +31,7 @@ test.each([
   ['shell', 'exec -it -- sh'],
   ['usage', 'whoami --usage'],
   ['versoin', 'version'],
+  ['files pull', 'files get'],
 ])('%s suggests %s', async (typed, meant) => {
   using home = new Home()
   const words = typed.split(' ')
@@ -38,6 +40,55 @@ test.each([
   expect(ran.code).toBe(2)
   expect(ran.stderr).toContain(`sandlot: ${suggestion}\n`)
   expect(ran.json().error.message).toBe(suggestion)
+})
+
+test.each([
+  [
+    ['session', 'create', 'web'],
+    `web stands where a command does, and a command needs --rm.
+\`sandlot session create --name web\` makes a session with this name, and \`sandlot session create --rm -- web\` runs this program in a session of its own.`,
+  ],
+  [
+    ['session', 'create', 'make', 'test'],
+    `make test stands where a command does, and a command needs --rm.
+\`sandlot session create --rm -- make test\` runs it in a session of its own.`,
+  ],
+  [
+    ['forward', 'web', '8000'],
+    `"web" is not PORT or LOCAL:PORT, with ports from 1 to 65535.
+\`sandlot forward --session web 8000\` forwards a port of the session web.`,
+  ],
+  [
+    ['secrets', 'create', 'A=hunter2'],
+    `A name and its value are not given as NAME=VALUE: others could see the value.
+\`sandlot secrets create A\` asks for the value, or takes it from a pipe or from --from-file.`,
+  ],
+  [
+    ['mcp', 'init', 'claude'],
+    `There is no target "claude". It is one of ${Object.keys(targets).join(', ')}.
+\`sandlot mcp init --help\` shows how.`,
+  ],
+  [['session', 'create', '--bogus'], "unknown option '--bogus'\n`sandlot session create --help` shows how."],
+  [['--bogus'], "unknown option '--bogus'\n`sandlot --help` shows how."],
+])('%j is wrong, and what is meant is named', async (args, words) => {
+  using home = new Home()
+  const env = {
+    SANDLOT_URL: 'http://127.0.0.1:1',
+    SANDLOT_API_KEY: 'sandlot_live_x',
+    SANDLOT_SESSION: 'sbx_a',
+  }
+  expect(await home.run(args, { env })).toMatchObject({ code: 2, stdout: '', stderr: `sandlot: ${words}\n` })
+})
+
+test('what every command takes stands behind what is its own', async () => {
+  using home = new Home()
+  const end = /\n\nOptions of every command, which sandlot --help describes: --json [^.]+--api-key\n/
+  const group = await home.run(['files', '--help'])
+  expect(group.stdout.search(end)).toBeGreaterThan(group.stdout.indexOf('\n  put '))
+  const leaf = await home.run(['files', 'put', '--help'])
+  expect(leaf.stdout.search(end)).toBeGreaterThan(leaf.stdout.indexOf('--no-overwrite'))
+  const { stdout } = await home.run(['--help'])
+  expect(stdout.indexOf('\n  --json ')).toBeGreaterThan(stdout.indexOf('\n  doctor '))
 })
 
 const refusals: [string[], string, string, RegExp][] = [

@@ -1,11 +1,16 @@
 /** `sandlot files grep PATTERN [PATH]`: lines that match, as `path:line:text`. */
-import { longestSearchMs } from '../../core/api.ts'
+import { longestSearchMs, type Reply } from '../../core/api.ts'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { exitCodes } from '../../core/errors.ts'
 import { matchFields } from '../../core/shapes.ts'
 import { line, nameBytes, tellMore, textBytes } from './names.ts'
 
-export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fixed?: boolean }>({
+export const define = defineCommand<{
+  include?: string
+  ignoreCase?: boolean
+  fixed?: boolean
+  filesWithMatches?: boolean
+}>({
   declare: (command) =>
     addSessionOption(command)
       .argument('<pattern>', 'a POSIX extended regular expression')
@@ -16,6 +21,7 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
       )
       .option('-n, --line-number', 'number the lines, as always')
       .option('-r, --recursive', 'look in at any depth, as always')
+      .option('-l, --files-with-matches', 'print the paths of the files alone, each once')
       .option('-i, --ignore-case', 'do not tell capital letters from small ones')
       .option('-F, --fixed', 'take the pattern as plain text'),
   notes: '\nExits with 1 when nothing matches. Names binary files on stderr.',
@@ -35,11 +41,18 @@ export const define = defineCommand<{ include?: string; ignoreCase?: boolean; fi
     const lines = found.matches.map(({ path, path_base64, line: number, text, text_base64 }) =>
       line(nameBytes(path, path_base64), `:${number}:`, textBytes(text, text_base64)),
     )
-    output.result(found, Buffer.concat(lines))
+    output.result(found, Buffer.concat(options.filesWithMatches ? onlyFiles(found) : lines))
     for (const path of found.skipped_binary) output.note(`sandlot: ${path}: binary file matches`)
     if (found.truncated) exitWith(tellMore(output, `${found.matches.length} lines`))
     if (found.matches.length === 0 && found.skipped_binary.length === 0) exitWith(exitCodes.failed)
   },
 })
+
+/** Each once. */
+const onlyFiles = ({ matches }: Reply<'grepFiles'>): Buffer[] => [
+  ...new Map(
+    matches.map(({ path, path_base64 }) => [path_base64 ?? path, line(nameBytes(path, path_base64))]),
+  ).values(),
+]
 
 const trueIf = (is: boolean | undefined) => (is ? ('true' as const) : undefined)

@@ -1,23 +1,29 @@
 /** `sandlot keys ls`: lists the account's API keys. Needs a login. */
 import { addPageOptions, defineCommand, type PageOptions, pageOf } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
+import { findOwnKeyId } from '../../core/own-key.ts'
 import { apiKeyFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
 export const define = defineCommand<CredentialOptions & PageOptions>({
   declare: (command) => addPageOptions(addCredentialOptions(command)),
+  notes: '\nAt a terminal a * marks the key that this client uses.',
   examples: [
     'sandlot keys ls',
     'pass show sandlot | sandlot keys ls --email ada@example.com --password-stdin --json=id,last_used_at',
   ],
   fields: apiKeyFields,
   handle: async (invocation) => {
-    const { options, api, output } = invocation
+    const { options, settings, api, output } = invocation
     const query = pageOf(options)
     const token = await logIn(invocation)
     const page = await api.call('listApiKeys', { query, token })
+    // For people: the ids that programs read stay bare.
+    const own = process.stdout.isTTY && !output.quiet ? await findOwnKeyId(settings, api) : undefined
+    const mark = (text: string, isMarked = false) =>
+      own === undefined ? text : `${isMarked ? '*' : ' '} ${text}`
     const rows = page.data.map((key) => [
-      key.id,
+      mark(key.id, key.id === own),
       key.name ?? '',
       // An older service does not send it.
       key.scope ?? 'full',
@@ -26,6 +32,6 @@ export const define = defineCommand<CredentialOptions & PageOptions>({
       key.last_used_at === null ? 'never' : showTime(key.last_used_at),
       key.expires_at === null ? 'never' : showTime(key.expires_at),
     ])
-    output.list(page, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES'], rows)
+    output.list(page, [mark('ID'), 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES'], rows)
   },
 })

@@ -1,18 +1,25 @@
-/** `sandlot keys rm KEY_ID`: revokes an API key. Needs a login. */
+/** `sandlot keys rm KEY`: revokes an API key. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
+import { findKeyId, findOwnKeyId } from '../../core/own-key.ts'
 
 export const define = defineCommand<CredentialOptions>({
   declare: (command) =>
-    addCredentialOptions(command).argument('<key_id>', 'the id that `sandlot keys ls` shows'),
-  examples: ['sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab'],
+    addCredentialOptions(command).argument('<key>', 'its id or its name, as `sandlot keys ls` shows them'),
+  notes: '\nAsks first where it is the key that this client uses; without a terminal that needs --yes.',
+  examples: ['sandlot keys rm ci', 'sandlot keys rm key_01kb0e6g8xq4r9w2t7v5m3n1ab'],
   fields: ['id', 'revoked'],
   handle: async (invocation) => {
-    const { args, api, output } = invocation
-    const key_id = args[0]!
+    const { args, settings, api, output, ask } = invocation
     const token = await logIn(invocation)
+    const key_id = await findKeyId(args[0]!, api, token)
+    const isOwn = key_id === (await findOwnKeyId(settings, api))
+    if (isOwn) {
+      const question = `Revoke ${key_id}? It is the key that this client uses.`
+      await ask.confirm(question, 'Nothing was revoked.')
+    }
     await api.call('revokeApiKey', { params: { key_id }, token })
     output.result({ id: key_id, revoked: true }, `${key_id}\n`)
-    output.aside('Revoked. If it is the key that is saved here, `sandlot login` saves another one.')
+    output.aside(isOwn ? 'Revoked. `sandlot login` saves another one.' : 'Revoked.')
   },
 })

@@ -1,6 +1,7 @@
-/** `sandlot keys rotate KEY_ID`: replaces an API key; the old one goes on for a while. Needs a login. */
+/** `sandlot keys rotate KEY`: replaces an API key; the old one goes on for a while. Needs a login. */
 import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
+import { findKeyId } from '../../core/own-key.ts'
 import { readWait } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
 import { showSeconds } from '../../core/times.ts'
@@ -8,23 +9,23 @@ import { showSeconds } from '../../core/times.ts'
 export const define = defineCommand<CredentialOptions & { overlap: string; save?: boolean }>({
   declare: (command) =>
     addCredentialOptions(command)
-      .argument('<key_id>', 'the id that `sandlot keys ls` shows')
+      .argument('<key>', 'its id or its name, as `sandlot keys ls` shows them')
       .option('--overlap <duration>', 'how long the old key goes on, such as 30m; 0 ends it at once', '1h')
       .option('--save', 'save the new key for this client, in place of the saved one'),
   notes: '\nPrints the new key, once. It has the name, the scope and the length of life of the old one.',
   examples: [
-    'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --save',
+    'sandlot keys rotate ci --save',
     'sandlot keys rotate key_01kb0e6g8xq4r9w2t7v5m3n1ab --overlap 24h --json=key',
   ],
   fields: newApiKeyFields,
   handle: async (invocation) => {
     const { args, options, settings, api, output } = invocation
-    const key_id = args[0]!
     const overlap_seconds = Math.ceil(readWait(options.overlap, '--overlap') / 1000)
     // A settings file that cannot be written must be reported before the key exists.
     if (options.save) await settings.saved()
     const base_url = await settings.baseUrl()
     const token = await logIn(invocation)
+    const key_id = await findKeyId(args[0]!, api, token)
     const key = await api.call('rotateApiKey', { params: { key_id }, body: { overlap_seconds }, token })
     if (options.save) await settings.saveKey(key.key, base_url)
     output.result(key, `${key.key}\n`)

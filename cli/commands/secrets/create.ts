@@ -1,5 +1,6 @@
 /** `sandlot secrets create NAME`: sets a secret. The value is never an argument: others could see it there. */
 import { limits } from '../../../shared/contract/limits.ts'
+import { shellWord } from '../../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
 import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
@@ -48,11 +49,28 @@ terminal it is asked for, and elsewhere it needs --short.`,
 
 /** @throws {CliError} `usage`, without showing the further words */
 function mustBeNameAlone(args: string[]): void {
+  const [name = '', value] = args[0]!.split(/=(.*)/s)
+  if (value !== undefined) {
+    throw new CliError(
+      'usage',
+      'A name and its value are not given as NAME=VALUE: others could see the value.',
+      {
+        hint: `\`sandlot secrets create ${shellWord(name)}\` asks for the value, or takes it from a pipe or from --from-file.`,
+      },
+    )
+  }
+  // The value that would be asked for has to be typed once only.
+  if (!isSecretName(name)) {
+    throw new CliError('usage', `<name> ${shellWord(name)} must be a letter or _, then letters, digits or _`)
+  }
   if (args.length === 1) return
   throw new CliError('usage', 'There is more on the line than a name and the options of this command.', {
     hint: 'The value is no argument: it comes from stdin, from --from-file or from a prompt.',
   })
 }
+
+/** As the service has it. */
+const isSecretName = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
 
 /** @throws {CliError} for a value that output would show, unless that is wanted */
 async function mustBeMeant(value: string, { options, ask }: Invocation<Options>): Promise<void> {

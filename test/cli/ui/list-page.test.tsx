@@ -105,6 +105,20 @@ describe('when the service is away', () => {
     expect(draw(state)).toContain('web')
   })
 
+  test('at 80 columns the reason has rows of its own, and all of it is there', () => {
+    const message = 'Nothing listens at http://localhost:8080: the connection was refused. Is the service up?'
+    const rows = drawRows({ ...state, trouble: { ...state.trouble!, message } })
+    const at = rows.findIndex((row) => row.startsWith('! Service away'))
+    expect(rows[at]).toMatch(/trying again\.$/)
+    expect(`${rows[at + 1]!.trim()} ${rows[at + 2]!.trim()}`).toBe(message)
+  })
+
+  test('before the first answer it does not say that it loads', () => {
+    const text = draw({ ...state, account: undefined, sessions: undefined })
+    expect(text).not.toContain('loading')
+    expect(text).toContain('The sessions are not known yet: the service does not answer.')
+  })
+
   test('since when is told by our clock, whatever the service has', () => {
     const other = { ...state, clockAhead: 3_600_000 }
     expect(draw(other, now + 3_600_000)).toContain('(42s)')

@@ -1,0 +1,36 @@
+/** The help of a command: what is its own, and in a few lines what every command takes. */
+import { type Command, Help, type Option } from 'commander'
+import { globalGroup } from './command.ts'
+
+const isGlobal = ({ helpGroupHeading }: Option): boolean => helpGroupHeading === globalGroup
+
+/** As commander's own, with the options of every command at the end: in words for the program, else by name alone. */
+export function formatHelp(command: Command, helper: Help): string {
+  const isProgram = command.parent === null
+  const options = helper.visibleOptions(command)
+  const last = isProgram ? options : options.filter(isGlobal)
+  const own: Help = Object.assign(Object.create(helper), {
+    visibleOptions: () => options.filter((option) => !last.includes(option)),
+  })
+  const text = Help.prototype.formatHelp.call(own, command, own)
+  const end = isProgram ? inWords(command, helper, last) : byName(helper, last)
+  return `${text}\n${end}\n`
+}
+
+/** `sandlot session create` */
+export const pathOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
+
+function inWords(command: Command, helper: Help, options: Option[]): string {
+  const width = helper.padWidth(command, helper)
+  const items = options.map((option) =>
+    helper.formatItem(helper.optionTerm(option), width, helper.optionDescription(option), helper),
+  )
+  return ['Options of every command:', ...items].join('\n')
+}
+
+function byName(helper: Help, options: Option[]): string {
+  const names = options.map(({ long }) => long).join(' ')
+  const words = `Options of every command, which sandlot --help describes: ${names}`
+  return helper.boxWrap(words, helper.helpWidth ?? 80)
+}

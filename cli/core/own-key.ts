@@ -1,0 +1,48 @@
+/** API keys as people name them, and which of them is the one that commands use here. */
+import type { Api, Reply } from './api.ts'
+import { CliError, describeError, exitCodes } from './errors.ts'
+import type { Settings } from './settings.ts'
+
+/** @returns the id of the key that commands use; undefined where there is none, or it no longer works */
+export async function findOwnKeyId(settings: Settings, api: Api): Promise<string | undefined> {
+  if ((await settings.findKey(await settings.baseUrl())) === undefined) return undefined
+  try {
+    return (await api.call('getAccount', {})).api_key?.id
+  } catch (error) {
+    const { exitCode } = describeError(error)
+    if (exitCode === exitCodes.credentials || exitCode === exitCodes.usage) return undefined
+    throw error
+  }
+}
+
+/** Found by a name: the key that has it and no other. What begins with `key_` is an id, and nobody is asked. */
+export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
+  if (typed.startsWith('key_')) return typed
+  const named = (await listKeys(api, token)).filter(({ name }) => name === typed)
+  const [only, ...more] = named
+  if (only === undefined) {
+    throw new CliError('not_found', `No API key has the name ${JSON.stringify(typed)}.`, {
+      hint: '`sandlot keys ls` lists the keys.',
+    })
+  }
+  if (more.length === 0) return only.id
+  const lines = named.map(({ id, last_four }) => `  ${id}  …${last_four}`)
+  throw new CliError(
+    'several_keys',
+    [`Several API keys have the name ${JSON.stringify(typed)}:`, ...lines].join('\n'),
+    {
+      hint: 'Give the id of one of them.',
+    },
+  )
+}
+
+/** All pages. */
+async function listKeys(api: Api, token: string) {
+  const keys: Reply<'listApiKeys'>['data'] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await api.call('listApiKeys', { query: { limit: 100, cursor }, token })
+    keys.push(...page.data)
+    if (page.next_cursor === null) return keys
+    cursor = page.next_cursor
+  }
+}
