@@ -1,4 +1,5 @@
 /** Fields of a JSON Schema for people: each with its type and its bounds. */
+import { withoutNul } from '../../shared/contract/texts.ts'
 
 export interface Schema {
   $ref?: string
@@ -6,6 +7,9 @@ export interface Schema {
   enum?: unknown[]
   const?: unknown
   anyOf?: Schema[]
+  oneOf?: Schema[]
+  allOf?: Schema[]
+  not?: Schema
   items?: Schema
   properties?: Record<string, Schema>
   required?: string[]
@@ -21,7 +25,9 @@ export interface Schema {
   maximum?: number
   minItems?: number
   maxItems?: number
+  minProperties?: number
   maxProperties?: number
+  contentEncoding?: string
   'x-max-bytes'?: number
 }
 
@@ -66,11 +72,16 @@ export function showType(schema: Schema): string {
 }
 
 function boundsOf(schema: Schema): string[] {
-  const { format, pattern, propertyNames, additionalProperties: values, default: usual } = schema
+  const { format, pattern, allOf = [], propertyNames, additionalProperties: values, default: usual } = schema
+  // What a text must not be is long to read, and any text would say that it has no NUL.
+  const patterns = [pattern, ...allOf.map((each) => each.pattern)].filter(
+    (each) => each !== undefined && each !== withoutNul && !each.includes('(?!'),
+  ) as string[]
+  const mostBytes = schema['x-max-bytes']
   const amounts = [
-    between(schema.minLength, schema.maxLength, 'character'),
-    between(undefined, schema['x-max-bytes'], 'byte'),
-    between(schema.minimum, schema.maximum),
+    between(schema.minLength, mostBytes === undefined ? schema.maxLength : undefined, 'character'),
+    between(undefined, mostBytes, 'byte'),
+    between(schema.minimum, schema.maximum === Number.MAX_SAFE_INTEGER ? undefined : schema.maximum),
     between(schema.minItems, schema.maxItems, 'item'),
     between(undefined, schema.maxProperties, 'entry', 'entries'),
   ]
@@ -79,10 +90,10 @@ function boundsOf(schema: Schema): string[] {
     return bounds.length === 0 ? [] : [`${what} ${bounds.join(', ')}`]
   }
   return [
-    ...(format === undefined ? [] : [format]),
+    ...[format, schema.contentEncoding].filter((each) => each !== undefined),
     ...amounts.filter((text) => text !== undefined),
     // That of a format says nothing more.
-    ...(pattern === undefined || format !== undefined ? [] : [`matches <code>${escapeHtml(pattern)}</code>`]),
+    ...(format === undefined ? patterns.map((each) => `matches <code>${escapeHtml(each)}</code>`) : []),
     ...(propertyNames ? inside('each name', propertyNames) : []),
     ...(typeof values === 'object' ? inside('each value', values) : []),
     ...(usual === undefined ? [] : [`default ${showValue(usual)}`]),

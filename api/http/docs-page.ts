@@ -2,16 +2,16 @@
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { families } from '../../shared/contract/index.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
 import { escapeHtml, fieldsOf, link, type Schema, showFields, showType, words } from './docs-fields.ts'
-import { describeApi } from './openapi.ts'
+import { type ApiDescription, describeApi } from './openapi.ts'
 import type { Sample } from './samples.ts'
 
 export interface Operation {
   operationId: string
   summary: string
-  description?: string
-  security: Record<string, unknown>[]
-  parameters: (Schema & { name: string; in: string; required: boolean; schema: Schema })[]
+  description: string
+  parameters: (Schema & { name: string; in: string; required: boolean; schema: Schema; explode?: true })[]
   requestBody?: { description?: string; content: Content }
   responses: Record<string, { description: string; content?: Content }>
   'x-codeSamples': Sample[]
@@ -19,16 +19,16 @@ export interface Operation {
 
 type Content = Record<string, { schema: Schema }>
 
-let made: string | undefined
+const made = new WeakMap<Settings, string>()
 
 /** Made at the first call. */
-export function docsPage(): string {
-  made ??= makePage()
-  return made
+export function docsPage(settings: Settings): string {
+  if (!made.has(settings)) made.set(settings, makePage(describeApi(settings)))
+  return made.get(settings)!
 }
 
-function makePage(): string {
-  const { components, info } = describeApi()
+function makePage({ components, info, paths }: ApiDescription): string {
+  const showOperation = showOperationOf(paths)
   const { schemas } = components as { schemas: Record<string, Schema> }
   const { description } = info as { description: string }
   const groups = Object.entries(families).map(([name, family]) => ({ name, all: Object.values(family) }))
@@ -80,29 +80,33 @@ const showEntry = ({ name, method, path, summary }: Endpoint): string =>
 const showRoute = (method: string, path: string): string =>
   `<code><b>${method}</b> ${path.replace(/:(\w+)/g, '{$1}').replaceAll('/', '<wbr>/')}</code>`
 
-function showOperation({ name, method, path, errors: own }: Endpoint): string {
-  const { paths } = describeApi()
-  const described = paths[path.replace(/:(\w+)/g, '{$1}')]![method.toLowerCase()] as unknown as Operation
+const showOperationOf = (paths: ApiDescription['paths']) => (endpoint: Endpoint) =>
+  showOperation(
+    endpoint,
+    paths[endpoint.path.replace(/:(\w+)/g, '{$1}')]![endpoint.method.toLowerCase()] as unknown as Operation,
+  )
+
+function showOperation({ name, method, path, errors: own }: Endpoint, described: Operation): string {
   const { summary, parameters, requestBody } = described
-  const given = parameters.map(({ name, in: place, required, schema, description }) => ({
-    name,
-    note: `in the ${place}${required ? '' : ', optional'}`,
-    schema: { ...schema, ...(description === undefined ? {} : { description }) },
-  }))
+  const given = parameters.flatMap(({ name, in: place, required, schema, description, explode }) =>
+    explode
+      ? fieldsOf(schema).map((field) => ({ ...field, note: `in the ${place}, ${words(description)}` }))
+      : [
+          {
+            name,
+            note: `in the ${place}${required ? '' : ', optional'}`,
+            schema: { ...schema, ...(description === undefined ? {} : { description }) },
+          },
+        ],
+  )
   const codes = own.map((code) => `<a href="#${errorId(code)}"><code>${code}</code></a>`)
   return `<h3 id="${name}">${showRoute(method, path)}</h3>
-<p>${words(summary)}. ${needs(described)}</p>
+<p>${words(summary)}. ${words(described.description)}</p>
 ${described['x-codeSamples'].map(({ source }) => `<pre>${escapeHtml(source)}</pre>`).join('\n')}
 ${given.length === 0 ? '' : `<p>Parameters:</p>${showFields(given)}`}
 ${requestBody ? showBody(requestBody) : ''}
 <p>Answers:</p>${showAnswers(described)}
 ${codes.length === 0 ? '' : `<p>Its errors: ${codes.join(', ')}.</p>`}`
-}
-
-function needs({ security, description }: Operation): string {
-  const [credential] = Object.keys(security[0] ?? {})
-  if (credential === undefined) return 'Needs no credential.'
-  return words(description ?? 'Needs a session token.')
 }
 
 function showBody({ description, content }: NonNullable<Operation['requestBody']>): string {
@@ -124,7 +128,7 @@ function showAnswers({ responses }: Operation): string {
 function showContent(content: Content = {}): string {
   return Object.entries(content)
     .map(([type, { schema }]) => {
-      if (type !== 'application/json') return `<code>${escapeHtml(type)}</code>`
+      if (type !== 'application/json') return `<p><code>${escapeHtml(type)}</code></p>`
       return schema.properties ? showFields(fieldsOf(schema)) : showType(schema)
     })
     .join('')

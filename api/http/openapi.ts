@@ -1,9 +1,13 @@
 /** The description of the API in OpenAPI 3.1, made of the same schemas that validate. */
 import * as z from 'zod'
-import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
-import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
-import { families } from '../../shared/contract/index.ts'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { about, families } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
+import type { Schema } from './docs-fields.ts'
+import { type Described, tellDefault } from './json-schema.ts'
+import { offered } from './offered.ts'
+import { bytes, content, describedHeaders, describeResponses, octets } from './responses.ts'
 import { samplesOf } from './samples.ts'
 
 type Json = Record<string, unknown>
@@ -13,15 +17,21 @@ export interface ApiDescription extends Json {
   paths: Record<string, Record<string, Json>>
 }
 
-let made: ApiDescription | undefined
+const made = new WeakMap<object, ApiDescription>()
+/** Stands for the settings where there are none. */
+const anywhere = {}
 
-/** Made at the first call. */
-export function describeApi(): ApiDescription {
-  made ??= makeDescription()
-  return made
+/**
+ * Made at the first call.
+ * @param settings whose images and longest life are described; without, those that any installation may offer
+ */
+export function describeApi(settings?: Settings): ApiDescription {
+  const key = settings ?? anywhere
+  if (!made.has(key)) made.set(key, makeDescription(settings))
+  return made.get(key)!
 }
 
-function makeDescription(): ApiDescription {
+function makeDescription(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
   for (const [tag, family] of Object.entries(families)) {
@@ -30,7 +40,7 @@ function makeDescription(): ApiDescription {
       paths[path] ??= {}
       paths[path][endpoint.method.toLowerCase()] = {
         tags: [tag],
-        ...describeOperation(endpoint, components),
+        ...describeOperation(endpoint, components, settings),
       }
     }
   }
@@ -39,19 +49,18 @@ function makeDescription(): ApiDescription {
     info: {
       title: 'Sandlot',
       version: '1',
-      description: 'Short-lived, isolated sandboxes: run commands in them, work with files in them.',
+      description:
+        'Short-lived, isolated sandboxes: run commands in them, work with files in them. Texts are Unicode: half of a ' +
+        'surrogate pair gets 400. `x-max-bytes` bounds the bytes of a text in UTF-8, or of all texts of an object or list.',
+      contact: { name: 'Whoever operates this service' },
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    tags: Object.keys(families).map((name) => ({ name })),
+    tags: Object.keys(families).map((name) => ({ name, description: about[name] })),
     paths,
     components: {
       schemas: Object.fromEntries(components),
-      headers: {
-        'X-Request-Id': { description: 'Names this request in the logs', schema: { type: 'string' } },
-        'X-RateLimit-Limit': { description: 'Requests a minute', schema: { type: 'integer' } },
-        'X-RateLimit-Remaining': { description: 'Requests left right now', schema: { type: 'integer' } },
-        'Retry-After': { description: 'Seconds until it may succeed', schema: { type: 'integer' } },
-      },
+      headers: describedHeaders,
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'An API key' },
         token: {
@@ -65,50 +74,83 @@ function makeDescription(): ApiDescription {
   }
 }
 
-function describeOperation(endpoint: Endpoint, components: Map<string, Json>): Json {
+function describeOperation(endpoint: Endpoint, components: Map<string, Json>, settings?: Settings): Json {
   const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => toSchema(schema, io, components)
-  const parametersIn = (place: 'path' | 'query' | 'header', schema: z.ZodObject | undefined) => {
-    if (!schema) return []
-    const { properties = {}, required = [] } = schemaOf(schema, 'input') as {
-      properties?: Record<string, Json>
-      required?: string[]
-    }
-    return Object.entries(properties).map(([name, { description, ...inner }]) => ({
-      name,
-      in: place,
-      required: required.includes(name),
-      ...(description === undefined ? {} : { description }),
-      schema: inner,
-    }))
-  }
-  const { body, rawBody, reply, rawReply } = endpoint
-  const scopes = endpoint.scope === 'run' ? '`run` or `full`' : '`full`'
-  const content = (schema: Json, type = 'application/json') => ({ content: { [type]: { schema } } })
-  const success = {
-    description: endpoint.status === 204 ? 'Done' : 'It is done',
-    headers: references(['X-Request-Id', ...limitHeaders]),
-    ...(reply ? content(schemaOf(reply, 'output')) : {}),
-    ...(rawReply && rawReply !== 'websocket' ? content({ type: 'string' }, rawReply) : {}),
-  }
+  const inputOf = (schema: z.ZodType | undefined): Schema => (schema ? schemaOf(schema, 'input') : {})
+  const { body, rawBody } = endpoint
+  const given = inputOf(body)
+  if (endpoint.name === 'createSandbox' && settings) offerIn(given, settings)
   return {
     operationId: endpoint.name,
     summary: endpoint.summary,
-    ...(endpoint.scope && { description: `Needs an API key of scope ${scopes}.` }),
+    description: needs[endpoint.scope ?? endpoint.credential],
     security: endpoint.credential === 'none' ? [] : [{ [endpoint.credential]: [] }],
     parameters: [
-      ...parametersIn('path', endpoint.params),
-      ...parametersIn('query', endpoint.query),
-      ...parametersIn('header', endpoint.headers),
+      ...parametersIn('path', inputOf(endpoint.params)),
+      ...parametersIn('query', inputOf(endpoint.query)),
+      ...parametersIn('header', inputOf(endpoint.headers)),
     ],
-    ...(body ? { requestBody: describeBody(endpoint, body, content(schemaOf(body, 'input'))) } : {}),
-    ...(rawBody ? { requestBody: { required: true, ...content({}, 'application/octet-stream') } } : {}),
-    responses: {
-      [endpoint.status]: success,
-      ...(endpoint.alsoStatus ? { [endpoint.alsoStatus]: { ...success, description: 'It goes on' } } : {}),
-      ...describeProblems(endpoint, content(schemaOf(ProblemDetails, 'output'), 'application/problem+json')),
-    },
+    ...(body ? { requestBody: describeBody(endpoint, body, content({ ...given })) } : {}),
+    ...(rawBody ? { requestBody: { required: true, ...content(bytes, octets) } } : {}),
+    responses: describeResponses(endpoint, schemaOf),
     'x-codeSamples': samplesOf(endpoint),
   }
+}
+
+const needs = {
+  none: 'Needs no credential.',
+  token: 'Needs a session token.',
+  key: 'Needs an API key.',
+  run: 'Needs an API key of scope `run` or `full`.',
+  full: 'Needs an API key of scope `full`.',
+}
+
+function offerIn({ properties = {} }: Schema, { sandbox }: Settings) {
+  for (const [name, facts] of Object.entries(offered(sandbox))) Object.assign(properties[name]!, facts)
+}
+
+/** What OpenAPI has other places for. */
+const elsewhere = ['accept']
+
+function parametersIn(place: 'path' | 'query' | 'header', schema: Schema): Json[] {
+  const { properties = {}, required = [] } = schema
+  const together = choiceIn(schema)
+  const one = Object.entries(properties)
+    .filter(([name]) => !elsewhere.includes(name) && !together?.names.includes(name))
+    .map(([name, { description, ...inner }]) => ({
+      name,
+      in: place,
+      required: place === 'path' || required.includes(name),
+      ...(description === undefined ? {} : { description }),
+      schema: inner,
+    }))
+  if (!together) return one
+  const { names, isNeeded } = together
+  return [
+    {
+      name: 'file',
+      in: place,
+      required: isNeeded,
+      description: `${names.map((name) => `\`${name}\``).join(' or ')}, not both`,
+      // So each of its properties is a parameter of its own in the URL.
+      style: 'form',
+      explode: true,
+      schema: {
+        type: 'object',
+        properties: Object.fromEntries(names.map((name) => [name, properties[name]!])),
+        additionalProperties: false,
+        ...(isNeeded ? { minProperties: 1 } : {}),
+        maxProperties: 1,
+      },
+    },
+    ...one,
+  ]
+}
+
+/** Fields of which one is taken. For parameters OpenAPI can say that only of the properties of one. */
+function choiceIn({ oneOf, not }: Schema): { names: string[]; isNeeded: boolean } | undefined {
+  if (oneOf) return { names: oneOf.flatMap(({ required = [] }) => required), isNeeded: true }
+  return not?.required && { names: not.required, isNeeded: false }
 }
 
 const describeBody = ({ bodyBytes = limits.usualBodyBytes }: Endpoint, body: z.ZodType, content: Json) => ({
@@ -117,54 +159,9 @@ const describeBody = ({ bodyBytes = limits.usualBodyBytes }: Endpoint, body: z.Z
   ...content,
 })
 
-const limitHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining']
-
-const references = (names: string[]) =>
-  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
-
-/** One response for each status, which names the codes it may carry. */
-function describeProblems(endpoint: Endpoint, content: Json): Json {
-  const byStatus = Map.groupBy(codesOf(endpoint), (code) => errors[code].status)
-  const described = [...byStatus].map(([status, codes]) => {
-    const waits = status === 429 || status === 503
-    const headers = references([
-      'X-Request-Id',
-      ...(waits ? ['Retry-After'] : []),
-      ...(status === 429 ? limitHeaders : []),
-    ])
-    const description = codes.map((code) => `\`${code}\`: ${errors[code].title}`).join('; ')
-    return [String(status), { description, headers, ...content }]
-  })
-  return Object.fromEntries(described)
-}
-
-/** The endpoint's own codes, and those of the steps that every such endpoint passes. */
-export function codesOf(endpoint: Endpoint): ErrorCode[] {
-  const { credential, body, params } = endpoint
-  // Every route has a bucket, checks `Host` and `Origin`, and refuses unknown query parameters.
-  const codes: ErrorCode[] = [
-    ...endpoint.errors,
-    'invalid_request',
-    'host_not_allowed',
-    'origin_not_allowed',
-    'rate_limited',
-    'internal_error',
-    'unavailable',
-  ]
-  if (body) codes.push('body_too_large', 'body_too_slow')
-  if (body || endpoint.rawBody) codes.push('unsupported_media_type')
-  if (params) codes.push('not_found')
-  if (credential === 'token') codes.push('token_expired')
-  if (credential !== 'none') {
-    codes.push('missing_credentials', 'invalid_credentials', 'wrong_credential_type', 'account_suspended')
-  }
-  if (endpoint.scope === 'full') codes.push('scope_not_allowed')
-  return [...new Set(codes)].sort()
-}
-
 /** JSON Schema of the draft that OpenAPI 3.1 uses; schemas with an id become components. */
 function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<string, Json>): Json {
-  const made = z.toJSONSchema(schema, { io, override: ({ jsonSchema }) => plainer(jsonSchema, io) })
+  const made = z.toJSONSchema(schema, { io, override: (described) => plainer(described, io) })
   const pointed = JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/')
   const { $schema, $defs = {}, ...described } = JSON.parse(pointed)
   for (const [name, component] of Object.entries<Json>($defs)) components.set(name, component)
@@ -172,9 +169,11 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output', components: Map<str
 }
 
 /** Leaves out what tells a reader nothing, or would forbid a reply to have new fields. */
-function plainer(described: z.core.JSONSchema.BaseSchema, io: 'input' | 'output') {
-  if (io === 'output' && described.additionalProperties === false) delete described.additionalProperties
-  if (described.format === 'date-time') delete described.pattern
-  if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum
-  if (described.minimum === Number.MIN_SAFE_INTEGER) delete described.minimum
+function plainer({ zodSchema, jsonSchema }: Described, io: 'input' | 'output') {
+  tellDefault({ zodSchema, jsonSchema })
+  if (io === 'input') return
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
 }

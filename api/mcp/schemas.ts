@@ -4,7 +4,10 @@
  */
 import * as z from 'zod'
 import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
+import { withoutNul } from '../../shared/contract/texts.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
+import { type Described, tellDefault } from '../http/json-schema.ts'
+import { offered } from '../http/offered.ts'
 
 type Json = Record<string, unknown>
 
@@ -34,10 +37,7 @@ export function toolsFor(
 ): DescribedTool[] {
   const hasNetwork = driver === 'kubernetes' && sandbox.egress === 'internet'
   const network = hasNetwork ? 'It reaches the internet, and no private network.' : 'It has no network.'
-  const facts = {
-    image: { type: 'string', enum: sandbox.images, default: sandbox.image },
-    ttl_seconds: { type: 'integer', minimum: 1, maximum: mostSeconds, default: mostSeconds },
-  }
+  const facts = offered(sandbox, mostSeconds)
   return describedTools().map((tool) => {
     const { name, description, annotations, inputSchema } = tool
     if (name === 'exec') {
@@ -99,7 +99,7 @@ function toObjectSchema(schema: z.ZodType): ObjectSchema {
   } = z.toJSONSchema(schema, {
     io: 'input',
     target: 'draft-7',
-    override: ({ jsonSchema }) => plainer(jsonSchema),
+    override: plainer,
   }) as Json
   return inline(described, (definitions ?? {}) as Record<string, Json>) as ObjectSchema
 }
@@ -116,8 +116,13 @@ function inline(value: unknown, definitions: Record<string, Json>): unknown {
 }
 
 /** Leaves out what tells a model nothing. */
-function plainer(described: Json): void {
+function plainer({ zodSchema, jsonSchema }: Described): void {
+  tellDefault({ zodSchema, jsonSchema })
+  const described: Json = jsonSchema
   delete described['x-max-bytes']
+  // What is no text is refused, and a text that begins with it says that well enough.
+  if (described.pattern === withoutNul) delete described.pattern
+  for (const rule of ['allOf', 'oneOf', 'not', 'if', 'then', 'propertyNames']) delete described[rule]
   if (described.maximum === Number.MAX_SAFE_INTEGER) delete described.maximum
   if (described.minimum === Number.MIN_SAFE_INTEGER) delete described.minimum
   if (isSwitch(described)) {

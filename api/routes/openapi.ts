@@ -4,9 +4,9 @@ import { docsPage } from '../http/docs-page.ts'
 import { describeApi } from '../http/openapi.ts'
 import { route, StreamReply } from '../http/route.ts'
 
-export const getOpenApi = route(contract.getOpenApi, async () => describeApi())
+export const getOpenApi = route(contract.getOpenApi, async (_, { context }) => describeApi(context.settings))
 
-export const getDocs = route(contract.getDocs, async () => {
+export const getDocs = route(contract.getDocs, async (_, { context }) => {
   const headers = { 'content-type': 'text/html; charset=utf-8' }
-  return new StreamReply({ body: Readable.from([docsPage()]), status: 200, headers })
+  return new StreamReply({ body: Readable.from([docsPage(context.settings)]), status: 200, headers })
 })

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { Scope } from './api-keys.ts'
-import { family, listOf, Page, Time } from './endpoint.ts'
+import { cursorOf, family, listOf, Page, Time } from './endpoint.ts'
 
 const Account = z
   .object({
@@ -62,7 +62,7 @@ export const account = family({
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
-    query: Page.extend({ month: Month.optional() }),
+    query: Page.extend({ month: Month.optional(), cursor: cursorOf(/^\d{1,13}-sbx_[0-9a-z]{26}$/) }),
     reply: listOf(SandboxUsage).extend({
       month: z.string(),
       as_of: Time.meta({ description: 'Sandboxes that run are counted up to then, the same on all pages' }),

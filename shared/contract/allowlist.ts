@@ -2,24 +2,15 @@ import * as z from 'zod'
 import { family } from './endpoint.ts'
 import { ExecRequest } from './exec.ts'
 import { limits } from './limits.ts'
-import { Text } from './sandboxes.ts'
+import { characters } from './texts.ts'
 
-/** Words with single spaces between them. The first is a command; `*` stands for any one argument. */
-const Entry = Text.max(limits.allowlist.sentCharacters)
-  .trim()
-  .transform((text) => text.replace(/[ \t]+/g, ' '))
-  .pipe(
-    z
-      .string()
-      .min(1, 'must name a command')
-      .max(limits.allowlist.characters)
-      .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, 'must be one line, without control characters')
-      .regex(/^(?!\*)/, 'must begin with the name of a command; to allow every command, clear the allowlist')
-      .refine(
-        (entry) => entry.split(' ').every((word) => word === '*' || !word.includes('*')),
-        'has a * inside a word; a * stands alone, for one whole argument',
-      ),
-  )
+/** Words, which get single spaces between them. The first is a command; `*` stands for any one argument. */
+const Entry = characters(z.string(), 0, limits.allowlist.characters)
+  .regex(/\S/, 'must name a command')
+  .regex(/^(?:\t|[^\p{C}\p{Zl}\p{Zp}])*$/u, 'must be one line, without control characters')
+  .regex(/^(?!\s*\*)/, 'must begin with the name of a command; to allow every command, clear the allowlist')
+  .regex(/^(?!.*[^ \t]\*)(?!.*\*[^ \t])/, 'has a * inside a word; a * stands alone, for one whole argument')
+  .transform((text) => text.trim().replace(/[ \t]+/g, ' '))
   .meta({
     description: 'A command and the arguments that it must begin with, such as `git status` or `npm run *`',
   })

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { family, Id, listOf, Moment, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { Text } from './sandboxes.ts'
+import { Name } from './texts.ts'
 
 /** Every key begins with it. */
 export const apiKeyPrefix = 'sandlot_live_'
@@ -41,7 +41,7 @@ export const apiKeys = family({
     bucket: 'changes',
     status: 201,
     body: z.strictObject({
-      name: Text.trim().min(1).max(100).optional(),
+      name: Name.optional(),
       expires_at: Moment.optional(),
       scope: Scope.default('full'),
     }),

@@ -1,24 +1,27 @@
 import * as z from 'zod'
 import { family, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
+import { characters } from './texts.ts'
 
-/** Two spellings of one address are one account. The time grows with the square of the length, which is bounded first. */
-export const normaliseEmail = (text: string) => text.normalize('NFKC').trim().toLowerCase()
+/** Two spellings of one address are one account. */
+export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
 /** Bytes. An address, and a password in any script, fit in. */
 const bodyBytes = 4 * 1024
 
-const mostCharacters = limits.emailCharacters
+const address = z.regexes.email.source.slice(1, -1)
 const Email = z
   .string()
-  .max(mostCharacters)
+  // The time that the next takes grows with the square of the length.
+  .max(limits.emailCharacters, { abort: true })
+  .regex(new RegExp(`^\\s*${address}\\s*$`), 'is not an email address')
   .transform(normaliseEmail)
-  .pipe(z.string().max(mostCharacters).pipe(z.email('is not an email address')))
+  .meta({ description: 'An email address; neither case nor white space around it counts' })
 
-const Password = z
-  .string()
-  .min(limits.passwordCharacters.least, `must have at least ${limits.passwordCharacters.least} characters`)
-  .max(limits.passwordCharacters.most)
+const { least, most } = limits.passwordCharacters
+const Password = characters(z.string(), least, most)
+/** One that may have been set by another rule. */
+const PresentPassword = characters(z.string(), 0, most)
 
 const AccountSummary = z.object({ id: z.string(), email: z.string(), created_at: Time })
 
@@ -66,7 +69,7 @@ export const auth = family({
     bodyBytes,
     body: z.strictObject({
       email: Email,
-      password: z.string().max(limits.passwordCharacters.most),
+      password: PresentPassword,
     }),
     reply: Session,
     errors: ['invalid_credentials', 'account_suspended'],
@@ -86,7 +89,7 @@ export const sessions = family({
     credential: 'token',
     bucket: 'login',
     body: z.strictObject({
-      current_password: z.string().max(limits.passwordCharacters.most),
+      current_password: PresentPassword,
       new_password: Password,
     }),
     reply: Session,
@@ -104,7 +107,7 @@ export const sessions = family({
     },
     credential: 'token',
     bucket: 'login',
-    body: z.strictObject({ current_password: z.string().max(limits.passwordCharacters.most) }),
+    body: z.strictObject({ current_password: PresentPassword }),
     reply: z.object({
       id: z.string(),
       email: z.string(),

@@ -10,6 +10,18 @@ export const EntityTags = z
   .regex(listed, 'must be `*`, or sha256s, each in quotes, with commas between')
   .optional()
 
+const range = '\\s*(?:\\d+-\\d*|-\\d+)\\s*'
+const bytesUnit = '[Bb][Yy][Tt][Ee][Ss]='
+
+/** Another unit than bytes does not count. What begins as bytes must be some. */
+export const Range = z
+  .string()
+  .regex(
+    new RegExp(`^(?:(?!${bytesUnit}).*|${bytesUnit}${range}(?:,${range})*)$`),
+    'must name bytes, such as bytes=0-99',
+  )
+  .optional()
+
 /** For writes, which know no other: a file that would be replaced has a sha256, and the client should say which. */
 export const OnlyNew = z
   .enum(['*'], { error: 'must be `*`, which means a new file; a file that you know is named by If-Match' })

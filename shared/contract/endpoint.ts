@@ -4,6 +4,7 @@
  */
 import * as z from 'zod'
 import type { ErrorCode } from './errors.ts'
+import { whole } from './texts.ts'
 
 export type Credential = 'none' | 'token' | 'key'
 /**
@@ -44,9 +45,6 @@ export interface Example {
   client?: string
 }
 
-/** Bounds in bytes, which JSON Schema has no word for. */
-export const atMostBytes = (bytes: number) => ({ 'x-max-bytes': bytes })
-
 interface Declared {
   /** One sentence for the API description. */
   summary: string
@@ -76,8 +74,14 @@ interface Declared {
   rawBody?: true
   /** The media type of a reply that is not JSON: streamed bytes or events. */
   rawReply?: 'application/octet-stream' | 'text/event-stream' | 'text/html' | 'websocket'
+  /** The media type of the reply to a request whose `Accept` prefers it to JSON. */
+  alsoReply?: 'text/event-stream'
   /** A second success, such as 202 for a create that goes on in the background. */
   alsoStatus?: 202
+  /** Whether that has no body. */
+  alsoEmpty?: true
+  /** Statuses of refusals that are replies in JSON, as another protocol wants it, and what they mean. */
+  refusals?: Readonly<Record<number, string>>
   /** The error codes of this route alone. Those that any route may answer are added elsewhere. */
   errors: readonly ErrorCode[]
 }
@@ -107,20 +111,16 @@ export type ClientInput<T> = T extends z.ZodType ? z.input<T> : undefined
 /** RFC 3339 UTC with milliseconds, as JavaScript's `toISOString` writes it. */
 export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 3339, UTC' })
 
-/** The years that both RFC 3339 and PostgreSQL can write, in any time zone. */
-const sensible = { from: Date.UTC(2000, 0), until: Date.UTC(9999, 0) }
-
-/** A point in time that a client sends. */
+/** A point in time that a client sends. Both RFC 3339 and PostgreSQL can write these years, in any time zone. */
 export const Moment = z.iso
   .datetime({ offset: true })
-  .refine(
-    (text) => Date.parse(text) >= sensible.from && Date.parse(text) < sensible.until,
-    'must be in the years 2000 to 9998',
-  )
+  .regex(/:\d\d:/, 'must have seconds')
+  .regex(/^[2-9](?!999)/, 'must be in the years 2000 to 9998')
   .meta({ description: 'RFC 3339, in the years 2000 to 9998' })
 
 /** The id of an account, a key, a sandbox: a prefix and a ULID. */
-export const Id = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/)
+const idPattern = /^[a-z]+_[0-9a-z]{26}$/
+export const Id = z.string().regex(idPattern)
 
 export const ById = z.object({ id: Id })
 
@@ -135,11 +135,14 @@ export const idempotencyKey = (description: string) =>
 /** A query parameter that is on or off. */
 export const Switch = z.enum(['true', 'false']).optional()
 
-export const Cursor = z.string().max(200)
+export const cursorOf = (pattern: RegExp) =>
+  z.string().regex(pattern, 'must be the next_cursor of the page before').optional().meta({
+    description: '`next_cursor` of the page before',
+  })
 
 export const Page = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(100).default(20),
-  cursor: Cursor.optional().meta({ description: '`next_cursor` of the page before' }),
+  limit: whole(1, 100).default(20),
+  cursor: cursorOf(idPattern),
 })
 
 export const listOf = <T extends z.ZodType>(item: T) =>

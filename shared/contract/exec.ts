@@ -1,14 +1,10 @@
 import * as z from 'zod'
-import { atMostBytes, ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
+import { Range } from './conditions.ts'
+import { ById, family, Id, idempotencyKey, listOf, Page, Switch, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { bytesOf, Content, Environment, Text } from './sandboxes.ts'
+import { atMostBytes, bytes, bytesOf, Content, Environment, pathBytes, Text, whole } from './texts.ts'
 
-const Argument = Text.refine(
-  (text) => Buffer.byteLength(text) <= limits.argumentBytes,
-  `must have at most ${limits.argumentBytes} bytes`,
-).meta(atMostBytes(limits.argumentBytes))
-
-const Path = Text.min(1).max(4096)
+const argument = (least: number) => bytes(Text, least, limits.argumentBytes)
 
 export const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
 
@@ -16,11 +12,18 @@ export const ExecRequest = z
   .strictObject({
     command: z
       .union(
-        [Argument.min(1), z.array(Argument).min(1).max(10_000)],
+        [argument(1), z.array(argument(0)).min(1).max(10_000)],
         'must be a list of arguments or a shell string',
       )
-      .meta({ description: 'A list is an argv and runs as it is; a string runs with /bin/sh -c' }),
-    cwd: Path.optional().meta({ description: 'Relative to /workspace, or absolute' }),
+      .refine(
+        (command) => bytesOf([command].flat()) <= limits.argumentsBytes,
+        `must have at most ${limits.argumentsBytes} bytes together`,
+      )
+      .meta({
+        description: 'A list is an argv and runs as it is; a string runs with /bin/sh -c',
+        ...atMostBytes(limits.argumentsBytes),
+      }),
+    cwd: bytes(Text, 1, pathBytes).optional().meta({ description: 'Relative to /workspace, or absolute' }),
     env: Environment.optional(),
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
     timeout_ms: z.int().min(1).optional().meta({
@@ -151,6 +154,7 @@ export const exec = family({
     lifts: 'stdin',
     body: ExecRequest,
     reply: ExecResult,
+    alsoReply: 'text/event-stream',
     alsoStatus: 202,
     errors: [...insideErrors, 'command_not_allowed', 'idempotency_conflict'],
   },
@@ -201,7 +205,7 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({
-      offset: z.coerce.number().int().min(0).optional().meta({ description: 'Default: where it stands' }),
+      offset: whole(0).optional().meta({ description: 'Default: where it stands' }),
       eof: Switch.meta({ description: '`true` closes stdin behind these bytes' }),
     }),
     rawBody: true,
@@ -219,7 +223,7 @@ export const exec = family({
     ...inside,
     params: ByExec,
     query: z.strictObject({ stream: z.enum(['stdout', 'stderr']).default('stdout') }),
-    headers: z.object({ range: z.string().optional() }),
+    headers: z.object({ range: Range }),
     rawReply: 'application/octet-stream',
     errors: [...execErrors, 'range_not_satisfiable'],
   },

@@ -1,24 +1,37 @@
 import * as z from 'zod'
-import { EntityTags, OnlyNew } from './conditions.ts'
-import { atMostBytes, ById, family, Switch, Time } from './endpoint.ts'
+import { EntityTags, OnlyNew, Range } from './conditions.ts'
+import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { limits } from './limits.ts'
-import { Content, Text } from './sandboxes.ts'
+import { atMostBytes, bytes, Content, pathBytes, Text, whole } from './texts.ts'
 
-/** Bytes. Linux takes no longer paths. */
-const longestPath = 4096
-const Path = Text.min(1)
-  .refine((path) => Buffer.byteLength(path) <= longestPath, `must have at most ${longestPath} bytes`)
-  .meta({ description: 'Relative to /workspace, or absolute', ...atMostBytes(longestPath) })
+const Path = bytes(Text, 1, pathBytes).meta({ description: 'Relative to /workspace, or absolute' })
+/** In base64, whatever of its three bytes is a NUL. */
+const noNul = '(?!A[A-P]|.[AQgw][A-D]|..[AEIMQUYcgkosw048]A)'
+const letter = '[A-Za-z0-9+/]'
+const three = `${noNul}${letter}{4}`
+const longest = Math.floor(pathBytes / 3)
 /** JSON cannot carry a name that is not UTF-8. This goes in and out beside `path` then. */
 const PathBase64 = z
-  .base64()
-  .refine((text) => {
-    const bytes = Buffer.from(text, 'base64')
-    return bytes.length > 0 && bytes.length <= longestPath && !bytes.includes(0)
-  }, `must be 1 to ${longestPath} bytes, none of them NUL`)
-  .meta({ description: 'In place of path, for one that is not UTF-8', ...atMostBytes(longestPath) })
+  .string()
+  .min(4)
+  .max(4 * Math.ceil(pathBytes / 3), { abort: true })
+  .regex(
+    new RegExp(
+      `^(?:(?:${three}){0,${longest}}(?:${noNul}${letter}{2}==)?|(?:${three}){0,${longest - 1}}${noNul}${letter}{3}=)$`,
+    ),
+    `must be base64 of 1 to ${pathBytes} bytes, none of them NUL`,
+  )
+  .meta({
+    description: 'In place of path, for one that is not UTF-8',
+    contentEncoding: 'base64',
+    ...atMostBytes(pathBytes),
+  })
 const named = { path: Path.optional(), path_base64: PathBase64.optional() }
+const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }] }
+/** For bodies: generators of clients take a `oneOf` of their own for another kind of body. */
+const hasName = { allOf: [isNamed] }
+const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
 const oneName = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
   (given.path === undefined) !== (given.path_base64 === undefined)
 const whichName = { path: ['path'], message: 'or path_base64 is needed, and not both' }
@@ -27,6 +40,12 @@ const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string 
 const notBoth = { path: ['path'], message: 'and path_base64 do not go together' }
 const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
+/** Also what has braces: the worker looks at each of their alternatives. */
+const Glob = bytes(Text, 0, 4096)
+  .regex(/^(?!\/)/, 'must be relative; `path` says to what')
+  .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not leave its folder; `path` says where it begins')
+  .regex(/(^|\/)(?!\.?(\/|$))/, 'names nothing')
+  .meta({ minLength: 1 })
 const Mode = z.string().regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as 644')
 const readErrors = [...insideErrors, 'file_not_found', 'is_directory', 'permission_denied'] as const
 const writeErrors = [
@@ -39,17 +58,9 @@ const writeErrors = [
 ] as const
 /** Some lines of a file, for a reader. */
 const shown = {
-  start_line: z.coerce.number().int().min(1).optional().meta({ description: 'The first line is 1' }),
-  end_line: z.coerce.number().int().min(1).optional().meta({ description: 'Included' }),
+  start_line: whole(1).optional().meta({ description: 'The first line is 1' }),
+  end_line: whole(1).optional().meta({ description: 'Included; before start_line, there are no lines' }),
 }
-const inOrder = ({
-  start_line,
-  end_line,
-}: {
-  start_line?: number | undefined
-  end_line?: number | undefined
-}) => end_line === undefined || end_line >= (start_line ?? 1)
-const whichOrder = { path: ['end_line'], message: 'must not come before start_line' }
 const Sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const FileView = z
@@ -92,6 +103,13 @@ export type FileEntry = z.infer<typeof FileEntry>
 const isBase64 = (text: string) =>
   text.length % 4 === 0 && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''))
 
+/** The same for the API's description. */
+const contentInBase64 = {
+  if: { properties: { encoding: { const: 'base64' } }, required: ['encoding'] },
+  // biome-ignore lint/suspicious/noThenProperty: JSON Schema's word
+  then: { properties: { content: { pattern: `^(?:${letter}{4})*(?:${letter}{2}==|${letter}{3}=)?$` } } },
+}
+
 export const files = family({
   viewFile: {
     summary: 'Read a file, or some lines of it',
@@ -110,7 +128,7 @@ export const files = family({
         reveal: Switch.meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
       })
       .refine(oneName, whichName)
-      .refine(inOrder, whichOrder),
+      .meta(isNamed),
     reply: FileView,
     errors: readErrors,
   },
@@ -139,7 +157,8 @@ export const files = family({
       .refine(({ content, encoding }) => encoding !== 'base64' || isBase64(content), {
         path: ['content'],
         message: 'is not base64',
-      }),
+      })
+      .meta({ ...hasName, ...contentInBase64 }),
     reply: CreatedFile,
     errors: writeErrors,
   },
@@ -166,7 +185,8 @@ export const files = family({
         replace_all: z.boolean().default(false),
         if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
       })
-      .refine(oneName, whichName),
+      .refine(oneName, whichName)
+      .meta(hasName),
     reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
     errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
   },
@@ -177,7 +197,7 @@ export const files = family({
     example: { query: { path: 'src' }, client: 'sandlot files ls src' },
     ...inside,
     params: ById,
-    query: z.strictObject(named).refine(oneNameAtMost, notBoth),
+    query: z.strictObject(named).refine(oneNameAtMost, notBoth).meta(isNamedOnce),
     reply: z.object({ ...located, entries: z.array(FileEntry), truncated: z.boolean() }),
     errors: readErrors,
   },
@@ -189,7 +209,10 @@ export const files = family({
     example: { query: { pattern: '**/*.py' }, client: "sandlot files glob '**/*.py'" },
     ...inside,
     params: ById,
-    query: z.strictObject({ pattern: Text.min(1).max(4096), ...named }).refine(oneNameAtMost, notBoth),
+    query: z
+      .strictObject({ pattern: Glob, ...named })
+      .refine(oneNameAtMost, notBoth)
+      .meta(isNamedOnce),
     reply: z.object({
       paths: z.array(z.string()).meta({ description: 'Relative to path' }),
       paths_base64: NamesBase64.meta({ description: 'By index in paths: those that are not UTF-8' }),
@@ -206,17 +229,18 @@ export const files = family({
     params: ById,
     query: z
       .strictObject({
-        pattern: Text.min(1).max(4096).meta({
+        pattern: bytes(Text, 1, 4096).meta({
           description: 'A POSIX extended regular expression',
         }),
         ...named,
-        include: Text.min(1).max(4096).optional().meta({
+        include: Glob.optional().meta({
           description: 'A glob that the file must match: its name, or with a / its path relative to path',
         }),
         ignore_case: Switch,
         fixed: Switch.meta({ description: 'The pattern is text, no expression' }),
       })
-      .refine(oneNameAtMost, notBoth),
+      .refine(oneNameAtMost, notBoth)
+      .meta(isNamedOnce),
     reply: z.object({
       matches: z.array(
         z.object({
@@ -251,9 +275,9 @@ export const files = family({
         reveal: Switch.meta({ description: 'Default true; `false` shows secrets as `[secret NAME]`' }),
       })
       .refine(oneName, whichName)
-      .refine(inOrder, whichOrder),
+      .meta(isNamed),
     headers: z.object({
-      range: z.string().optional(),
+      range: Range,
       'if-range': z.string().optional().meta({ description: 'An ETag: the Range counts only for this file' }),
       'if-match': EntityTags,
       'if-none-match': EntityTags.meta({ description: 'ETags; for one of these files the answer is 304' }),
@@ -276,7 +300,8 @@ export const files = family({
         mode: Mode.optional(),
         overwrite: Switch.meta({ description: 'Default true' }),
       })
-      .refine(oneName, whichName),
+      .refine(oneName, whichName)
+      .meta(isNamed),
     headers: z.object({
       'if-match': EntityTags.meta({ description: 'sha256 of the file that is meant, in quotes' }),
       'if-none-match': OnlyNew.meta({ description: '`*`: only a new file is written' }),

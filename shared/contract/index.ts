@@ -27,6 +27,21 @@ export const families: Record<string, Record<string, Endpoint>> = {
   Description: openApi,
 }
 
+/** What each family is about. */
+export const about: Record<string, string> = {
+  'Sign-up and login': 'Accounts begin here, and session tokens.',
+  'API keys': 'Keys open everything but what manages the account.',
+  Sandboxes: 'Isolated machines that live for some minutes.',
+  Commands: 'What runs in a sandbox, its output and its end.',
+  Files: 'Files in a sandbox.',
+  Ports: 'Connections to what listens in a sandbox.',
+  Allowlist: 'Which commands an account may run.',
+  Secrets: 'Environment variables that no answer shows.',
+  Account: 'Usage, limits, password and end of an account.',
+  Agents: 'The same as tools, for models.',
+  Description: 'What you are reading.',
+}
+
 /** In the order of the API description. */
 export const endpoints = {
   ...auth,

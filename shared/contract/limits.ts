@@ -38,8 +38,8 @@ export const limits = {
   apiKeys: 100,
   /** Seconds that a replaced key goes on: by default, and at most. */
   overlapSeconds: { default: 60 * 60, most: 7 * 24 * 60 * 60 },
-  /** Entries of a command allowlist; characters of one; characters of one as it is sent, with spaces that do not count. */
-  allowlist: { entries: 200, characters: 200, sentCharacters: 1024 },
+  /** Entries of a command allowlist; characters of one, spaces too. */
+  allowlist: { entries: 200, characters: 200 },
   /** Names and values of a sandbox's metadata together. */
   metadataBytes: 4 * 1024,
   /** Days that commands are listed, and a sandbox's metadata is kept, since it was made. */

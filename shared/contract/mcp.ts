@@ -192,7 +192,13 @@ export const mcp = family({
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
     ),
     reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
+    alsoReply: 'text/event-stream',
     alsoStatus: 202,
+    alsoEmpty: true,
+    refusals: {
+      400: 'The message or its protocol version is not known',
+      406: 'Accept does not name both application/json and text/event-stream',
+    },
     errors: [],
   },
 })

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { family, Id } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
+import { whole } from './texts.ts'
 
 export const ports = family({
   connectPort: {
@@ -12,7 +13,7 @@ export const ports = family({
     ...inside,
     bucket: 'connections',
     status: 101,
-    params: z.object({ id: Id, port: z.coerce.number().int().min(1).max(65_535) }),
+    params: z.object({ id: Id, port: whole(1, 65_535) }),
     rawReply: 'websocket',
     errors: insideErrors,
   },

@@ -1,35 +1,10 @@
 import * as z from 'zod'
-import { atMostBytes, ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
+import { ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
+import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
-
-/** Half a surrogate pair is not text: in UTF-8 it would become another character. */
-export const Content = z.string().refine((text) => text.isWellFormed(), 'must be well-formed Unicode')
-
-/** A NUL cannot stand in an argv, an environment or a database. */
-export const Text = Content.refine((text) => !text.includes('\0'), 'must not contain NUL')
-
-/** Bytes that texts take in an argv or an environment, each with the NUL after it. */
-export const bytesOf = (texts: readonly string[]): number =>
-  texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0)
-
-export const Environment = z
-  .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a letter or _, then letters, digits or _'),
-    Text,
-  )
-  // No command could be started with a larger one.
-  .refine(
-    (environment) => Object.entries(environment).every((pair) => bytesOf(pair) - 1 <= limits.argumentBytes),
-    `a variable must have at most ${limits.argumentBytes} bytes together with its name`,
-  )
-  .refine(
-    (environment) => bytesOf(Object.entries(environment).flat()) <= limits.argumentsBytes,
-    `must have at most ${limits.argumentsBytes} bytes together`,
-  )
-  .meta(atMostBytes(limits.argumentsBytes))
 
 export const Sandbox = z
   .object({
@@ -76,9 +51,9 @@ export const sandboxes = family({
     body: z
       .strictObject({
         image: z.string().min(1).max(512).optional().meta({ description: "By default the service's own" }),
-        name: Text.trim().min(1).max(100).optional(),
+        name: Name.optional(),
         metadata: z
-          .record(Text.min(1).max(64), Text.max(512))
+          .record(fieldName(characters(Text, 1, 64)), characters(Text, 0, 512))
           .refine((metadata) => Object.keys(metadata).length <= 32, 'must have at most 32 entries')
           .refine(
             (metadata) => Buffer.byteLength(Object.entries(metadata).flat().join('')) <= limits.metadataBytes,

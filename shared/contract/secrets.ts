@@ -1,7 +1,7 @@
 import * as z from 'zod'
-import { atMostBytes, family, Id, listOf, Page, Time } from './endpoint.ts'
+import { family, Id, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
-import { Text } from './sandboxes.ts'
+import { bytes, Text } from './texts.ts'
 
 export const SecretName = z
   .string()
@@ -33,12 +33,7 @@ export const secrets = family({
     bodyBytes: 256 * 1024,
     body: z.strictObject({
       name: SecretName,
-      value: Text.min(1)
-        .refine(
-          (text) => Buffer.byteLength(text) <= limits.secretBytes,
-          `must have at most ${limits.secretBytes} bytes`,
-        )
-        .meta({ description: 'Replaces the one of before', ...atMostBytes(limits.secretBytes) }),
+      value: bytes(Text, 1, limits.secretBytes).meta({ description: 'Replaces the one of before' }),
       sandbox_id: Id.optional().meta({
         description: "For one sandbox alone, over the account's of this name",
       }),

@@ -51,7 +51,7 @@ async function useEveryRoute(alice: Account) {
   for (const state of ['active', 'destroyed', 'all'] as const) {
     const page = await alice.call('listSandboxes', { query: { state, limit: 100 }, api })
     // Deep in the past is no further away.
-    const cursor = page.body.next_cursor ?? Buffer.from(newSandboxId()).toString('base64url')
+    const cursor = page.body.next_cursor ?? newSandboxId()
     await alice.call('listSandboxes', { query: { state, limit: 100, cursor }, api })
   }
   await alice.call('getAccount', { api })

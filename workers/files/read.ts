@@ -35,7 +35,7 @@ const headerBytes = 128
 export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) => {
   const { word, shown: located } = locate(args)
   const from = args.startLine ?? 1
-  const count = args.endLine === undefined ? 'all' : String(args.endLine - from + 1)
+  const count = countOf(from, args.endLine)
   const most = limits.viewBytes + 1
   const printed = new GrowingBuffer(most + headerBytes)
   await runFileScript(worker, args, signal, {
@@ -67,6 +67,10 @@ export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) =>
     truncated,
   }
 })
+
+/** @returns how many lines there are at most from one to another, as the scripts take it */
+const countOf = (from: number, to: number | undefined): string =>
+  to === undefined ? 'all' : String(Math.max(0, to - from + 1))
 
 /** @returns undefined when the bytes are not UTF-8, or hold a NUL, which no text does */
 function asText(bytes: Buffer): string | undefined {
@@ -180,7 +184,7 @@ fi`
 /** Streams a file, or the requested lines of it, with its secrets redacted unless they are to be shown. */
 export const readShown: StreamHandler<'readShown'> = async (args, worker, { response, signal }) => {
   const { startLine: from = 1, endLine } = args
-  const count = endLine === undefined ? 'all' : String(endLine - from + 1)
+  const count = countOf(from, endLine)
   const sandbox = { id: args.sandboxId, account_id: args.accountId }
   const secrets = args.reveal === 'true' ? undefined : await secretsFor(worker, sandbox)
   try {

@@ -1,0 +1,13 @@
+/** What zod leaves out of a JSON Schema. */
+import type * as z from 'zod'
+
+export interface Described {
+  zodSchema: z.core.$ZodTypes
+  jsonSchema: z.core.JSONSchema.BaseSchema
+}
+
+/** Of a field that is read from text, such as a number in a query. */
+export function tellDefault({ zodSchema, jsonSchema }: Described): void {
+  const { def } = zodSchema._zod
+  if (def.type === 'default') jsonSchema.default ??= def.defaultValue as never
+}

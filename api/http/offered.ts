@@ -1,0 +1,8 @@
+/** What this installation offers for a sandbox, as JSON Schema: the contract does not know it. */
+import type { Settings } from '../../shared/platform/settings.ts'
+
+/** @param mostSeconds the longest life of a sandbox of the account that asks */
+export const offered = ({ images, image, maxSeconds }: Settings['sandbox'], mostSeconds = maxSeconds) => ({
+  image: { type: 'string', enum: images, default: image },
+  ttl_seconds: { type: 'integer', minimum: 1, maximum: mostSeconds, default: mostSeconds },
+})

@@ -1,0 +1,126 @@
+/** The answers of an operation in OpenAPI 3.1: each status that it gives, with its media types and headers. */
+import type * as z from 'zod'
+import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
+import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
+
+type Json = Record<string, unknown>
+
+export const octets = 'application/octet-stream'
+export const bytes: Json = { type: 'string', format: 'binary' }
+
+export const content = (schema: Json, type = 'application/json') => ({ content: { [type]: { schema } } })
+
+const text = { type: 'string' }
+const count = { type: 'integer' }
+
+export const describedHeaders = {
+  'X-Request-Id': { description: 'Names this request in the logs', schema: text },
+  'X-RateLimit-Limit': { description: 'Requests a minute', schema: count },
+  'X-RateLimit-Remaining': { description: 'Requests left right now', schema: count },
+  'Retry-After': { description: 'Seconds until it may succeed', schema: count },
+  Location: { description: 'Where to look at it', schema: text },
+  ETag: { description: 'The sha256 of the file, in quotes', schema: text },
+  'Content-Range': { description: 'Which bytes these are, and how many there are', schema: text },
+  'Accept-Encoding': { description: 'What is decoded', schema: text },
+}
+
+type HeaderName = keyof typeof describedHeaders
+
+const references = (names: HeaderName[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+type SchemaOf = (schema: z.ZodType, io: 'input' | 'output') => Json
+
+/** @param schemaOf describes a schema, and remembers its components */
+export function describeResponses(endpoint: Endpoint, schemaOf: SchemaOf): Json {
+  return {
+    ...describeSuccess(endpoint, schemaOf),
+    ...describeProblems(endpoint, schemaOf),
+  }
+}
+
+function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
+  const { status, alsoStatus, method, headers } = endpoint
+  const names = Object.keys(headers?.shape ?? {})
+  const isTagged = names.includes('if-none-match') && method === 'GET'
+  const usual: HeaderName[] = [
+    'X-Request-Id',
+    'X-RateLimit-Limit',
+    'X-RateLimit-Remaining',
+    ...(isTagged ? (['ETag'] as const) : []),
+  ]
+  const given = contentOf(endpoint, schemaOf)
+  const whole = { headers: references(usual), ...given }
+  const later = { headers: references([...usual, 'Location']), ...(endpoint.alsoEmpty ? {} : given) }
+  const part = { headers: references([...usual, 'Content-Range']), ...given }
+  return {
+    [status]: { description: words[status], ...whole },
+    ...(alsoStatus ? { [alsoStatus]: { description: 'It goes on', ...later } } : {}),
+    ...(names.includes('range') ? { 206: { description: 'The bytes of the Range', ...part } } : {}),
+    ...(isTagged ? { 304: { description: 'It is as you have it', headers: references(usual) } } : {}),
+  }
+}
+
+const words = { 101: 'A WebSocket begins', 200: 'It is done', 201: 'It is done', 204: 'Done' }
+
+function contentOf({ reply, rawReply, alsoReply }: Endpoint, schemaOf: SchemaOf): Json {
+  if (rawReply === 'websocket') return {}
+  if (rawReply) return content(rawReply === octets ? bytes : text, rawReply)
+  if (!reply) return {}
+  const json = content(schemaOf(reply, 'output')).content
+  return { content: { ...json, ...(alsoReply ? { [alsoReply]: { schema: text } } : {}) } }
+}
+
+/** One response for each status, which names the codes it may carry. */
+function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
+  const { refusals = {}, reply } = endpoint
+  const problem = content(schemaOf(ProblemDetails, 'output'), 'application/problem+json').content
+  const byStatus = Map.groupBy(codesOf(endpoint), (code) => errors[code].status as number)
+  const statuses = new Set([...byStatus.keys(), ...Object.keys(refusals).map(Number)])
+  const described = [...statuses].map((status) => {
+    const codes = byStatus.get(status) ?? []
+    const waits = status === 429 || status === 503
+    const headers = references([
+      'X-Request-Id',
+      ...(waits ? (['Retry-After'] as const) : []),
+      ...(status === 429 ? (['X-RateLimit-Limit', 'X-RateLimit-Remaining'] as const) : []),
+      ...(status === 415 ? (['Accept-Encoding'] as const) : []),
+      ...(status === 416 ? (['Content-Range'] as const) : []),
+    ])
+    const own = refusals[status]
+    const description = [
+      ...codes.map((code) => `\`${code}\`: ${errors[code].title}`),
+      ...(own === undefined ? [] : [own]),
+    ].join('; ')
+    const types = {
+      ...(codes.length > 0 ? problem : {}),
+      ...(own !== undefined && reply ? content(schemaOf(reply, 'output')).content : {}),
+    }
+    return [String(status), { description, headers, content: types }]
+  })
+  return Object.fromEntries(described)
+}
+
+/** The endpoint's own codes, and those of the steps that every such endpoint passes. */
+export function codesOf(endpoint: Endpoint): ErrorCode[] {
+  const { credential, body, params } = endpoint
+  // Every route has a bucket, checks `Host` and `Origin`, and refuses unknown query parameters.
+  const codes: ErrorCode[] = [
+    ...endpoint.errors,
+    'invalid_request',
+    'host_not_allowed',
+    'origin_not_allowed',
+    'rate_limited',
+    'internal_error',
+    'unavailable',
+  ]
+  if (body) codes.push('body_too_large', 'body_too_slow')
+  if (body || endpoint.rawBody) codes.push('unsupported_media_type')
+  if (params) codes.push('not_found')
+  if (credential === 'token') codes.push('token_expired')
+  if (credential !== 'none') {
+    codes.push('missing_credentials', 'invalid_credentials', 'wrong_credential_type', 'account_suspended')
+  }
+  if (endpoint.scope === 'full') codes.push('scope_not_allowed')
+  return [...new Set(codes)].sort()
+}

@@ -1,0 +1,186 @@
+/** `/v1/openapi.json` is true: what it allows is taken, what it forbids is not, and what is answered stands there. */
+import fc from 'fast-check'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Operation } from '../../api/http/docs-page.ts'
+import { type ApiDescription, describeApi } from '../../api/http/openapi.ts'
+import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { endpoints } from '../../shared/contract/index.ts'
+import { newSandboxId } from '../../shared/data/ids.ts'
+import { type Account, pathOf } from '../support/account.ts'
+import { shareSandbox } from '../support/shared.ts'
+import { near, operationsOf, type Part, type Place, partsOf, validatorOf } from './document.ts'
+
+/** The same one makes the same requests. */
+const seed = 31
+
+const endpointOf = (name: string) => (endpoints as Record<string, Endpoint>)[name]!
+
+const schemaOf = ({ operationId, place }: Part) => {
+  const { params, query, headers, body } = endpointOf(operationId)
+  return { path: params, query, header: headers, body }[place]!
+}
+
+const shown = (value: unknown) => JSON.stringify(value)?.slice(0, 500)
+
+describe('what the document says of a request is what is validated', () => {
+  test.each(partsOf(describeApi()).map((part) => [`${part.place} of ${part.operationId}`, part] as const))(
+    '%s',
+    (_, part) => {
+      const validator = schemaOf(part)
+      const values = fc.sample(near(part.schema, part.place), { numRuns: 200, seed })
+      const verdicts = values.map((value) => ({
+        value: shown(value),
+        allowed: part.isAllowed(value),
+        taken: validator.safeParse(value).success,
+      }))
+      expect(verdicts.filter(({ allowed, taken }) => allowed !== taken)).toEqual([])
+      const { true: allowed = [], false: forbidden = [] } = Object.groupBy(verdicts, (each) =>
+        each.allowed ? 'true' : 'false',
+      )
+      expect(allowed.length).toBeGreaterThan(9)
+      expect(forbidden.length).toBeGreaterThan(4)
+    },
+  )
+})
+
+type Given = Partial<Record<Place, unknown>>
+
+describe('over HTTP', () => {
+  const { world, alice, params } = shareSandbox()
+  const perOperation = 4
+  let document: ApiDescription
+  let parts: Part[]
+  let execId: string
+
+  beforeAll(async () => {
+    document = (await (await fetch(`${world.url()}/v1/openapi.json`)).json()) as ApiDescription
+    parts = partsOf(document)
+    const body = { command: ['sleep', '600'], background: true }
+    execId = (await alice.call('execCommand', { params, body })).body.id
+  })
+
+  /** Values of each part that lie on one side, and can be sent. */
+  const valuesOf = (part: Part, isAllowed: boolean): unknown[] =>
+    fc
+      .sample(near(part.schema, part.place), { numRuns: 200, seed })
+      .filter((value) => part.isAllowed(value) === isAllowed && canBeSent(part.place, value))
+      .slice(0, perOperation)
+
+  const partsOfOperation = (name: string) => parts.filter(({ operationId }) => operationId === name)
+
+  const allowedOf = (name: string): Given[] =>
+    Array.from({ length: perOperation }, (_, at) =>
+      Object.fromEntries(
+        partsOfOperation(name).map((part) => {
+          const values = valuesOf(part, true)
+          return [part.place, values[at % values.length]]
+        }),
+      ),
+    )
+
+  const send = (name: string, account: Account, given: Given) => {
+    const endpoint = endpointOf(name)
+    const { method, credential, rawBody } = endpoint
+    const body = rawBody ? 'bytes' : given.body === undefined ? null : JSON.stringify(given.body)
+    const query = (given.query ?? {}) as Record<string, string>
+    return fetch(world.url() + pathOf(endpoint, { params: given.path as object, query }), {
+      method,
+      body,
+      headers: {
+        ...(given.header as Record<string, string>),
+        ...(given.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(credential === 'none' ? {} : { authorization: `Bearer ${account[credential]}` }),
+      },
+    })
+  }
+
+  /** Ids of things that are there, where the operation does not end them for those that come after. */
+  const withIds = (name: string, given: Given): Given => {
+    if (!given.path) return given
+    const id = name === 'destroySandbox' ? newSandboxId() : params.id
+    const ids = { id, exec_id: execId }
+    const known = Object.entries(ids).filter(([field]) => field in (given.path as object))
+    return { ...given, path: { ...given.path, ...Object.fromEntries(known) } }
+  }
+
+  /** What JSON Schema has no word for, and what would take long. */
+  const withinReason = (name: string, { body, ...given }: Given): Given => {
+    if (name === 'execCommand') return { ...given, body: { ...(body as object), timeout_ms: 1000 } }
+    if (name === 'createApiKey') {
+      const { expires_at, ...rest } = body as Record<string, unknown>
+      return {
+        ...given,
+        body: expires_at === undefined ? rest : { ...rest, expires_at: '2998-01-01T00:00:00Z' },
+      }
+    }
+    return { ...given, body }
+  }
+
+  /** An answer's status, its media type and its fields stand in the document. */
+  const mustBeDescribed = async (operation: Operation, answer: Response) => {
+    const described = operation.responses[answer.status]
+    expect(described, `status ${answer.status}`).toBeDefined()
+    const type = answer.headers.get('content-type')?.split(';')[0]
+    const content = described!.content ?? {}
+    if (type === undefined) {
+      expect(content).toEqual({})
+      return undefined
+    }
+    expect(Object.keys(content)).toContain(type)
+    if (!type.endsWith('json')) {
+      await answer.body?.cancel()
+      return undefined
+    }
+    const body = await answer.json()
+    const validate = validatorOf(document)(content[type]!.schema)
+    expect(validate(body), `${JSON.stringify(validate.errors)}: ${shown(body)}`).toBe(true)
+    return body
+  }
+
+  const isWebSocket = ({ rawReply }: Endpoint) => rawReply === 'websocket'
+  const operations = operationsOf(describeApi()).map(
+    (operation) => [operation.operationId, operation] as const,
+  )
+
+  // What manages an account gets one of its own, which it may end.
+  const accountFor = (name: string): Account | Promise<Account> =>
+    endpointOf(name).credential === 'token' ? world.account() : alice
+
+  test.each(operations.filter(([name]) => !isWebSocket(endpointOf(name))))(
+    '%s takes what is allowed',
+    async (name, operation) => {
+      const account = await accountFor(name)
+      for (const given of allowedOf(name)) {
+        const sent = withinReason(name, withIds(name, given))
+        const answer = await send(name, account, sent)
+        const body = (await mustBeDescribed(operation, answer)) as { code?: string } | undefined
+        expect(body?.code, `${shown(sent)}: ${shown(body)}`).not.toBe('invalid_request')
+      }
+    },
+  )
+
+  test.each(operations)('%s refuses what is forbidden', async (name, operation) => {
+    const account = await accountFor(name)
+    const [allowed = {}] = allowedOf(name)
+    let count = 0
+    for (const part of partsOfOperation(name)) {
+      for (const value of valuesOf(part, false)) {
+        const given = { ...withIds(name, allowed), [part.place]: value }
+        const answer = await send(name, account, given)
+        await mustBeDescribed(operation, answer)
+        expect(answer.status, shown(given)).toBe(part.place === 'path' ? 404 : 400)
+        count++
+      }
+    }
+    expect(count > 0).toBe(partsOfOperation(name).length > 0)
+  })
+})
+
+/** Whether a client can send it so that it comes as it is. */
+function canBeSent(place: Place, value: unknown): boolean {
+  if (place === 'body') return value !== undefined
+  const texts = Object.values(value as object)
+  if (place === 'header') return texts.every((text) => /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text))
+  if (place === 'path') return texts.length > 0 && texts.every((text) => !['', '.', '..'].includes(text))
+  return true
+}
