@@ -5,14 +5,15 @@ import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
-/** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds. */
+/** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds, more than `from`. */
 export function reportProgress(
   extra: RequestHandlerExtra<ServerRequest, ServerNotification>,
   outbox: Outbox,
+  from = 0,
 ): Disposable {
   const progressToken = extra._meta?.progressToken
   if (progressToken === undefined) return { [Symbol.dispose]() {} }
-  let seconds = 0
+  let seconds = from
   const timer = setInterval(() => {
     seconds += everyMs / 1000
     // A client that does not read gets none, and the next one tells the same.
