@@ -2,7 +2,7 @@
  * The ids of the events of a tool call. Each says to which call its stream belongs, so any API process can take a stream
  * up that broke, and nothing is kept for that.
  */
-import type { EventStore } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
 import { type ToolName, tools } from '../../shared/contract/mcp.ts'

@@ -1,5 +1,5 @@
 /** A tool call runs the route behind the tool, with the same handler and the same limits. */
-import { McpError, ErrorCode as RpcCode } from '@modelcontextprotocol/sdk/types.js'
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
 import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
@@ -30,7 +30,7 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
  * Runs a tool call.
  * @param command for one that can be found again: it outlives its client by its grace
  * @returns what the route answers, cut to what a model can take; a refusal is a result too
- * @throws {McpError} for an unknown tool
+ * @throws {ProtocolError} for an unknown tool
  */
 export async function runTool(
   app: App,
@@ -96,7 +96,10 @@ function notKept(name: ToolName): Problem {
 }
 
 const unknownTool = (name: string) =>
-  new McpError(RpcCode.InvalidParams, `There is no tool ${name}. tools/list names those there are.`)
+  new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    `There is no tool ${name}. tools/list names those there are.`,
+  )
 
 /** Splits a tool's flat arguments into the parts of the route's request. */
 function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {

@@ -196,6 +196,8 @@ export const mcp = family({
     bucket: 'mcp',
     headers: z.object({
       accept: z.string().optional().meta({ description: 'Must name application/json and text/event-stream' }),
+      'mcp-method': z.string().max(200).optional().meta({ description: 'From 2026-07-28 on: the method' }),
+      'mcp-name': z.string().max(1_000).optional().meta({ description: 'From 2026-07-28 on: the tool' }),
       ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
