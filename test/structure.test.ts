@@ -97,7 +97,7 @@ const rooms: Record<string, Record<string, string[]>> = {
   },
   api: {
     routes: ['mcp', 'exec', 'sandboxes', 'http', 'auth', 'limits', 'worker-client'],
-    mcp: ['http', 'auth'],
+    mcp: ['exec', 'http', 'auth'],
     exec: ['sandboxes', 'http', 'auth', 'worker-client'],
     sandboxes: ['http', 'auth'],
     http: ['auth', 'limits'],

@@ -7,7 +7,12 @@ import { newExecId } from '../../shared/data/ids.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { StreamReply } from '../http/route.ts'
-import { CallLost, ExecOnAnotherWorker, type StreamAnswer } from '../worker-client/client.ts'
+import {
+  CallLost,
+  type CallOptions,
+  ExecOnAnotherWorker,
+  type StreamAnswer,
+} from '../worker-client/client.ts'
 import { lastEvents, passEvents } from './events.ts'
 import { isForgotten, lastWord, marginMs, type StartedExec, withoutOutput } from './known.ts'
 
@@ -45,12 +50,23 @@ export async function runToResult(
     const { execId, workerId } = error
     const there = { signal, timeoutMs: leftMs + marginMs, workerId }
     const { accountId, sandboxId, requestId } = start
-    return await app.workers
-      .call('getExec', { accountId, sandboxId, requestId, execId, wait: mode === 'json' }, there)
-      .catch(async (error) => {
-        if (!(error instanceof CallLost) && !isForgotten(error)) throw error
-        return withoutOutput(await lastWord(app, { ...started, execId }))
-      })
+    const args = { accountId, sandboxId, requestId, execId, wait: mode === 'json' }
+    return await resultOf(app, args, { ...started, execId }, there)
+  }
+}
+
+/** The result of a command that was started before; without its output when no worker knows it any more. */
+export async function resultOf(
+  app: App,
+  args: OneExec & { wait: boolean },
+  started: StartedExec,
+  there: CallOptions,
+): Promise<ExecResult> {
+  try {
+    return await app.workers.call('getExec', args, there)
+  } catch (error) {
+    if (!(error instanceof CallLost) && !isForgotten(error)) throw error
+    return withoutOutput(await lastWord(app, started))
   }
 }
 

@@ -84,7 +84,8 @@ function answerWith(koa: KoaContext, problem: Problem, requestId: string) {
   if (problem.retryAfterSeconds !== undefined) {
     koa.set('Retry-After', String(Math.max(1, Math.ceil(problem.retryAfterSeconds))))
   }
-  const { encodings, end } = problem.members
+  const { allow, encodings, end } = problem.members
+  if (allow) koa.set('Allow', (allow as string[]).join(', '))
   if (encodings) koa.set('Accept-Encoding', (encodings as string[]).join(', '))
   if (status === 416) koa.set('Content-Range', `bytes */${end}`)
   // A request may take from several buckets: these are of the one that is empty.

@@ -88,6 +88,7 @@ export interface Invocation extends Pick<Call<Endpoint>, 'requestId' | 'log' | '
   account: Caller
   params?: unknown
   query?: unknown
+  headers?: unknown
   body?: unknown
 }
 

@@ -16,6 +16,7 @@ const steps: { [C in ErrorCode]?: string } = {
   edit_no_match: 'Read the file with file_view and copy the text to replace exactly, white space included.',
   edit_not_unique: 'Add lines around the text to old so that it is there once, or set replace_all.',
   file_changed: 'Read the file again with file_view, then edit what is there now.',
+  exec_not_found: 'Look whether the command did its work; if it did not, call again.',
   sandbox_starting: 'Wait retry_after seconds, then make the same call again.',
   sandbox_exhausted:
     'If exhausted is disk, delete files with exec or call session_destroy. Otherwise call session_reset, which ends all processes and keeps the files; then call again.',

@@ -9,11 +9,15 @@ export class Outbox {
   /** Whether the client's connection has taken all that was sent. What can wait or be left out is sent only then. */
   isTaken = false
 
-  /** @param body in which each event, or the whole JSON answer, is one piece */
-  async *send(body: ReadableStream<Uint8Array>): AsyncGenerator<Buffer> {
+  /**
+   * @param body in which each event, or the whole JSON answer, is one piece
+   * @param first is sent at once
+   */
+  async *send(body: ReadableStream<Uint8Array>, first = ''): AsyncGenerator<Buffer> {
     const reader = body.getReader()
     const decoder = new TextDecoder()
     try {
+      if (first) yield Buffer.from(first)
       for (;;) {
         this.isTaken = true
         const { value } = await reader.read()

@@ -1,25 +1,25 @@
 /** Progress messages to a client while its call runs: clients give up after some silence. */
-import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
-import type { ServerNotification, ServerRequest } from '@modelcontextprotocol/sdk/types.js'
+import type { ServerContext } from '@modelcontextprotocol/server'
 import type { Outbox } from './outbox.ts'
 
 const everyMs = 1_000
 
-/** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds. */
+/** Sends messages until it is disposed of, to clients that asked for them. `progress` is in seconds, more than `from`. */
 export function reportProgress(
-  extra: RequestHandlerExtra<ServerRequest, ServerNotification>,
+  { _meta, notify }: ServerContext['mcpReq'],
   outbox: Outbox,
+  from = 0,
 ): Disposable {
-  const progressToken = extra._meta?.progressToken
+  const progressToken = _meta?.progressToken
   if (progressToken === undefined) return { [Symbol.dispose]() {} }
-  let seconds = 0
+  let seconds = from
   const timer = setInterval(() => {
     seconds += everyMs / 1000
     // A client that does not read gets none, and the next one tells the same.
     if (!outbox.isTaken) return
     const params = { progressToken, progress: seconds, message: `Running for ${seconds} s` }
     // A client that is gone needs none.
-    void extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {})
+    void notify({ method: 'notifications/progress', params }).catch(() => {})
   }, everyMs)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

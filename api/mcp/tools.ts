@@ -1,14 +1,22 @@
 /** A tool call runs the route behind the tool, with the same handler and the same limits. */
-import { McpError, ErrorCode as RpcCode } from '@modelcontextprotocol/sdk/types.js'
-import { type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
-import type { Problem } from '../../shared/platform/problem.ts'
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server'
+import { resumption, type Tool, type ToolName, tools } from '../../shared/contract/mcp.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
+import { resultUnderKey } from '../exec/under-key.ts'
 import { asProblem } from '../http/errors.ts'
 import type { Invocation, ServedRoute } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { nextStep } from './advice.ts'
 import { cutToSize } from './output.ts'
 import { describedTools, sessionInput } from './schemas.ts'
+import type { Ticket } from './ticket.ts'
+
+/** Of the command that a tool call runs: how a client finds it whose connection broke. */
+export interface CommandKey {
+  sandboxId: string
+  key: string
+}
 
 export interface ToolResult {
   content: { type: 'text'; text: string }[]
@@ -20,25 +28,51 @@ type ToolCaller = Pick<Invocation, 'account' | 'requestId' | 'log' | 'signal'>
 
 /**
  * Runs a tool call.
+ * @param command for one that can be found again: it outlives its client by its grace
  * @returns what the route answers, cut to what a model can take; a refusal is a result too
- * @throws {McpError} for an unknown tool
+ * @throws {ProtocolError} for an unknown tool
  */
 export async function runTool(
   app: App,
   routes: ServedRoute[],
   { name, arguments: given = {} }: { name: string; arguments?: Record<string, unknown> | undefined },
-  { account, requestId, log, signal }: ToolCaller,
+  caller: ToolCaller,
+  command: CommandKey | undefined,
 ): Promise<ToolResult> {
   if (!Object.hasOwn(tools, name)) throw unknownTool(name)
   const tool: Tool = tools[name as ToolName]
   const route = routes.find(({ endpoint }) => endpoint.name === tool.endpoint.name)
   if (!route) throw unknownTool(name)
+  return toResult(app, name, caller, async () => {
+    const { account, requestId, log, signal } = caller
+    const parts = partsOf(name as ToolName, tool, given)
+    const kept = command && {
+      headers: { 'idempotency-key': command.key },
+      body: { ...parts.body, grace_ms: resumption.graceMs },
+    }
+    const { reply } = await route.invoke(app, { account, requestId, log, signal, ...parts, ...kept })
+    return reply as object
+  })
+}
+
+/** The result of a call that was made before, and whose client has come back for it. */
+export const rejoinTool = (app: App, { tool, command }: Ticket, caller: ToolCaller): Promise<ToolResult> =>
+  toResult(app, tool, caller, () => {
+    if (!command) throw notKept(tool)
+    const { account, requestId, signal } = caller
+    return resultUnderKey(app, { ...command, accountId: account.id, requestId, signal })
+  })
+
+async function toResult(
+  app: App,
+  name: string,
+  { requestId, log, signal }: ToolCaller,
+  run: () => Promise<object>,
+): Promise<ToolResult> {
   const startedAt = performance.now()
   let code: string | undefined
   try {
-    const parts = partsOf(name as ToolName, tool, given)
-    const { reply } = await route.invoke(app, { account, requestId, log, signal, ...parts })
-    const { result, notes } = cutToSize(reply as object)
+    const { result, notes } = cutToSize(await run())
     const texts = [JSON.stringify(result), ...notes]
     return { content: texts.map((text) => ({ type: 'text', text })), structuredContent: result }
   } catch (error) {
@@ -51,8 +85,21 @@ export async function runTool(
   }
 }
 
+/** Only what commands print is kept for a client who comes back. */
+function notKept(name: ToolName): Problem {
+  const next = tools[name].readOnly
+    ? 'Make the same call again.'
+    : 'Look whether it was done; if it was not, call again.'
+  return new Problem('unavailable', `The connection broke before the answer to ${name}, which is gone.`, {
+    members: { next },
+  })
+}
+
 const unknownTool = (name: string) =>
-  new McpError(RpcCode.InvalidParams, `There is no tool ${name}. tools/list names those there are.`)
+  new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    `There is no tool ${name}. tools/list names those there are.`,
+  )
 
 /** Splits a tool's flat arguments into the parts of the route's request. */
 function partsOf(name: ToolName, { endpoint, always, defaults }: Tool, given: Record<string, unknown>) {

@@ -6,7 +6,7 @@ import * as apiKeys from './api-keys.ts'
 import * as auth from './auth.ts'
 import * as exec from './exec.ts'
 import * as files from './files.ts'
-import { callMcp } from './mcp.ts'
+import { callMcp, resumeMcp } from './mcp.ts'
 import * as openApi from './openapi.ts'
 import * as ports from './ports.ts'
 import * as sandboxes from './sandboxes.ts'
@@ -16,4 +16,4 @@ import * as secrets from './secrets.ts'
 const families = [auth, apiKeys, sandboxes, exec, files, ports, allowlist, secrets, account, openApi]
 const routes: ServedRoute[] = families.flatMap((family) => Object.values(family))
 
-export const served: ServedRoute[] = [...routes, callMcp(routes)]
+export const served: ServedRoute[] = [...routes, callMcp(routes), resumeMcp(routes)]

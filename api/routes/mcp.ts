@@ -1,10 +1,14 @@
-/** `POST /v1/mcp`. Nothing is remembered between requests, so any API process may take each. */
+/** `/v1/mcp`. Nothing is remembered between requests, so any API process may take each. */
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { mcp as contract } from '../../shared/contract/mcp.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { App } from '../app.ts'
 import { JsonReply, route, type ServedRoute } from '../http/route.ts'
 import { mustBeBounded } from '../mcp/bounds.ts'
 import { Outbox } from '../mcp/outbox.ts'
+import type { McpMessage } from '../mcp/server.ts'
+import { readEventId, resumable } from '../mcp/ticket.ts'
 
 /** @param routes those that the tools are made of */
 export const callMcp = (routes: ServedRoute[]) =>
@@ -13,20 +17,56 @@ export const callMcp = (routes: ServedRoute[]) =>
     const [, ...more] = [body].flat()
     // The first message is counted with the request itself.
     for (const _ of more) await app.buckets.take(contract.callMcp.bucket, call.account.id)
-    // Loaded at the first request, so that the start of the process does not wait for the SDK.
-    const { answerMessage } = await import('../mcp/server.ts')
-    const outbox = new Outbox()
-    const response = await answerMessage(app, routes, { ...call, message: body, headers, outbox })
     const isFirst = [body].flat().some(({ method }) => method === 'initialize')
-    return new JsonReply(bodyOf(response, outbox) as never, {
-      status: response.status,
-      headers: {
-        ...Object.fromEntries(response.headers),
-        // It names the client and nothing else: request ids are unique only within one client.
-        ...(isFirst && response.ok ? { 'Mcp-Session-Id': randomUUID() } : {}),
-      },
-    })
+    // It names the client and nothing else: request ids are unique only within one client.
+    return answer(app, routes, { ...call, message: body, headers }, (ok) =>
+      isFirst && ok ? { 'Mcp-Session-Id': randomUUID() } : {},
+    )
   })
 
+export const resumeMcp = (routes: ServedRoute[]) =>
+  route(contract.resumeMcp, async ({ headers, request, ...call }, app) => {
+    const { 'last-event-id': eventId, ...ofSession } = headers
+    if (eventId === undefined || request.method !== 'GET') {
+      throw new Problem(
+        'method_not_allowed',
+        'There is no stream but that of a tool call, by Last-Event-ID.',
+        {
+          members: { allow: ['POST'] },
+        },
+      )
+    }
+    const resumed = readEventId(eventId)
+    const { requestId: id, progressToken, tool: name } = resumed.ticket
+    const meta = progressToken === undefined ? {} : { _meta: { progressToken } }
+    // Answered as the call itself would be, only that it was made before.
+    const message = { jsonrpc: '2.0', id, method: 'tools/call', params: { name, ...meta } }
+    mustBeBounded(message)
+    const accept = 'application/json, text/event-stream'
+    const asSent = { accept, 'mcp-protocol-version': resumable, ...ofSession }
+    return answer(app, routes, { ...call, message, headers: asSent, resumed })
+  })
+
+async function answer(
+  app: App,
+  routes: ServedRoute[],
+  incoming: Omit<McpMessage, 'outbox'>,
+  more: (ok: boolean) => Record<string, string> = () => ({}),
+): Promise<JsonReply<never>> {
+  // Loaded at the first request, so that the start of the process does not wait for the SDK.
+  const { answerMessage } = await import('../mcp/server.ts')
+  const outbox = new Outbox()
+  const response = await answerMessage(app, routes, { ...incoming, outbox })
+  return new JsonReply(bodyOf(response, outbox) as never, {
+    status: response.status,
+    headers: { ...Object.fromEntries(response.headers), ...more(response.ok) },
+  })
+}
+
 /** Koa makes an empty body a 204; a notification is answered with 202. */
-const bodyOf = ({ body }: Response, outbox: Outbox) => (body ? Readable.from(outbox.send(body)) : '')
+function bodyOf({ body, headers }: Response, outbox: Outbox) {
+  if (!body) return ''
+  const isStream = headers.get('content-type')?.startsWith('text/event-stream')
+  // The headers go with the first bytes, and the first event may take long.
+  return Readable.from(outbox.send(body, isStream ? ':\n\n' : ''))
+}

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { parseJson } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import type { Connection } from './connection.ts'
-import { failure, linesOf, type Message, requestsIn } from './messages.ts'
+import { failure, linesOf, type Message, requestsIn, statelessVersion } from './messages.ts'
 
 const parseError = -32_700
 
@@ -16,27 +16,37 @@ export async function bridge(
   input: Readable,
   write: (line: string) => void,
 ): Promise<void> {
-  const running = new Map<string | number, AbortController>()
+  const running = new Map<string | number, Running>()
   const pending = new Set<Promise<void>>()
   const say = (message: Message) => write(`${JSON.stringify(message)}\n`)
 
   async function forward(message: Message | Message[]): Promise<void> {
     const stop = new AbortController()
     const owed = new Set(requestsIn(message))
-    for (const id of owed) running.set(id, stop)
+    const one = { stop, isStateless: statelessVersion(message) !== undefined, isCancelled: false }
+    for (const id of owed) running.set(id, one)
     try {
       for await (const answer of connection.send(message, stop.signal)) {
         if (answer.method === undefined && answer.id !== undefined && answer.id !== null)
           owed.delete(answer.id)
         say(answer)
       }
-      if (!stop.signal.aborted) sayAll(owed, endedEarly())
+      if (!one.isCancelled) sayAll(owed, endedEarly())
     } catch (error) {
       // A cancelled request gets no answer.
-      if (!stop.signal.aborted) sayAll(owed, error)
+      if (!one.isCancelled) sayAll(owed, error)
     } finally {
       for (const id of requestsIn(message)) running.delete(id)
     }
+  }
+
+  /** From 2026-07-28 on, hanging up is what cancels a call. Before, the service must be told. */
+  async function cancel(message: Message): Promise<void> {
+    const one = running.get(message.params?.requestId as string)
+    if (!one) return
+    one.isCancelled = true
+    if (!one.isStateless) await forward(message)
+    one.stop.abort()
   }
 
   const sayAll = (ids: Iterable<string | number>, error: unknown) => {
@@ -50,15 +60,21 @@ export async function bridge(
       say(failure(null, new CliError('usage', 'A line on stdin is not a JSON-RPC message.'), parseError))
       continue
     }
-    const work = forward(message)
+    const work = isCancellation(message) ? cancel(message) : forward(message)
     pending.add(work)
     void work.finally(() => pending.delete(work))
-    for (const one of [message].flat()) {
-      if (one.method === 'notifications/cancelled') running.get(one.params?.requestId as string)?.abort()
-    }
   }
   await Promise.all(pending)
 }
+
+interface Running {
+  stop: AbortController
+  isStateless: boolean
+  isCancelled: boolean
+}
+
+const isCancellation = (message: Message | Message[]): message is Message =>
+  !Array.isArray(message) && message.method === 'notifications/cancelled'
 
 const endedEarly = () =>
   new CliError('network', 'The service ended its answer early. Whether it did what was asked is not known.')

@@ -12,6 +12,13 @@ export interface Message {
   error?: { code: number; message: string; data?: unknown }
 }
 
+/** The version that a message names itself, as all do from 2026-07-28 on. */
+export function statelessVersion(message: Message | Message[]): string | undefined {
+  const meta = Array.isArray(message) ? undefined : message.params?._meta
+  const version = (meta as Record<string, unknown> | undefined)?.['io.modelcontextprotocol/protocolVersion']
+  return typeof version === 'string' ? version : undefined
+}
+
 /** Each line without its end. Not readline, which ends lines at U+2028 as well. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = ''

@@ -20,6 +20,14 @@ export const toolLimits = {
   listCharacters: 60_000,
 } as const
 
+/** How a tool call goes on when its stream breaks. Milliseconds. */
+export const resumption = {
+  /** How long its command waits for the client to come back. */
+  graceMs: 10_000,
+  /** When the client is to come back. */
+  retryMs: 1_000,
+} as const
+
 const Message = z.looseObject({ jsonrpc: z.literal('2.0') })
 
 export interface Tool {
@@ -99,7 +107,7 @@ export const tools = {
     openWorld: true,
     without: ['background', 'tty', 'rows', 'columns', 'grace_ms', 'reveal'],
     inputs: { timeout_ms: 'At most what is left of the session' },
-    // A client that cancels a tool does not come back for its command.
+    // A client that leaves does not come back for its command, but for one that can take up its stream.
     always: { grace_ms: 0 },
   },
   file_view: {
@@ -163,6 +171,15 @@ export const tools = {
 
 export type ToolName = keyof typeof tools
 
+const ofSession = {
+  'mcp-protocol-version': z.string().optional(),
+  'mcp-session-id': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
+    .optional()
+    .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
+}
+
 export const mcp = family({
   callMcp: {
     summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
@@ -179,12 +196,9 @@ export const mcp = family({
     bucket: 'mcp',
     headers: z.object({
       accept: z.string().optional().meta({ description: 'Must name application/json and text/event-stream' }),
-      'mcp-protocol-version': z.string().optional(),
-      'mcp-session-id': z
-        .string()
-        .regex(/^[\x21-\x7e]{1,200}$/, 'must be 1 to 200 printable ASCII characters')
-        .optional()
-        .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
+      'mcp-method': z.string().max(200).optional().meta({ description: 'From 2026-07-28 on: the method' }),
+      'mcp-name': z.string().max(1_000).optional().meta({ description: 'From 2026-07-28 on: the tool' }),
+      ...ofSession,
     }),
     bodyBytes: limits.bodyBytes,
     body: z.union(
@@ -200,5 +214,24 @@ export const mcp = family({
       406: 'Accept does not name both application/json and text/event-stream',
     },
     errors: [],
+  },
+  resumeMcp: {
+    summary: 'The rest of the event stream of a tool call, after the connection broke',
+    method: 'GET',
+    path: '/v1/mcp',
+    example: { headers: { 'last-event-id': '$EVENT_ID' } },
+    credential: 'key',
+    scope: 'run',
+    bucket: 'mcp',
+    headers: z.object({
+      'last-event-id': z
+        .string()
+        .max(4_100)
+        .optional()
+        .meta({ description: 'Of the last event that came; without it there is no stream: 405' }),
+      ...ofSession,
+    }),
+    rawReply: 'text/event-stream',
+    errors: ['method_not_allowed'],
   },
 })

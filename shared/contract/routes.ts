@@ -71,6 +71,7 @@ export const routes = {
   deleteAccount: { method: 'DELETE', path: '/v1/account', credential: 'token', repeat: 'no' },
   endSessions: { method: 'DELETE', path: '/v1/account/sessions', credential: 'token', repeat: 'no' },
   callMcp: { method: 'POST', path: '/v1/mcp', credential: 'key', repeat: 'no' },
+  resumeMcp: { method: 'GET', path: '/v1/mcp', credential: 'key', repeat: 'yes' },
   getOpenApi: { method: 'GET', path: '/v1/openapi.json', credential: 'none', repeat: 'yes' },
   getDocs: { method: 'GET', path: '/v1/docs', credential: 'none', repeat: 'yes' },
 } as const satisfies Declared

@@ -163,13 +163,18 @@ describe('over HTTP', () => {
     }
   })
 
-  test.each(['GET', 'DELETE', 'PUT'])('%s is refused with 405 and what is allowed', async (method) => {
+  test.each([
+    ['GET', 'POST'],
+    ['HEAD', 'POST'],
+    ['DELETE', 'POST, HEAD, GET'],
+    ['PUT', 'POST, HEAD, GET'],
+  ])('%s is refused with 405 and what is allowed', async (method, allowed) => {
     const answer = await send(`${world.url()}/v1/mcp`, {
       method,
       headers: { authorization: `Bearer ${alice.key}` },
     })
     expect(answer.status).toBe(405)
-    expect(answer.headers.allow).toBe('POST')
+    expect(answer.headers.allow).toBe(allowed)
   })
 
   test('without a key it is 401 and says how to send one', async () => {

@@ -22,6 +22,7 @@ const keyed = {
 /** Everything that runs when the process is told to stop, and what came of it. */
 let json: unknown
 let tool: Record<string, unknown>
+let resumable: string
 let events: EventReader
 let download: Response
 let quick: Response
@@ -35,6 +36,9 @@ beforeAll(async () => {
   await sh('head -c 100000000 /dev/zero > large')
   const answered = alice.call('execCommand', { params, ...keyed }).catch((error) => error)
   const told = callTool(alice, { session_id: params.id, command: 'touch tool; sleep 60' })
+  const mcp = toolCall(alice, 'exec', { session_id: params.id, command: `touch mcp; ${until}` })
+  const resumed = { ...mcp, headers: { ...mcp.headers, 'mcp-protocol-version': '2025-11-25' } }
+  const cut = send(`${world.url()}/v1/mcp`, resumed)
   const opened = { params, headers: { accept: 'text/event-stream' } }
   events = readEvents(
     await alice.open('execCommand', {
@@ -46,7 +50,7 @@ beforeAll(async () => {
   download = await alice.open('readRawFile', { params, query: { path: 'large' } })
   const terminal = await openTerminal(alice)
   const late = alice.open('execCommand', { params, body: { command: 'touch late; sleep 2; echo late' } })
-  await sh('until test -e runs -a -e tool -a -e late; do sleep 0.1; done')
+  await sh('until test -e runs -a -e tool -a -e mcp -a -e late; do sleep 0.1; done')
   const [api] = world.apis
   const startedAt = performance.now()
   const unused = connect(Number(new URL(api!.url).port), '127.0.0.1')
@@ -61,6 +65,7 @@ beforeAll(async () => {
   unusedClosedMs = await closed
   json = await answered
   tool = await told
+  resumable = (await cut).text
   terminalClosed = await terminal.closed
   endedWith = await api!.ended
   endedMs = performance.now() - startedAt
@@ -109,6 +114,15 @@ test('a stream of events ends without a last word, and goes on elsewhere from it
 
 test('the call of a tool has a result that says so', () => {
   expect(tool).toMatchObject({ code: 'unavailable', detail: expect.stringContaining('process is stopping') })
+})
+
+test('the stream of a tool call ends without an answer for a client that can take it up elsewhere', async () => {
+  expect(resumable).not.toContain('"result"')
+  const [, eventId] = /^id: (.*)$/m.exec(resumable)!
+  await alice.call('createFile', { params, body: { path: 'go', content: '', overwrite: true }, api: 1 })
+  const headers = { authorization: `Bearer ${alice.key}`, 'last-event-id': eventId! }
+  const { text } = await send(`${world.url(1)}/v1/mcp`, { headers })
+  expect(text).toContain('"stdout":"done\\n"')
 })
 
 test('a download is cut, so that nobody takes it for whole', async () => {

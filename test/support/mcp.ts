@@ -1,4 +1,5 @@
-/** The Model Context Protocol: the SDK's own client, and plain HTTP requests for what that would not do. */
+/** The Model Context Protocol: the SDK's own clients, and plain HTTP requests for what those would not do. */
+import * as today from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { expect } from 'vitest'
@@ -35,6 +36,32 @@ export async function connectMcp(of: World, account: Account, api: number | 'eac
       : {}),
   })
   await client.connect(transport as never)
+  return client
+}
+
+/** The versions that are spoken; from the last one on every message names its own. */
+export const mcpVersions = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25', '2026-07-28'] as const
+export type McpVersion = (typeof mcpVersions)[number]
+
+/** A client of today that speaks this version and no other. */
+export function pinnedClient(version: McpVersion): today.Client {
+  const isStateless = version === '2026-07-28'
+  return new today.Client(
+    { name: 'test', version: '1' },
+    isStateless
+      ? { versionNegotiation: { mode: { pin: version } } }
+      : { supportedProtocolVersions: [version] },
+  )
+}
+
+export async function connectPinned(
+  url: string,
+  account: Account,
+  version: McpVersion,
+): Promise<today.Client> {
+  const client = pinnedClient(version)
+  const requestInit = { headers: { authorization: `Bearer ${account.key}` } }
+  await client.connect(new today.StreamableHTTPClientTransport(new URL(`${url}/v1/mcp`), { requestInit }))
   return client
 }
 

@@ -1,0 +1,59 @@
+/** A command by the Idempotency-Key that it was started under: by a client whose connection broke meanwhile. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ExecResult } from '../../shared/contract/exec.ts'
+import { findStarted } from '../../shared/data/execs.ts'
+import { Problem } from '../../shared/platform/problem.ts'
+import type { App } from '../app.ts'
+import { findOwn } from '../sandboxes/own.ts'
+import { running } from '../sandboxes/running.ts'
+import { marginMs } from './known.ts'
+import { resultOf } from './start.ts'
+
+export interface UnderKey {
+  accountId: string
+  sandboxId: string
+  key: string
+  requestId: string
+  signal: AbortSignal
+}
+
+/** How long its row may take: the process that was asked first may still wait for the sandbox. */
+const mostLooks = 6
+const lookEveryMs = 500
+
+/**
+ * The result at its end. Until then its grace does not run.
+ * @throws {Problem} `exec_not_found`, and when the sandbox does not run
+ */
+export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
+  const { accountId, sandboxId, key, requestId, signal } = asked
+  const { leftMs } = await running(app, asked)
+  for (let look = 0; look < mostLooks && !signal.aborted; look++) {
+    const row = await findRow(app, asked)
+    if (row) {
+      const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
+      const started = { accountId, sandboxId, key, execId: row.id, startedAt: new Date(row.started_at) }
+      return resultOf(app, one, started, {
+        signal,
+        timeoutMs: leftMs + marginMs,
+        workerId: row.worker_id,
+      })
+    }
+    await sleep(lookEveryMs)
+  }
+  throw new Problem('exec_not_found', 'The connection broke before the command started.')
+}
+
+/** Kills its process group. Does nothing where there is no such command. */
+export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
+  const { accountId, sandboxId, requestId, signal } = asked
+  await findOwn(app.context.db, accountId, sandboxId)
+  const row = await findRow(app, asked)
+  if (row?.status !== 'running') return
+  const one = { accountId, sandboxId, requestId, execId: row.id, signal: 'KILL' }
+  await app.workers.call('stopExec', one, { signal, timeoutMs: marginMs, workerId: row.worker_id })
+}
+
+const findRow = ({ context }: App, { sandboxId, key }: UnderKey) =>
+  findStarted(context.db, { sandboxId, execId: '', key })

@@ -1,0 +1,59 @@
+/**
+ * The ids of the events of a tool call. Each says to which call its stream belongs, so any API process can take a stream
+ * up that broke, and nothing is kept for that.
+ */
+import type { EventStore } from '@modelcontextprotocol/server'
+import * as z from 'zod'
+import { Id } from '../../shared/contract/endpoint.ts'
+import { type ToolName, tools } from '../../shared/contract/mcp.ts'
+import { invalid } from '../http/validate.ts'
+
+/** The version of the protocol whose clients can take a stream up before anything came over it. */
+export const resumable = '2025-11-25'
+
+const Name = z.union([z.string(), z.number()])
+
+const Ticket = z.object({
+  /** Of the JSON-RPC request that the stream answers. */
+  requestId: Name,
+  progressToken: Name.optional(),
+  tool: z.enum(Object.keys(tools) as [ToolName, ...ToolName[]]),
+  /** Of a command: where it runs, and under which Idempotency-Key. */
+  command: z.object({ sandboxId: Id, key: z.string().max(64) }).optional(),
+  /** When the call began: Unix time in milliseconds. */
+  at: z.int().min(0),
+})
+
+/** It opens nothing: whoever brings it sees what the account of his key may see. */
+export type Ticket = z.infer<typeof Ticket>
+
+const shape = /^([\w-]{1,4000})\.(\d{1,9})$/
+
+/** @param from the number of the first event */
+export function numberEvents(ticket: Ticket, from = 0): EventStore {
+  const name = Buffer.from(JSON.stringify(ticket)).toString('base64url')
+  let next = from
+  return {
+    storeEvent: async () => `${name}.${next++}`,
+    replayEventsAfter: () => Promise.reject(new Error('no events are kept')),
+  }
+}
+
+/**
+ * @returns the call, and the number of the event behind that one
+ * @throws {Problem} `invalid_request`
+ */
+export function readEventId(eventId: string): { ticket: Ticket; next: number } {
+  const [, name = '', number] = shape.exec(eventId) ?? []
+  const { data: ticket } = Ticket.safeParse(parse(Buffer.from(name, 'base64url').toString()))
+  if (!ticket) throw invalid({ path: 'last-event-id', message: 'must be the id of an event of /v1/mcp' })
+  return { ticket, next: Number(number) + 1 }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

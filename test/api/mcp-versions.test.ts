@@ -1,0 +1,104 @@
+/** Every version of the protocol that is spoken, with the SDK's client of today pinned to it. */
+import { describe, expect, test } from 'vitest'
+import { tools } from '../../shared/contract/mcp.ts'
+import { send } from '../support/http.ts'
+import { connectPinned, mcpRequest, mcpVersions } from '../support/mcp.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const { world, alice, params, sh } = shareSandbox({ apis: 2 })
+
+const isRunning = async (word: string) =>
+  (await sh(`grep -l "[:] ${word}" /proc/[0-9]*/cmdline 2>/dev/null`)).stdout !== ''
+
+describe.each(mcpVersions)('a client of %s', (version) => {
+  test('lists the tools, runs a command that tells of itself, and is refused in words', async () => {
+    const client = await connectPinned(world.url(), alice, version)
+    expect(client.getNegotiatedProtocolVersion()).toBe(version)
+    expect(client.getInstructions()).toContain('session_create')
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(Object.keys(tools))
+    const seen: number[] = []
+    const args = { session_id: params.id, command: 'sleep 2.5; echo done' }
+    const ran = await client.callTool(
+      { name: 'exec', arguments: args },
+      { onprogress: ({ progress }) => seen.push(progress) },
+    )
+    expect(ran.structuredContent).toMatchObject({ status: 'exited', stdout: 'done\n' })
+    expect(seen.slice(0, 2)).toEqual([1, 2])
+    const refused = await client.callTool({ name: 'file_view', arguments: { ...args, path: 'none' } })
+    expect(refused).toMatchObject({ isError: true })
+    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('There is no tool no_tool')
+    await client.close()
+  })
+
+  test('ends a command by cancelling its call', async () => {
+    const client = await connectPinned(world.url(), alice, version)
+    const leave = new AbortController()
+    const word = `cancelled-${version}`
+    const answer = client.callTool(
+      { name: 'exec', arguments: { session_id: params.id, command: `exec sh -c 'sleep 600; : ${word}'` } },
+      { signal: leave.signal },
+    )
+    await world.eventually(() => isRunning(word), 10_000)
+    leave.abort('enough')
+    await expect(answer).rejects.toThrow()
+    await world.eventually(async () => !(await isRunning(word)), 10_000)
+    const { data } = (await alice.call('listExecs', { params, query: { limit: 100 } })).body
+    // By a signal, not because a grace was over, where a client may come back.
+    expect(data.find(({ command }) => command.includes(`sleep 600; : ${word}`))).toMatchObject({
+      status: version === '2025-11-25' ? 'signaled' : 'killed',
+    })
+    await client.close()
+  })
+})
+
+const meta = (version: string) => ({
+  'io.modelcontextprotocol/protocolVersion': version,
+  'io.modelcontextprotocol/clientInfo': { name: 't', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+})
+const stateless = (method: string, more: object, headers: Record<string, string>, version = '2026-07-28') =>
+  send(
+    `${world.url()}/v1/mcp`,
+    mcpRequest(
+      alice,
+      { jsonrpc: '2.0', id: 1, method, params: { ...more, _meta: meta(version) } },
+      { 'mcp-protocol-version': version, 'mcp-method': method, ...headers },
+    ),
+  )
+
+describe('from 2026-07-28 on', () => {
+  test('one request says what there is', async () => {
+    const { status, headers, text } = await stateless('server/discover', {}, {})
+    expect(status).toBe(200)
+    expect(headers['content-type']).toContain('application/json')
+    expect(headers).not.toHaveProperty('mcp-session-id')
+    expect(JSON.parse(text).result).toMatchObject({
+      supportedVersions: ['2026-07-28'],
+      capabilities: { tools: {} },
+      instructions: expect.stringContaining('session_create'),
+    })
+  })
+
+  test('headers that differ from the message, an unknown method and an unknown version are refused', async () => {
+    const call = { name: 'whoami', arguments: {} }
+    const codeOf = async (answer: ReturnType<typeof send>) => {
+      const { status, text } = await answer
+      return [status, JSON.parse(text).error.code]
+    }
+    expect(await codeOf(stateless('tools/call', call, { 'mcp-name': 'exec' }))).toEqual([400, -32020])
+    expect(await codeOf(stateless('tools/call', call, {}))).toEqual([400, -32020])
+    expect(await codeOf(stateless('no/method', {}, {}))).toEqual([404, -32601])
+    expect(await codeOf(stateless('tools/list', {}, {}, '2099-01-01'))).toEqual([400, -32022])
+  })
+
+  test('the stream of a call begins at once, and has no ids', async () => {
+    const { text } = await stateless(
+      'tools/call',
+      { name: 'whoami', arguments: {} },
+      { 'mcp-name': 'whoami' },
+    )
+    expect(text).toMatch(/^:\n\n/)
+    expect(text).not.toMatch(/^id:/m)
+    expect(text).toContain(alice.email)
+  })
+})

@@ -1,0 +1,84 @@
+/** `sandlot mcp serve` for every version of the protocol, with the SDK's client of today pinned to it. */
+import { once } from 'node:events'
+import { createServer, connect as openSocket, type Socket } from 'node:net'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { describe, expect, test } from 'vitest'
+import { tools } from '../../shared/contract/mcp.ts'
+import { type McpVersion, mcpVersions, pinnedClient } from '../support/mcp.ts'
+import { shareWorld } from '../support/shared.ts'
+import { clientPath, type Home } from './client.ts'
+import { makeUsers } from './users.ts'
+
+const world = shareWorld({ apis: 2 })
+const { newUser } = makeUsers(world)
+
+async function connect(home: Home, version: McpVersion, env: Record<string, string> = {}) {
+  const client = pinnedClient(version)
+  const args = [clientPath, 'mcp', 'serve']
+  const environment = { ...home.environment(), ...env } as Record<string, string>
+  await client.connect(new StdioClientTransport({ command: process.execPath, args, env: environment }))
+  const use = async (name: string, args: object, options = {}) => {
+    const result = await client.callTool({ name, arguments: { ...args } }, options)
+    expect(result.isError, JSON.stringify(result.content)).toBeFalsy()
+    return result.structuredContent as Record<string, unknown>
+  }
+  return { client, use }
+}
+
+describe.each(mcpVersions)('a client of %s', (version) => {
+  test('works through stdio, and ends a command by cancelling its call', async () => {
+    using user = await newUser()
+    const { client, use } = await connect(user.home, version)
+    expect(client.getNegotiatedProtocolVersion()).toBe(version)
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(Object.keys(tools))
+    const { id: session_id } = await use('session_create', {})
+    const isRunning = async () => {
+      const command = 'grep -l "[s]leep 600; : long" /proc/[0-9]*/cmdline 2>/dev/null'
+      return (await use('exec', { session_id, command })).stdout !== ''
+    }
+    const leave = new AbortController()
+    const seen: number[] = []
+    const cancelled = use(
+      'exec',
+      { session_id, command: "exec sh -c 'sleep 600; : long'" },
+      { signal: leave.signal, onprogress: ({ progress }: { progress: number }) => seen.push(progress) },
+    )
+    await world.eventually(async () => seen.length >= 2 && (await isRunning()), 10_000)
+    leave.abort('enough')
+    await expect(cancelled).rejects.toThrow()
+    await world.eventually(async () => !(await isRunning()), 10_000)
+    await expect(client.callTool({ name: 'no_tool' })).rejects.toThrow('There is no tool no_tool')
+    await use('session_destroy', { session_id })
+    await client.close()
+  })
+})
+
+test('a stream that breaks on its way is taken up, with the same command', async () => {
+  using user = await newUser()
+  // Between the client and the service, to be cut.
+  const open = new Set<Socket>()
+  const { port } = new URL(world.url())
+  const between = createServer((socket) => {
+    const there = openSocket(Number(port))
+    for (const end of [socket, there]) {
+      open.add(end)
+      end.on('error', () => {})
+    }
+    socket.pipe(there).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  const at = between.address() as { port: number }
+  const env = user.home.through(`http://127.0.0.1:${at.port}`)
+  const { client, use } = await connect(user.home, '2025-11-25', env)
+  const { id: session_id } = await use('session_create', {})
+  const command = 'echo ran >> ran; until [ -e go ]; do sleep 0.05; done; cat ran'
+  const answer = use('exec', { session_id, command })
+  const hasRun = async () => (await use('exec', { session_id, command: 'cat ran 2>/dev/null' })).stdout !== ''
+  await world.eventually(hasRun, 10_000)
+  for (const end of open) end.destroy()
+  await use('exec', { session_id, command: 'touch go' })
+  expect(await answer).toMatchObject({ status: 'exited', stdout: 'ran\n' })
+  await use('session_destroy', { session_id })
+  await client.close()
+  between.close()
+})
