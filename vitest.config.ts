@@ -18,7 +18,7 @@ const all = 'test/**/*.test.{ts,tsx}'
 const pure = [
   'test/{allowlist,docs,settings,structure,timers}.test.ts',
   'test/api/{exec-cut-short,lift}.test.ts',
-  'test/chart/render.test.ts',
+  'test/chart/{alerts,render}.test.ts',
   'test/cli/{contract,mcp-edit}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',
   'test/hostile/{ledger,texts}.test.ts',

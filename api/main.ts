@@ -5,18 +5,25 @@ import { readSettings, SettingsError } from '../shared/platform/settings.ts'
 import { endWhenStalled } from '../shared/platform/stall.ts'
 import { openApi } from './server.ts'
 
+/** Milliseconds to send the last answers, and to close connections. */
+const closeMs = 8_000
+const mostMsAfterError = 12_000
+
 try {
-  const context = openContext('api', readSettings(process.env, 'api'))
+  const settings = readSettings(process.env, 'api')
+  const context = openContext('api', settings)
   if (context.settings.secretsKeys.length > 0) {
     context.log.warn(
       'SECRETS_KEY is set here, and this process needs only to seal: give it what `npm run admin -- public-key` prints instead',
     )
   }
   const api = openApi(context)
-  closeWithGrace({ delay: 20_000, logger: context.log }, async ({ err, signal }) => {
+  const mostMs = (settings.leaveSeconds + settings.drainSeconds) * 1000 + closeMs
+  closeWithGrace({ delay: mostMs, logger: context.log }, async ({ err, signal }) => {
     if (err) context.log.fatal({ err }, 'ending after an error that nothing caught')
     else context.log.info({ signal }, 'ending')
-    await api.close()
+    // After an error that nothing caught, it is not relied on for longer than it must be.
+    await api.close(err ? { leaveMs: 0, finishMs: mostMsAfterError } : undefined)
     await context.close()
   })
   await api.listen()

@@ -1,6 +1,7 @@
 /** The HTTP server of an API process, and the internal one beside it. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import Router, { type RouterContext } from '@koa/router'
 import Koa from 'koa'
 import helmet from 'koa-helmet'
@@ -26,9 +27,7 @@ const lookEveryMs = 5_000
 const uploadMs = 25 * 60 * 60 * 1000
 /** Room for a path and two patterns as long as the contract allows, every character percent-encoded. */
 const headerBytes = 128 * 1024
-/** How long running requests may go on once the process is told to stop. Then they are aborted. */
-const finishMs = 12_000
-/** How long the answers of aborted requests may take to leave. All of it fits into a supervisor's 15 s. */
+/** How long the answers of aborted requests may take to leave. By default all of it fits into a supervisor's 15 s. */
 const tellMs = 1_500
 /** How long a connection may stay open without a byte once the process is told to stop. */
 const unusedMs = 1_000
@@ -62,7 +61,14 @@ export function openApi(context: Context) {
   const endTunnels = serveUpgrades(server, serve)
   const closeUnused = trackUnused(server)
   let withdrawKeys: ReturnType<typeof tellKeys> | undefined
-  const internal = openInternalServer(context, { ...commonChecks(context), ...workerChecks(context) })
+  let isLeaving = false
+  const internal = openInternalServer(context, {
+    ...commonChecks(context),
+    ...workerChecks(context),
+    process: async () => {
+      if (isLeaving) throw new Error('it is stopping')
+    },
+  })
   return {
     /**
      * @returns the ports, the actual ones where 0 was asked for
@@ -80,9 +86,19 @@ export function openApi(context: Context) {
       }
       return { port, internalPort }
     },
-    /** Takes no more requests, lets those that run finish for 12 s, aborts the rest, and closes what it opened. */
-    async close(): Promise<void> {
+    /**
+     * Leaves the load balancer, then takes no more requests, lets those that run finish, aborts the rest, and closes
+     * what it opened.
+     * @param times milliseconds
+     */
+    async close({
+      leaveMs = context.settings.leaveSeconds * 1000,
+      finishMs = context.settings.drainSeconds * 1000,
+    } = {}): Promise<void> {
+      isLeaving = true
+      // Clients that ask on a kept connection meanwhile get it closed behind the answer, and not under a request.
       requests.closeBehind()
+      if (leaveMs > 0) await sleep(leaveMs)
       const timers = [setTimeout(closeUnused, unusedMs), setTimeout(() => requests.giveUp(), finishMs)]
       await finish(server, finishMs + tellMs, endTunnels)
       timers.forEach(clearTimeout)

@@ -31,8 +31,6 @@ import { SlotPool } from './shell/slot-pool.ts'
 import { watchDeaths } from './sweep/deaths.ts'
 import { sweepForEver } from './sweep/sweep.ts'
 
-/** Milliseconds that a worker that stops waits for its commands and jobs. */
-const finishMs = 20_000
 /** Milliseconds to tell others that it stops, and to close connections: without Redis or PostgreSQL that may hang. */
 const tellMs = 1_000
 const closeMs = 3_000
@@ -44,7 +42,10 @@ export interface WorkerOptions {
 export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
   const context = openContext('worker', settings)
   const { log } = context
+  /** It takes nothing new from here on. */
   const stopping = new AbortController()
+  /** It holds nothing any more, or may hold it no longer. */
+  const closing = new AbortController()
 
   let worker: WorkerContext | undefined
   const server = serveHealth(context, () => worker)
@@ -55,13 +56,13 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   log.info({ port }, 'listening')
   endWhenStalled(settings.stallSeconds, log)
 
-  worker = await openWorker(context, id, reach, stopping.signal)
+  worker = await openWorker(context, id, reach, closing.signal)
   const { commands, driver, ends, slots, takenBack } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
   const queue = takeJobs(worker, jobsRedis)
   watchDeaths(worker)
-  endCommandsWithSandboxes(worker, stopping.signal)
+  endCommandsWithSandboxes(worker, closing.signal)
   prepareSlots(worker)
   const sweeping = sweepForEver(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
@@ -72,24 +73,32 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
 
   return {
     /** Finishes what it holds, for a bounded time. Another worker or the sweep takes up the rest. */
-    async stop() {
+    async stop(mostMs = settings.drainSeconds * 1000) {
       stopping.abort()
+      const end = performance.now() + mostMs
       await within(tellMs, announcement.drain())
-      const finished = [
-        queue.close(),
-        callServer
-          .drain(finishMs)
-          .then(() => commands.drain(finishMs))
-          .then(() => Promise.all([ends.written(), takenBack.done()])),
-        sweeping,
-        keeping,
-      ]
-      await within(finishMs, Promise.allSettled(finished))
+      await within(
+        end - performance.now(),
+        Promise.allSettled([queue.close(), serveCommands(end), sweeping, keeping]),
+      )
       await within(closeMs, close())
     },
   }
 
+  /** Until none runs, and each that has just ended has told its end to whoever follows it, or comes back to. */
+  async function serveCommands(end: number) {
+    callServer.refuseNew()
+    const leftMs = () => Math.max(0, end - performance.now())
+    // A call may come while a command is waited for, and its answer is still on the way when that has ended.
+    do {
+      await commands.drain(leftMs())
+      await callServer.idle(leftMs())
+    } while (leftMs() > 0 && (commands.areHeld || !callServer.isIdle))
+    await Promise.all([ends.written(), takenBack.done()])
+  }
+
   async function close() {
+    closing.abort()
     await Promise.all([announcement.withdraw(), withdrawKeys()])
     server.closeAllConnections()
     channel.close()

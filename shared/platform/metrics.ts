@@ -20,6 +20,13 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
     new Gauge({ name, help, labelNames, registers })
   const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
     new Histogram({ name, help, labelNames, buckets, registers })
+  const execs = histogram('sandlot_exec_seconds', 'Commands by how they ended', ['status'], fast)
+  const sweeps = counter('sandlot_sweep_actions_total', 'What the sweep had to mend, by action', ['action'])
+  // An alert sees the first one only as a rise from 0.
+  if (role === 'worker') {
+    execs.zero({ status: 'lost' })
+    sweeps.inc({ action: 'end orphan' }, 0)
+  }
   return {
     registry,
     requests: histogram(
@@ -35,7 +42,7 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
       ['outcome'],
       slow,
     ),
-    execs: histogram('sandlot_exec_seconds', 'Commands by how they ended', ['status'], fast),
+    execs,
     slots: counter(
       'sandlot_slots_total',
       'Commands by whether an open slot waited for them (warm) or not (cold); only where starting is slow',
@@ -66,7 +73,7 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
         for (const kind of heldKinds) this.set({ kind }, held?.sums[kind] ?? 0)
       },
     }),
-    sweeps: counter('sandlot_sweep_actions_total', 'What the sweep had to mend, by action', ['action']),
+    sweeps,
     queueDepth: gauge('sandlot_queue_jobs', 'Jobs in the queue by state, as of the last scrape', ['state']),
     sandboxes: gauge(
       'sandlot_sandboxes',

@@ -252,6 +252,18 @@ const processes = {
     .min(64)
     .default(256)
     .describe('The same for all accounts together. The default fits a process that may take 1 GiB.'),
+  DRAIN_SECONDS: whole.min(1).max(86_400).optional().meta({
+    unset: '12 for an API, 20 for a worker',
+    description:
+      'How long a process that is told to stop serves what it holds: an API its requests, a worker its commands. It ends sooner when nothing is left. Allow it [some seconds more](hosting.md#stopping-and-upgrading).',
+  }),
+  LEAVE_SECONDS: whole
+    .min(0)
+    .max(600)
+    .default(0)
+    .describe(
+      'How long an API that is told to stop still takes requests, while its `/readyz` says 503: until load balancers have noticed.',
+    ),
   SWEEP_SECONDS: z.coerce
     .number()
     .min(0.1)

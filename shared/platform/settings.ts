@@ -120,6 +120,10 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     /** Days that rows of ended sandboxes stay. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     sweepSeconds: env.SWEEP_SECONDS,
+    /** Seconds that a process which stops serves what it holds. */
+    drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
+    /** Seconds before those, in which an API still takes requests. */
+    leaveSeconds: env.LEAVE_SECONDS,
     /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
   }

@@ -73,6 +73,23 @@ describe('an end', () => {
     expect((await alice.call('getSandbox', { params, api: 1 })).body.state).toBe('active')
   })
 
+  test('leaves its load balancer first: it says so, takes requests, and closes each connection behind its answer', async () => {
+    await using world = await startWorld({ apis: 0, workers: 0 })
+    const api = await world.startApi({ LEAVE_SECONDS: '600' })
+    const process = async () =>
+      ((await (await fetch(`${api.internalUrl}/readyz`)).json()) as { parts: { process: string } }).parts
+        .process
+    const ask = () => fetch(`${api.url}/v1/openapi.json`)
+    expect(await process()).toBe('ok')
+    expect((await ask()).headers.get('connection')).toBe('keep-alive')
+    api.signal('SIGTERM')
+    await world.eventually(async () => (await process()) !== 'ok', 5_000)
+    expect(await process()).toBe('it is stopping')
+    const answer = await ask()
+    expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
+    await api.kill()
+  })
+
   test('waits for none of the connections that are only kept open', async () => {
     await using world = await startWorld({ workers: 0 })
     // fetch keeps its connections.

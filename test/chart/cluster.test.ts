@@ -23,7 +23,7 @@ import { openAdmin } from '../support/namespace.ts'
 import { hasHelm, installations, kubeconform, type Rendered, render, template, valuesOf } from './helm.ts'
 
 /** Kinds that a cluster has only with what somebody else installs there. */
-const foreign = ['HTTPRoute', 'ScaledObject', 'ServiceMonitor']
+const foreign = ['HTTPRoute', 'PrometheusRule', 'ScaledObject', 'ServiceMonitor']
 
 describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
   const system = newNamespace()

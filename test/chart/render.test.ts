@@ -101,6 +101,8 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     },
     { words: 'hosts is empty', args: set('ingress.enabled=true') },
     { words: 'httpRoute.parentRefs is empty', args: set('httpRoute.enabled=true', 'hosts={a.b}') },
+    { words: 'prometheusRule.runbooks is empty', args: set('prometheusRule.enabled=true') },
+    { words: '/prometheusRule/runbooks', args: set('prometheusRule.runbooks=docs') },
     { words: 'worker.keda.prometheus is empty', args: set('worker.keda.enabled=true') },
   ])('refuses $args by name', ({ words, args }) => {
     const { status, stderr } = template(args)

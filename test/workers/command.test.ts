@@ -105,3 +105,19 @@ test('where all sandboxes together keep too much, the account that has most give
   for (const sandboxId of ['a1', 'a2', 'b1', 'c1'])
     commands.endSandbox(sandboxId, { status: 'killed', exit_code: null, signal: null, reason: null })
 })
+
+test('a command is held until it has ended and somebody was told, or a while after its end', async () => {
+  const commands = new Commands({ has: () => false }, ledger)
+  const command = makeCommand()
+  commands.add(command)
+  expect(commands.areHeld).toBe(true)
+  command.finish({ status: 'exited', exit_code: 0, signal: null, reason: null })
+  await command.ended
+  expect(command.isHeld(60_000)).toBe(true)
+  expect(command.isHeld(0)).toBe(false)
+  const left = command.left(60_000)
+  expect(command.summary().status).toBe('exited')
+  await left
+  expect(command.isHeld(60_000)).toBe(false)
+  expect(commands.areHeld).toBe(false)
+})

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { listWorkers } from '../../shared/rpc/directory.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
 import { startWorld } from '../support/index.ts'
+import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 test('a worker that is told to end finishes its command, and takes no other', async () => {
   await using world = await startWorld({ workers: 2 })
@@ -71,6 +72,47 @@ test('what runs in a worker that ends is there to the last, for lists, readers a
   expect((await listWorkers(world)).map(({ url }) => url)).toEqual([
     second.internalUrl.replace('http:', 'https:'),
   ])
+})
+
+test('a worker that ends still gives a command to a reader that comes back, and to a terminal', async () => {
+  await using world = await startWorld({ env: { DRAIN_SECONDS: '120' } })
+  const alice = await world.account()
+  const { body: params } = await alice.call('createSandbox')
+  const command = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
+  const start = async (tty: boolean) =>
+    (
+      await alice.call('execCommand', {
+        params,
+        body: { command: ['sh', '-c', command], background: !tty, tty },
+      })
+    ).body.id
+  const [background, terminal] = [await start(false), await start(true)]
+  const one = { ...params, exec_id: background }
+  const follower = readEvents(await alice.open('streamExec', { params: one }))
+  const seen = await follower.until('stdout')
+  await world.startWorker()
+  await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
+
+  const stopped = world.workers[0]!.stop()
+  await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
+  await follower.leave()
+  const socket = newWebSocket(world, alice, `/v1/sandboxes/${params.id}/exec/${terminal}/attach`)
+  const frames: string[] = []
+  socket.on('message', (data: Buffer, isBinary) =>
+    frames.push(isBinary ? String(data.subarray(1)) : String(data)),
+  )
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  await untilOpen(socket)
+  const headers = { 'last-event-id': seen.id }
+  const back = readEvents(await alice.open('streamExec', { params: one, headers }))
+  await alice.call('createFile', { params, body: { path: 'go', content: '' } })
+  const events = await back.rest()
+  expect(bytesOf(events, 'stdout').toString()).toBe('finished\n')
+  expect(events.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
+  expect(await closed).toBe(1000)
+  expect(JSON.parse(frames.pop()!)).toMatchObject({ type: 'exit', status: 'exited', exit_code: 0 })
+  expect(frames.join('')).toBe('begun\r\nfinished\r\n')
+  await stopped
 })
 
 test('creates go on while workers come and go', async () => {

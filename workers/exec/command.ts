@@ -6,6 +6,7 @@ import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
 import { clientLeft, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
+import { within } from '../../shared/platform/patience.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
@@ -62,6 +63,9 @@ export class Command {
   private readonly begun = Promise.withResolvers<void>()
   private readonly untold = Promise.withResolvers<void>()
   private readonly record: (command: Command, end: ExecEnd) => Promise<Ending | undefined>
+  private readonly taken = Promise.withResolvers<void>()
+  private isTaken = false
+  private endedAt = 0
   private ending: Ending | undefined
   /** The end that stands in its row. */
   private told: Ending | undefined
@@ -99,6 +103,18 @@ export class Command {
     return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
   }
 
+  /** Whether it runs, or ended less than `untakenMs` ago and its end was told to nobody. */
+  isHeld(untakenMs: number): boolean {
+    return this.told === undefined || (!this.isTaken && performance.now() - this.endedAt < untakenMs)
+  }
+
+  /** Resolves once it is not {@link isHeld} any more. */
+  async left(untakenMs: number): Promise<void> {
+    await this.ended
+    const ms = untakenMs - (performance.now() - this.endedAt)
+    if (ms > 0) await within(ms, this.taken.promise)
+  }
+
   begin(body: Body, stdin: Writable): void {
     this.body = body
     this.stdin.open(stdin)
@@ -128,7 +144,8 @@ export class Command {
     if (this.ending) return
     this.isCut = isCut
     this.ending = this.cause ?? ending
-    this.durationMs = Math.round((performance.now() - this.started) * 1000) / 1000
+    this.endedAt = performance.now()
+    this.durationMs = Math.round((this.endedAt - this.started) * 1000) / 1000
     this.log.release()
     for (const stream of ['stdout', 'stderr'] as const) {
       // What the redactor held back is no secret. Nothing waits any more, so it is taken at once.
@@ -251,6 +268,10 @@ export class Command {
   }
 
   summary(): ExecEnd {
+    if (this.told) {
+      this.isTaken = true
+      this.taken.resolve()
+    }
     return {
       id: this.id,
       ...(this.told ?? { status: 'running', exit_code: null, signal: null, reason: null }),

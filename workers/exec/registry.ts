@@ -10,6 +10,8 @@ import { notRun, type TakenBack } from './taken-back.ts'
 
 /** Milliseconds that the commands of an ended sandbox can still be asked for. */
 const rememberMs = 60_000
+/** Milliseconds that a worker that stops waits for a client whose connection broke to come back for a command's end. */
+const untakenMs = 5_000
 
 export class Commands {
   private readonly byId = new Map<string, Command>()
@@ -89,11 +91,17 @@ export class Commands {
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()
   }
 
-  /** Resolves when none runs any more, at the latest after `ms`. */
-  async drain(ms: number): Promise<void> {
-    const running = [...this.byId.values()].filter(({ isRunning }) => isRunning)
-    await within(ms, Promise.all(running.map(({ ended }) => ended)))
+  /** Whether one runs, or has just ended and nobody was told. */
+  get areHeld(): boolean {
+    return this.held().length > 0
   }
+
+  /** Resolves when none is held any more, at the latest after `ms`. */
+  async drain(ms: number): Promise<void> {
+    await within(ms, Promise.all(this.held().map((command) => command.left(untakenMs))))
+  }
+
+  private held = (): Command[] => [...this.byId.values()].filter((command) => command.isHeld(untakenMs))
 
   private forgetSandbox(sandboxId: string): void {
     for (const command of this.of(sandboxId)) this.byId.delete(command.id)

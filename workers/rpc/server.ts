@@ -18,7 +18,7 @@ import type { WorkerContext } from '../context.ts'
 import { argsOf, type StreamHandler } from '../sandbox/call.ts'
 import { handlers } from './handlers.ts'
 import { isFault, problemOf } from './problem.ts'
-import { takeWebSocket } from './websockets.ts'
+import { isAttachment, takeWebSocket } from './websockets.ts'
 
 export class CallServer {
   private readonly running = new Set<Promise<void>>()
@@ -32,6 +32,7 @@ export class CallServer {
     server.on('upgrade', (request, socket, head) => {
       // Without a listener, an error of one connection would end the process.
       socket.on('error', () => socket.destroy())
+      if (isAttachment(request)) this.follow(new Promise((resolve) => socket.once('close', () => resolve())))
       void takeWebSocket(this.worker, request, socket, head)
     })
   }
@@ -41,16 +42,26 @@ export class CallServer {
     this.worker = worker
   }
 
-  /**
-   * Takes no more calls, except those about commands that run here: nobody else can answer them. Resolves when none is
-   * left, at the latest after `ms`.
-   */
-  async drain(ms: number): Promise<void> {
+  /** Takes no more calls, except those about commands that run here: nobody else can answer them. */
+  refuseNew(): void {
     this.isDraining = true
+  }
+
+  get isIdle(): boolean {
+    return this.running.size === 0
+  }
+
+  /** Resolves when no call is left, and no client is attached to a command; at the latest after `ms`. */
+  async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
-    while (this.running.size > 0 && performance.now() < end) {
+    while (!this.isIdle && performance.now() < end) {
       await within(end - performance.now(), Promise.allSettled(this.running))
     }
+  }
+
+  private follow(work: Promise<void>): void {
+    this.running.add(work)
+    void work.finally(() => this.running.delete(work))
   }
 
   private take(request: IncomingMessage, response: ServerResponse): void {
@@ -63,9 +74,10 @@ export class CallServer {
     const held = holdBody(this.worker, request, response)
     if (!held) return
     response.writeContinue()
+    // The last bytes of an answer may leave after it was written.
+    const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const work = answer(this.worker, name, request, response, held).finally(() => held.free())
-    this.running.add(work)
-    void work.finally(() => this.running.delete(work))
+    this.follow(Promise.all([work, sent]).then(() => {}))
   }
 }
 

@@ -19,6 +19,8 @@ const openers: Record<string, Opener | undefined> = {
   [portPath]: (worker, args) => openPort(worker, args as OnePort),
 }
 
+export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
+
 const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, perMessageDeflate: false })
 
 /** @param worker undefined while it takes none */

@@ -1,0 +1,138 @@
+/** The alerts and the dashboard of the chart: they ask for metrics that there are, and say what they are to say. */
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { dumpYaml } from '@kubernetes/client-node'
+import { describe, expect, test } from 'vitest'
+import { readPage } from '../../scripts/docs.ts'
+import { root } from '../../scripts/root.mjs'
+import { findProgram } from '../../scripts/services/find-program.ts'
+import { openMetrics } from '../../shared/platform/metrics.ts'
+import { chart, hasHelm, render } from './helm.ts'
+
+interface Rule {
+  alert: string
+  expr: string
+  annotations: { summary: string; runbook_url: string }
+}
+
+const promtool = findProgram('promtool')
+const runbooks = 'https://runbooks.example/operations.md'
+
+const rulesOf = () => {
+  const on = `secretName=keys,prometheusRule.enabled=true,prometheusRule.runbooks=${runbooks}`
+  const rule = render(['--set', on]).find(({ kind }) => kind === 'PrometheusRule')!
+  return rule.spec as { groups: { name: string; rules: Rule[] }[] }
+}
+
+/** What a scrape of both kinds of process has: each metric with its labels. */
+async function registered(): Promise<Map<string, Set<string>>> {
+  const known = new Map<string, Set<string>>()
+  for (const role of ['api', 'worker']) {
+    const { registry } = openMetrics(role)
+    await registry.metrics()
+    for (const { name, type } of await registry.getMetricsAsJSON()) {
+      const { labelNames = [] } = registry.getSingleMetric(name) as unknown as { labelNames?: string[] }
+      const labels = new Set(['role', ...labelNames])
+      if (String(type) !== 'histogram') known.set(name, labels)
+      else {
+        for (const part of ['count', 'sum']) known.set(`${name}_${part}`, labels)
+        known.set(`${name}_bucket`, new Set([...labels, 'le']))
+      }
+    }
+  }
+  return known
+}
+
+/** That Prometheus adds to every series. */
+const added = ['namespace', 'instance', 'pod', 'job']
+
+/** @returns what of this expression no process registers: metrics, and labels of those that it selects by */
+function unknownIn(expression: string, known: Map<string, Set<string>>): string[] {
+  const selectors = [...expression.matchAll(/([a-z0-9_]+)\{([^}]*)\}/g)]
+  expect(selectors.length, expression).toBeGreaterThan(0)
+  return selectors.flatMap(([, metric, matchers]) => {
+    const labels = known.get(metric!)
+    if (!labels) return [metric!]
+    const named = [...matchers!.matchAll(/(\w+)(?:=|!)/g)].map(([, label]) => label!)
+    return named.filter((label) => !added.includes(label) && !labels.has(label)).map((l) => `${metric}{${l}}`)
+  })
+}
+
+test('a metric or a label that nobody registers is told', async () => {
+  const known = await registered()
+  expect(unknownIn('sum(rate(sandlot_execs{status="lost"}[5m]))', known)).toEqual(['sandlot_execs'])
+  expect(unknownIn('sandlot_queue_jobs{status="wait"}', known)).toEqual(['sandlot_queue_jobs{status}'])
+  expect(unknownIn('sandlot_queue_jobs{state="wait",namespace="a"}', known)).toEqual([])
+})
+
+test('a worker tells from its start that it has lost nothing', async () => {
+  const text = await openMetrics('worker').registry.metrics()
+  expect(text).toMatch(/^sandlot_exec_seconds_count\{role="worker",status="lost"\} 0$/m)
+  expect(text).toMatch(/^sandlot_sweep_actions_total\{action="end orphan",role="worker"\} 0$/m)
+})
+
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[]
+}
+
+test('every panel of the dashboard asks for metrics that processes register', async () => {
+  const known = await registered()
+  const { panels }: Dashboard = JSON.parse(readFileSync(join(chart, 'dashboard.json'), 'utf8'))
+  expect(panels.length).toBeGreaterThan(5)
+  for (const { title, targets } of panels) {
+    expect(targets.length, title).toBeGreaterThan(0)
+    for (const { expr } of targets) expect(unknownIn(expr, known), title).toEqual([])
+  }
+})
+
+describe.skipIf(!hasHelm)('the alerts, by helm', () => {
+  test('there are ten, of metrics that processes register', async () => {
+    const known = await registered()
+    const rules = rulesOf().groups.flatMap(({ rules }) => rules)
+    expect(rules).toHaveLength(10)
+    for (const { alert, expr } of rules) expect(unknownIn(expr, known), alert).toEqual([])
+  })
+
+  test('each has its runbook in docs/operations.md', () => {
+    const headings = [...readPage('docs/operations.md').matchAll(/^### (Sandlot\w+)$/gm)].map(
+      ([, name]) => name,
+    )
+    const rules = rulesOf().groups.flatMap(({ rules }) => rules)
+    expect(headings).toEqual(rules.map(({ alert }) => alert))
+    for (const { alert, annotations } of rules)
+      expect(annotations.runbook_url).toBe(`${runbooks}#${alert.toLowerCase()}`)
+  })
+
+  test.skipIf(!promtool)('each comes when it is to come, and not when all is well (needs promtool)', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sandlot-alerts-'))
+    const check = (change: (rules: string) => string) => {
+      writeFileSync(join(folder, 'rules.yaml'), change(dumpYaml(rulesOf())))
+      const { status, stdout, stderr } = spawnSync(
+        promtool!,
+        ['test', 'rules', join(folder, 'alerts.yaml')],
+        {
+          encoding: 'utf8',
+        },
+      )
+      return { status, words: stdout + stderr }
+    }
+    try {
+      copyFileSync(join(root, 'test/chart/alerts.yaml'), join(folder, 'alerts.yaml'))
+      expect(check((rules) => rules)).toMatchObject({
+        status: 0,
+        words: expect.not.stringContaining('FAILED'),
+      })
+      // They are really looked at.
+      const { status, words } = check((rules) => rules.replaceAll('max(', 'sum('))
+      expect(status).not.toBe(0)
+      expect(words).toContain('SandlotQueueGrows')
+      const tested = readFileSync(join(folder, 'alerts.yaml'), 'utf8')
+      for (const { alert } of rulesOf().groups.flatMap(({ rules }) => rules))
+        expect(tested, alert).toContain(`alertname: ${alert}\n        exp_alerts:`)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+})
