@@ -16,7 +16,7 @@ const all = 'test/**/*.test.{ts,tsx}'
 
 /** Files that start no process. */
 const pure = [
-  'test/{allowlist,docs,settings,structure}.test.ts',
+  'test/{allowlist,docs,settings,sockets,structure}.test.ts',
   'test/api/exec-events-cut-short.test.ts',
   'test/chart/render.test.ts',
   'test/cli/{contract,mcp-edit}.test.ts',
