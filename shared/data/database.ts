@@ -128,7 +128,12 @@ async function transact<T>(client: PoolClient, work: (queries: Queries) => Promi
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
 
-type Send = (query: { name?: string; text: string; values: unknown[] }) => Promise<{ rows: Row[] }>
+type Send = (query: {
+  name?: string
+  text: string
+  values: unknown[]
+  query_timeout?: number
+}) => Promise<{ rows: Row[] }>
 
 function queriesOf(send: Send): Queries {
   const run = async <T extends Row>(statement: { name?: string; text: string }, values: unknown[]) =>
@@ -149,6 +154,22 @@ interface PoolClient {
   release(destroy: boolean): void
 }
 
+/**
+ * A primary that is demoted has to start anew, which ends its connections. So it is enough to look at new ones.
+ * @throws for a server that follows another: what it answers may be old
+ */
+async function refuseStandby(client: PoolClient, boundMs: number): Promise<void> {
+  const { rows } = await client.query({
+    text: 'select pg_is_in_recovery() as follows',
+    values: [],
+    ...(boundMs > 0 && { query_timeout: boundMs }),
+  })
+  if (!rows[0]!.follows) return
+  throw Object.assign(new Error('PostgreSQL is a standby here, or a primary that was demoted'), {
+    code: '25006',
+  })
+}
+
 const ignore = () => {}
 
 /** The ORM itself, for the migrations. */
@@ -167,6 +188,7 @@ export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRe
       connectionTimeoutMillis: bounds.connection,
       query_timeout: bounds.answer,
       keepAlive: true,
+      onConnect: (client: PoolClient) => refuseStandby(client, bounds.connection),
       application_name: 'sandlot',
       options:
         `-c timezone=UTC -c statement_timeout=${bounds.statement} -c lock_timeout=${bounds.lock} ` +
