@@ -1,11 +1,9 @@
 /** `npm run migrate` on tables of two million rows, beside a stack whose creates stay under a second. */
-import { encodeTime } from 'ulid'
 import { expect, test } from 'vitest'
 import { migrate } from '../migrations/migrate.ts'
-import type { Database } from '../shared/data/database.ts'
 import { ofRequests, openDatabase } from '../shared/data/database.ts'
 import { startWorld } from './support/index.ts'
-import { forgetMigrations } from './support/migrations.ts'
+import { fillTables, forgetMigrations } from './support/migrations.ts'
 
 const rows = 2_000_000
 
@@ -20,7 +18,7 @@ test('creates take less than a second each while large tables are migrated', {
     bounds: { ...ofRequests, answer: 0, statement: 0 },
   })
   await forgetMigrations(patient, [...names])
-  await fillTables(patient, crowd.email)
+  await fillTables(patient, crowd.email, rows)
 
   const said: string[] = []
   let isOver = false
@@ -44,23 +42,3 @@ test('creates take less than a second each while large tables are migrated', {
   expect(left).toEqual([])
   await patient.close()
 })
-
-async function fillTables(db: Database, email: string): Promise<void> {
-  // The sweep forgets what is old, and tells it by the id.
-  const now = encodeTime(Date.now()).toLowerCase()
-  await db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason,
-                          reaped_at, sealed_env, metadata, pod_name)
-     select 'sbx_${now}' || lpad(n::text, 16, '0'), account.id, 'any', now(), now() + interval '1 hour', now(), now(),
-            'requested', now(), 'sealed', '{"of": "a crowd"}', n::text
-       from account, generate_series(1, ?::int) as n where email = ?`,
-    [rows, email],
-  )
-  await db.query(
-    `insert into exec (id, sandbox_id, worker_id, sealed_command, background, tty, status, started_at)
-     select 'exec_${now}' || lpad(n::text, 16, '0'), 'sbx_${now}' || lpad(n::text, 16, '0'), 'wrk', '', false, false, 'exited', now()
-       from generate_series(1, ?::int) as n`,
-    [rows],
-  )
-  await db.query('analyze')
-}

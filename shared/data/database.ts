@@ -122,7 +122,12 @@ async function transact<T>(
 const leavesUsable = (error: unknown): boolean =>
   error instanceof Error && 'severity' in error && (error as { code?: string }).code !== '25006'
 
-type Send = (query: { name?: string; text: string; values: unknown[] }) => Promise<{ rows: Row[] }>
+type Send = (query: {
+  name?: string
+  text: string
+  values: unknown[]
+  query_timeout?: number
+}) => Promise<{ rows: Row[] }>
 
 const queriesOf = (builder: Builder, send: Send): Queries => ({
   run: async <Values, Result>(statement: Statement<Values, Result>, values?: Values) => {
@@ -145,6 +150,22 @@ interface PoolClient {
   on(event: 'error', listener: () => void): void
   off(event: 'error', listener: () => void): void
   release(destroy: boolean): void
+}
+
+/**
+ * A primary that is demoted has to start anew, which ends its connections. So it is enough to look at new ones.
+ * @throws for a server that follows another: what it answers may be old
+ */
+async function refuseStandby(client: PoolClient, boundMs: number): Promise<void> {
+  const { rows } = await client.query({
+    text: 'select pg_is_in_recovery() as follows',
+    values: [],
+    ...(boundMs > 0 && { query_timeout: boundMs }),
+  })
+  if (!rows[0]!.follows) return
+  throw Object.assign(new Error('PostgreSQL is a standby here, or a primary that was demoted'), {
+    code: '25006',
+  })
 }
 
 const ignore = () => {}
@@ -176,6 +197,7 @@ export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRe
       query_timeout: bounds.answer,
       keepAlive: true,
       onPoolCreated: ({ options }: { options: { types: TypeParsers } }) => parseTypes(options.types),
+      onConnect: (client: PoolClient) => refuseStandby(client, bounds.connection),
       application_name: 'sandlot',
       options:
         `-c timezone=UTC -c statement_timeout=${bounds.statement} -c lock_timeout=${bounds.lock} ` +

@@ -33,9 +33,9 @@ export function boundRest(request: IncomingMessage, response: ServerResponse): v
     const timer = setInterval(() => {
       const isOver =
         performance.now() - answered.at > rest.ms || socket.bytesRead - answered.bytes > rest.bytes
-      if (request.complete) clearInterval(timer)
+      // Not a listener each: a connection that is kept would gather them.
+      if (request.complete || socket.destroyed) clearInterval(timer)
       if (request.complete ? isLast : isOver) socket.destroy()
-    }, rest.lookEveryMs)
-    socket.once('close', () => clearInterval(timer))
+    }, rest.lookEveryMs).unref()
   })
 }

@@ -7,6 +7,7 @@ import type { Account, Refusal } from '../support/account.ts'
 import { describeBeside } from '../support/beside.ts'
 import { readEvents } from '../support/events.ts'
 import { expectWithin } from '../support/eventually.ts'
+import { layRefusal, setFull } from '../support/full-database.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -204,6 +205,17 @@ describeBeside('PostgreSQL', () => {
     expectUnavailable(await refused(alice.call('createSandbox')))
     expectUnavailable(await refused(world.account()))
     await setReadOnly('off')
+    await world.eventually(() => alice.call('createSandbox'), recoverMs)
+  })
+
+  test('without space: writes are answered 503 and reads as ever, then all is well again', async () => {
+    const alice = await world.account()
+    await layRefusal(world.db)
+    await setFull(world.db, true)
+    expectUnavailable(await refused(alice.call('createSandbox')))
+    expectUnavailable(await refused(world.account()))
+    expect((await alice.call('listSandboxes')).body.data).toEqual([])
+    await setFull(world.db, false)
     await world.eventually(() => alice.call('createSandbox'), recoverMs)
   })
 

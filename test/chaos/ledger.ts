@@ -126,6 +126,10 @@ const failedPauseMs = 100
 /** Every credential of the clients holds, and they repeat a request as it was. */
 const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
 
+/** Of operations on a sandbox alone: a secret or a command may never have been made. */
+const isOfSandbox =
+  /^(exec: |getSandbox|destroy|listExecs|listFiles|globFiles|grepFiles|createFile|writeRawFile)/
+
 export type Outcome<T> = { ok: T } | { failed: string; refusal?: Refusal }
 
 /**
@@ -162,6 +166,10 @@ export async function attempt<T>(
         { operation, problem: refusal.problem },
         [refusal.problem.request_id as string],
       )
+    } else if (refusal?.code === 'not_found' && isOfSandbox.test(operation)) {
+      ledger.wrong('a sandbox that was made is not known', { operation, problem: refusal.problem }, [
+        refusal.problem.request_id as string,
+      ])
     } else if (failed === 'unexpected') {
       ledger.wrong('an answer is outside the contract', { operation, error: String((error as Error).stack) })
     }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CommandSums, checkCommands } from './checks/commands.ts'
 import { checkPods } from './checks/pods.ts'
-import { checkRecovery, checkSizes, type Size } from './checks/processes.ts'
+import { checkRecovery, checkSizes, checkWarnings, type Size } from './checks/processes.ts'
 import { checkSandboxes, type SandboxSums } from './checks/sandboxes.ts'
 import { doFaults } from './faults/index.ts'
 import { scheduleOf } from './faults/schedule.ts'
@@ -77,6 +77,7 @@ export async function runChaos(options: Options, say: (line: string) => void): P
   await rest
     .disposeAsync()
     .catch((error) => ledger.wrong('something was left behind', String(error).slice(0, 2_000)))
+  checkWarnings(stage, ledger)
   return {
     driver: options.driver,
     seed: options.seed,

@@ -6,10 +6,13 @@ import type { Driver } from '../../workers/drivers/driver.ts'
 import { adminKubeconfig } from '../support/cluster.ts'
 import { openWorldDriver } from '../support/drivers.ts'
 import { openPair, type Pair, type Server } from '../support/failover.ts'
+import { layRefusal } from '../support/full-database.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { memoryOf } from '../support/memory.ts'
+import { fillTables } from '../support/migrations.ts'
 import { descriptorsOf } from '../support/raw.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
+import { openPostgresPair, type PostgresPair, type PostgresServer } from '../support/standby.ts'
 import type { Options } from './options.ts'
 
 /** A place for a process; who is in it changes when one is killed. */
@@ -34,12 +37,16 @@ export interface Stage extends AsyncDisposable {
   seats: Seat[]
   /** All that there were. */
   processes: Process[]
-  /** Puts a new process in place of one that has ended. */
-  replace(seat: Seat): Promise<void>
+  /** Puts a new process in place of one that has ended. @param harm done to it while it starts */
+  replace(seat: Seat, harm?: (process: Process) => Promise<void>): Promise<void>
   /** The world's Redis, and a replica of it. */
   redisPair: Pair
   /** New connections to Redis lead there. */
   leadRedis(to: Server): void
+  /** The world's PostgreSQL, and a standby of it. */
+  postgresPair: PostgresPair
+  /** New connections to PostgreSQL lead there. */
+  leadPostgres(to: PostgresServer): void
   /** Those whose keys are older than others', or all: a round begins when all have the same. */
   behindWithKeys(): Seat[]
   /** The next keys, which it gets with its next process. */
@@ -50,6 +57,9 @@ export const apiCount = 2
 export const workerCount = 3
 /** Sandboxes that an account may have at once: fewer than its clients would like. */
 export const cap = 3
+
+/** What has ended before. */
+const pastRows = 50_000
 
 const preload = pathToFileURL(join(import.meta.dirname, 'preload.mjs')).href
 
@@ -76,6 +86,9 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
       },
     }),
   )
+  // Nothing is connected yet.
+  const postgresPair = await openPostgresPair(world)
+  undo.defer(() => postgresPair.end())
   const seats: Seat[] = []
   const processes: Process[] = []
 
@@ -128,8 +141,11 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   }
   const envs = new Map<Seat, { env: Record<string, string>; folder: string }>()
 
-  async function start(kind: Seat['kind'], env: Record<string, string>) {
-    const process = await (kind === 'api' ? world.startApi(env) : world.startWorker(env))
+  async function start(kind: Seat['kind'], env: Record<string, string>, harm = async (_: Process) => {}) {
+    const starting = kind === 'api' ? world.startApi(env) : world.startWorker(env)
+    // It is there before it is ready.
+    const harming = harm((kind === 'api' ? world.apis : world.workers).at(-1)!)
+    const [process] = await Promise.all([starting, harming])
     processes.push(process)
     return process
   }
@@ -170,6 +186,9 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   await Promise.all(Array.from({ length: workerCount }, (_, index) => addSeat('worker', index)))
   await Promise.all(seats.map(settle))
 
+  await layRefusal(world.db)
+  // Some of the past, for a migration to go through.
+  await fillTables(world.db, (await world.account()).email, pastRows)
   const redisPair = await openPair(world)
   undo.defer(async () => {
     await redisPair.end()
@@ -185,11 +204,11 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     driver,
     seats,
     processes,
-    async replace(seat) {
+    async replace(seat, harm) {
       await seat.process.ended
       forget(seat)
       seat.setClock(0)
-      seat.process = await start(seat.kind, envs.get(seat)!.env)
+      seat.process = await start(seat.kind, envs.get(seat)!.env, harm)
       await settle(seat)
       seat.isBeingEnded = false
     },
@@ -197,6 +216,10 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
     leadRedis(to) {
       const path = new URL(to.plug.url).pathname
       for (const { wires } of seats) wires.redis.lead({ path })
+    },
+    postgresPair,
+    leadPostgres({ path }) {
+      for (const { wires } of seats) wires.postgres.lead({ path })
     },
     behindWithKeys() {
       const least = Math.min(...rounds.values())

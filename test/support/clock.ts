@@ -1,5 +1,35 @@
-/** Time travel: the one clock of the system, in the database of one world. */
+/** Time travel: the one clock of the system, in the database of one world, and the clock of its Redis. */
+import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
+
+/**
+ * Moves the clock of a Redis, as far as it can be seen: all that it keeps by its clock is moved the other way. That is
+ * the time left of each key, the moments of buckets, and those at which workers told of themselves.
+ */
+export async function moveClockOfRedis(redis: Redis, byMs: number): Promise<void> {
+  await redis.eval(moveScript, 0, Math.round(byMs))
+}
+
+const moveScript = `
+  local by = tonumber(ARGV[1])
+  local function at(text, units)
+    return string.format('%.0f', tonumber(text) - by * units)
+  end
+  for _, key in ipairs(redis.call('KEYS', '*')) do
+    local left = redis.call('PTTL', key)
+    if string.sub(key, 1, 15) == 'sandlot:bucket:' then
+      local missing, us = string.match(redis.call('GET', key), '^(%S+) (%S+)$')
+      redis.call('SET', key, missing .. ' ' .. at(us, 1000), 'KEEPTTL')
+    elseif key == 'sandlot:workers' then
+      local all = redis.call('HGETALL', key)
+      for i = 1, #all, 2 do
+        local ms, rest = string.match(all[i + 1], '^(%S+) (.*)$')
+        redis.call('HSET', key, all[i], at(ms, 1) .. ' ' .. rest)
+      end
+    end
+    if left > by then redis.call('PEXPIRE', key, left - by)
+    elseif left >= 0 then redis.call('DEL', key) end
+  end`
 
 /**
  * Stops the clock at a moment, or lets it run from there.
@@ -20,6 +50,13 @@ export async function setClock(db: Database, at: Date, { running = false } = {})
        as $$ select (coalesce(at, clock_timestamp()) + shift)::timestamptz(3) from test_clock $$`,
     )
   })
+}
+
+/** Moves the clock from where it is; it goes on as it went. */
+export async function moveClock(db: Database, byMs: number): Promise<void> {
+  const [table] = await db.query<{ is: boolean }>("select to_regclass('test_clock') is not null as is")
+  if (!table!.is) await setClock(db, new Date(), { running: true })
+  await db.query(`update test_clock set shift = shift + ? * interval '1 millisecond'`, [byMs])
 }
 
 /** Lets a clock that was stopped run on from where it stands; the real one is left as it is. */

@@ -31,6 +31,18 @@ export async function checkRecovery({ world }: Stage, ledger: Ledger): Promise<v
   }
 }
 
+/** Of Node, on stderr: a timer that waits for less or more than it can, or an emitter that gathers listeners. */
+const warnings = /^\(node:\d+\) (Timeout\w*|MaxListenersExceeded)Warning: /
+
+/** A timer of which Node warns fires at another time than it was meant to. */
+export function checkWarnings({ processes }: Pick<Stage, 'processes'>, ledger: Ledger): void {
+  for (const { name, lines } of processes) {
+    for (const { msg, seenAt } of lines) {
+      if (warnings.test(msg)) ledger.wrong('a process was warned by Node', { process: name, msg, seenAt })
+    }
+  }
+}
+
 /** Connections to the databases, to each other, kept ones and slots: what a process may hold besides what it began with. */
 const moreDescriptors = 60
 /** What V8 keeps of work that is over, on a busy machine. */

@@ -58,6 +58,11 @@ export const clusterFaults = {
       .makeApiClient(RbacAuthorizationV1Api)
       .patchNamespacedRole({ name: SERVICE_ACCOUNT, namespace, body: { rules } }, mergePatch())
   }),
+  'a role is removed': until((_, namespace) =>
+    openAdmin()
+      .makeApiClient(RbacAuthorizationV1Api)
+      .deleteNamespacedRole({ name: SERVICE_ACCOUNT, namespace }),
+  ),
   'a namespace loses its level': until((world, name) => {
     const labels = { 'pod-security.kubernetes.io/enforce': null }
     return world.cluster!.api.patchNamespace({ name, body: { metadata: { labels } } }, mergePatch())

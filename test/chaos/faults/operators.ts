@@ -1,12 +1,16 @@
 /** What operators and their other programs do while Sandlot runs: locks, limits, keys, failovers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { changeLimits } from '../../../api/admin/limits.ts'
+import { migrate } from '../../../migrations/migrate.ts'
 import type { Database, Queries } from '../../../shared/data/database.ts'
 import { waitFor } from '../../support/eventually.ts'
+import { forgetMigrations } from '../../support/migrations.ts'
 import { chosen, type Plan } from './plan.ts'
 
 const tables = ['account', 'api_key', 'sandbox', 'exec', 'warm_pod'] as const
 const undoMs = 60_000
+const migrated = ['20261121_growth', '20261123_lost', '20261125_past'] as const
+const migrateMs = 180_000
 
 /** Another fault may break the connection, and the lock goes with it; or hold the lock. */
 const isBroken = (error: unknown) => !/syntax|does not exist|permission/.test(String(error))
@@ -27,7 +31,8 @@ const hold =
   })
 
 /** PostgreSQL may be away for a while, or only read. */
-const untilDone = (act: () => Promise<unknown>) => waitFor(() => act().then(() => true), undoMs)
+const untilDone = (act: () => Promise<unknown>, withinMs = undoMs) =>
+  waitFor(() => act().then(() => true), withinMs)
 
 export const operatorFaults = {
   'a row is locked by somebody else': hold((db, chance) =>
@@ -61,6 +66,28 @@ export const operatorFaults = {
       await untilDone(() => set('on'))
       await sleep(lastsMs)
       await untilDone(() => set('off'))
+    },
+  }),
+  'PostgreSQL fails over': ({ stage }, { chance, lastsMs }) => ({
+    target: 'postgres',
+    async act() {
+      const { postgresPair: pair, leadPostgres } = stage
+      // The address moves at once, or late: then it still leads to the demoted one, and connections stay there.
+      for (const server of [pair.second, pair.first]) {
+        await pair.switchTo(server, chance < 0.5 ? () => leadPostgres(server) : undefined)
+        await sleep(lastsMs / 2)
+        leadPostgres(server)
+        await sleep(lastsMs / 2)
+      }
+    },
+  }),
+  'large tables are migrated': ({ stage: { world } }) => ({
+    target: 'migrations',
+    async act() {
+      const run = () => migrate(world.settings.databaseUrl)
+      await untilDone(() => forgetMigrations(world.db, [...migrated]), migrateMs)
+      // Whatever breaks it off: an operator runs it again.
+      await untilDone(run, migrateMs)
     },
   }),
   'Redis fails over': ({ stage }, { chance, lastsMs }) => ({

@@ -1,7 +1,6 @@
 /** Pods that are lost under their sandboxes. Which one is written down: its sandbox may end for that. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { PodState } from '../../../workers/drivers/driver.ts'
+import { killFirstProcess, losePod } from '../../support/lost-pods.ts'
 import { chosen, type Plan, type Scene } from './plan.ts'
 
 type Harm = (scene: Scene, pod: PodState) => unknown
@@ -14,24 +13,19 @@ const harmOne =
       const pods = (await scene.stage.driver.list()).filter((pod) => !pod.death)
       const pod = chosen(pods, target)
       if (!pod) return
-      scene.ledger.harmed.add(pod.name)
-      if (pod.sandboxId) scene.ledger.harmed.add(pod.sandboxId)
+      note(scene, [pod])
       await harm(scene, pod)
     },
   })
 
-/** Past everything that would tell of it. */
-const killFirstProcess: Harm = ({ stage }, { name }) => {
-  try {
-    const status = readFileSync(join(stage.world.folder, 'sandboxes', name, 'status'), 'utf8')
-    const pid = /"child-pid": (\d+)/.exec(status)?.[1]
-    // It has only just been made.
-    if (pid) process.kill(Number(pid), 'SIGKILL')
-  } catch (error) {
-    // It ended while we looked.
-    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+function note({ ledger }: Scene, pods: readonly PodState[]): void {
+  for (const { name, sandboxId } of pods) {
+    ledger.harmed.add(name)
+    if (sandboxId) ledger.harmed.add(sandboxId)
   }
 }
+
+const killFirst: Harm = ({ stage }, { name }) => killFirstProcess(stage.world.folder, name)
 
 const exhaustMemory: Harm = async ({ stage }, pod) => {
   const process = await stage.driver.start(pod, ['tail', '/dev/zero']).catch(() => undefined)
@@ -46,9 +40,21 @@ const evict: Harm = ({ stage }, { name }) => {
   return stage.world.cluster!.api.createNamespacedPodEviction({ name, namespace, body }).catch(() => {})
 }
 
+/** A node takes all of its pods along; it has about half of them. */
+const loseNode: Plan = (scene, { chance }) => ({
+  target: 'pods',
+  async act() {
+    const pods = (await scene.stage.driver.list()).filter((pod) => !pod.death)
+    const onNode = pods.filter((_, index) => (index % 2 === 0) === chance < 0.5)
+    note(scene, onNode)
+    await Promise.all(onNode.map(({ name }) => losePod(scene.stage.world, name)))
+  },
+})
+
 export const podFaults = {
-  'a pod is killed': harmOne(killFirstProcess),
+  'a pod is killed': harmOne(killFirst),
   'a pod is deleted': harmOne(({ stage }, { name, uid }) => stage.driver.delete({ name, uid })),
   'a pod is out of memory': harmOne(exhaustMemory),
   'a pod is evicted': harmOne(evict),
+  'a node is lost': loseNode,
 } satisfies Record<string, Plan>

@@ -7,6 +7,9 @@ const minuteMs = 60_000
 /** A stop may let what runs finish for 20 s, and a supervisor would wait a little more. */
 const stopMs = 40_000
 
+/** A start takes about so long. */
+const startMs = 1_000
+
 const seatOf = (seats: readonly Seat[], chance: number, kind?: Seat['kind']): Seat =>
   chosen(
     seats.filter((seat) => kind === undefined || seat.kind === kind),
@@ -45,6 +48,22 @@ export const processFaults = {
   'a process is frozen past its locks': freeze,
   'an API is killed': kill('api'),
   'a worker is killed': kill('worker'),
+  'a start is frozen': ({ stage }, { target, chance, lastsMs }) => {
+    const seat = seatOf(stage.seats, target)
+    return {
+      target: seat.name,
+      async act() {
+        seat.isBeingEnded = true
+        await seat.process.kill()
+        await stage.replace(seat, async (process) => {
+          await sleep(chance * startMs)
+          process.signal('SIGSTOP')
+          await sleep(lastsMs)
+          process.signal('SIGCONT')
+        })
+      },
+    }
+  },
   'a process is told to stop': ({ stage, ledger }, { target }) => {
     const seat = seatOf(stage.seats, target)
     return {

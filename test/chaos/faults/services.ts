@@ -1,6 +1,11 @@
-/** PostgreSQL and Redis: killed, frozen, emptied, filled. */
+/** PostgreSQL and Redis: killed, frozen, emptied, filled, at another time, on a disk without space. */
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
+import { moveClock, moveClockOfRedis } from '../../support/clock.ts'
+import { waitFor } from '../../support/eventually.ts'
+import { setFull } from '../../support/full-database.ts'
 import type { Plan } from './plan.ts'
 
 export const serviceFaults = {
@@ -61,7 +66,50 @@ export const serviceFaults = {
       await world.plugs.redis.start()
     },
   }),
+  "Redis' disk is full": ({ stage: { world } }, { lastsMs }) => ({
+    target: 'redis',
+    async act() {
+      // In the way of the file that it would write.
+      const obstacle = join(world.folder, 'redis', 'dump.rdb')
+      rmSync(obstacle, { force: true, recursive: true })
+      mkdirSync(obstacle)
+      await world.redis.config('SET', 'save', '3600 1')
+      const failed = async () => {
+        // Another write to the disk may be under way.
+        await world.redis.bgsave('SCHEDULE').catch(() => {})
+        return (await world.redis.info('persistence')).includes('rdb_last_bgsave_status:err')
+      }
+      await waitFor(failed, failMs)
+      await sleep(lastsMs)
+      await world.redis.config('SET', 'save', '')
+      rmSync(obstacle, { recursive: true })
+    },
+  }),
+  "Redis' clock steps": ({ stage: { world } }, { chance }) => ({
+    target: 'redis',
+    act: () => moveClockOfRedis(world.redis, (chance * 2 - 1) * stepMs),
+  }),
+  'PostgreSQL has no space': ({ stage: { world } }, { lastsMs }) => ({
+    target: 'postgres',
+    async act() {
+      await waitFor(() => setFull(world.db, true).then(() => true), failMs)
+      await sleep(lastsMs)
+      await waitFor(() => setFull(world.db, false).then(() => true), failMs)
+    },
+  }),
+  // Backwards would show more sandboxes at once than there were: the check of quotas goes by the rows' times.
+  "PostgreSQL's clock leaps forward": ({ stage: { world } }, { chance }) => ({
+    target: 'postgres',
+    // Whoever keeps PostgreSQL from writing keeps it from that too.
+    act: () => moveClock(world.db, Math.round(chance * leapMs)).catch(() => {}),
+  }),
 } satisfies Record<string, Plan>
+
+/** Longer than the lock of a job, and than a worker is taken for alive without a word. */
+const stepMs = 60_000
+/** Shorter than a sandbox lives, but for some. */
+const leapMs = 20_000
+const failMs = 30_000
 
 /** Leaves it so many bytes. */
 async function limitMemory(redis: Redis, bytes: number) {

@@ -47,6 +47,7 @@ export const wireFaults = {
   'a wire to PostgreSQL is cut': toService('postgres', cut),
   'a wire to PostgreSQL loses answers': toService('postgres', loseAnswers),
   'a wire to PostgreSQL is slow': toService('postgres', slow),
+  'a wire to PostgreSQL is forgotten': toService('postgres', forget),
   'a wire to Redis is cut': toService('redis', cut),
   'a wire to Redis loses answers': toService('redis', loseAnswers),
   'a wire to Redis is slow': toService('redis', slow),
@@ -55,7 +56,9 @@ export const wireFaults = {
   'a wire from API to worker loses answers': toWorker(loseAnswers),
   'a wire from API to worker is frozen': toWorker(freeze),
   'a wire from API to worker is slow': toWorker(slow),
+  'a wire from API to worker is forgotten': toWorker(forget),
   'the wire to the cluster is cut': toCluster(cut),
   'the wire to the cluster is frozen': toCluster(freeze),
+  'the wire to the cluster is forgotten': toCluster(forget),
   'the wire to the cluster is slow': toCluster((wire, { chance }) => wire.delay(chance * 5_000)),
 } satisfies Record<string, Plan>

@@ -1,0 +1,60 @@
+/** PostgreSQL behind one address that moves to a standby, while the old primary comes back and still answers. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Account } from '../support/account.ts'
+import { send } from '../support/http.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { openRelay, type Relay } from '../support/relay.ts'
+import { openPostgresPair, type PostgresPair } from '../support/standby.ts'
+
+/** Documented: a part that is back is used again within this time. */
+const recoverMs = 5_000
+
+let world: World
+let pair: PostgresPair
+let address: Relay
+let alice: Account
+
+beforeAll(async () => {
+  world = await startWorld({ apis: 0, workers: 0, ownPostgres: true })
+  pair = await openPostgresPair(world)
+  const folder = join(world.folder, 'a')
+  mkdirSync(folder)
+  address = await openRelay({ path: pair.first.path }, { path: join(folder, '.s.PGSQL.5432') })
+  const url = world.settings.databaseUrl.replace(join(world.folder, 'p'), folder)
+  await Promise.all([world.startApi({ DATABASE_URL: url }), world.startWorker({ DATABASE_URL: url })])
+  alice = await world.account()
+})
+afterAll(async () => {
+  await world[Symbol.asyncDispose]()
+  await address.close()
+  await pair.end()
+})
+
+const postgresOf = async (internalUrl: string): Promise<string> =>
+  JSON.parse((await send(`${internalUrl}/readyz`)).text).parts.postgres
+
+const standby = expect.stringContaining('standby')
+
+test('a primary that was demoted and still answers is not asked, and nothing that was told is lost', async () => {
+  const params = { id: (await alice.call('createSandbox')).body.id }
+  const run = (command: string) => alice.call('execCommand', { params, body: { command } })
+  const ran = (await run('exit 7')).body
+  const toldOf = async () => (await alice.call('listExecs', { params })).body.data.map(({ id }) => id)
+
+  for (const server of [pair.second, pair.first]) {
+    // The address has not moved yet. The old primary is a standby now, which would answer reads.
+    await pair.switchTo(server)
+    const calls = [() => alice.call('listExecs', { params }), () => run('true'), () => world.account()]
+    for (const call of calls) await expect(call()).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+    for (const { internalUrl } of [...world.apis, ...world.workers])
+      expect(await postgresOf(internalUrl)).toEqual(standby)
+
+    address.lead({ path: server.path })
+    expect(await world.eventually(toldOf, recoverMs)).toContain(ran.id)
+    await world.eventually(() => run('echo on'), recoverMs)
+    for (const { internalUrl } of [...world.apis, ...world.workers])
+      await world.eventually(async () => (await postgresOf(internalUrl)) === 'ok', recoverMs)
+  }
+})

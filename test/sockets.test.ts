@@ -1,0 +1,30 @@
+/** What becomes of a connection whose requests are answered before their bodies are there. */
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { boundRest } from '../shared/platform/sockets.ts'
+import { eventually } from './support/eventually.ts'
+import { headOf, openRaw } from './support/raw.ts'
+
+test('a connection that is kept gathers no listeners, however many requests it has carried', async () => {
+  const sockets = new Set<Socket>()
+  const server = createServer((request, response) => {
+    boundRest(request, response)
+    sockets.add(request.socket)
+    response.writeHead(401, { 'content-length': 0 }).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const raw = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const answers = () => raw.text().split('401 Unauthorized').length - 1
+  const counts: number[] = []
+  for (let number = 1; number <= 12; number++) {
+    raw.socket.write(headOf('POST', '/', { 'content-length': 2 }))
+    await eventually(() => answers() === number, 5_000)
+    raw.socket.write('{}')
+    counts.push([...sockets][0]!.listenerCount('close'))
+  }
+  expect(sockets.size).toBe(1)
+  expect(new Set(counts).size).toBe(1)
+  raw.socket.destroy()
+  await new Promise((resolve) => server.close(resolve))
+})
