@@ -4,11 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { inTurn } from '../../api/http/own-turn.ts'
 import { Outbox } from '../../api/mcp/outbox.ts'
+import { endpoints } from '../../shared/contract/index.ts'
 import type { HeldKind } from '../../shared/platform/ledger.ts'
-import type { Account } from '../support/account.ts'
+import { type Account, pathOf } from '../support/account.ts'
 import { readEvents } from '../support/events.ts'
 import { sumUp } from '../support/metrics.ts'
 import { shareSandbox } from '../support/shared.ts'
+import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
 const mebibyte = 1024 * 1024
 const { world, alice, params, sh } = shareSandbox({ env: { MEMORY_PER_ACCOUNT_MIB: '32' } })
@@ -50,6 +52,34 @@ test('stdin that no command reads counts until its command ends; beyond the boun
   for (const { id } of [...started.slice(1).map(({ body }) => body), body])
     await alice.call('stopExec', { params: { ...params, exec_id: id }, query: { signal: 'KILL' } })
   await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+})
+
+test('stdin that waits on a WebSocket counts too; without room it is not read, and all of it comes', async () => {
+  const command = 'until [ -e read ]; do sleep 0.05; done; wc -c'
+  const start = async () =>
+    (await alice.call('execCommand', { params, body: { command, background: true } })).body.id
+  const open = async (exec_id: string) => {
+    const path = pathOf(endpoints.attachExec, { params: { ...params, exec_id } })
+    const socket = newWebSocket(world, alice, path)
+    await untilOpen(socket)
+    return socket
+  }
+  const ids = await Promise.all(Array.from({ length: 5 }, start))
+  const sockets = await Promise.all(ids.map(open))
+  const frame = Buffer.alloc(mebibyte / 2)
+  for (const socket of sockets) for (let sent = 0; sent < 24; sent++) socket.send(frame)
+  // Four have 8 MiB each in memory, or all of them as much as that.
+  await world.eventually(async () => (await heldIn('stdin'))! > 31 * mebibyte, 10_000)
+  expect(await heldIn('stdin')).toBeLessThanOrEqual(32 * mebibyte)
+  for (const socket of sockets) socket.send('{"type":"eof"}')
+  await sh('touch read').catch(() => {})
+  await world.eventually(async () => (await sh('touch read')).exit_code === 0, 10_000)
+  for (const exec_id of ids) {
+    const look = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body.stdout
+    expect(await world.eventually(look, 20_000)).toBe(`${12 * mebibyte}\n`)
+  }
+  await world.eventually(async () => (await heldIn('stdin')) === 0, 10_000)
+  for (const socket of sockets) socket.close()
 })
 
 test('a download gives the bytes that are kept, whole and by ranges, and holds nothing behind its end', async () => {

@@ -6,6 +6,7 @@ import type { WebSocket } from 'ws'
 import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import type { Command } from '../exec/command.ts'
@@ -29,7 +30,7 @@ export async function attach(worker: WorkerContext, args: OneExec): Promise<Open
   return {
     serve(socket) {
       socket.on('close', () => follower.free())
-      serve(command, socket)
+      serve(command, socket, worker.ledger.open(args.accountId, 'stdin'))
     },
     abandon: () => follower.free(),
   }
@@ -37,31 +38,34 @@ export async function attach(worker: WorkerContext, args: OneExec): Promise<Open
 
 /** Bytes of one socket's frames that may wait for its command. Beyond it nothing is read from the socket. */
 const mostWaiting = 8 * 1024 * 1024
-/** The same for all sockets together. Beyond it each socket is read frame by frame. */
-const mostWaitingOfAll = 128 * 1024 * 1024
 /** Bytes that a waiting frame costs beyond its content. */
 const frameBytes = 1024
-let waitingOfAll = 0
 
-function serve(command: Command, socket: WebSocket) {
+/** @param held counts the frames that wait. Without room for one, the socket is read frame by frame */
+function serve(command: Command, socket: WebSocket, held: Holding) {
   socket.on('error', () => socket.terminate())
   let waiting = 0
-  const wait = (bytes: number) => {
-    waiting += bytes
-    waitingOfAll += bytes
+  const freeAtEnd = () => {
+    // Frames may wait for longer than their socket is there.
+    if (waiting === 0 && socket.readyState === socket.CLOSED) held.free()
   }
+  socket.on('close', freeAtEnd)
   /** Takes turns: a frame waits until the command has taken the one before. */
   const makeTurns = () => {
     let turn: Promise<void> = Promise.resolve()
-    return (bytes: number, work: () => Promise<void>) => {
-      wait(bytes + frameBytes)
-      if (waiting > mostWaiting || waitingOfAll > mostWaitingOfAll) socket.pause()
+    return (content: number, work: () => Promise<void>) => {
+      const bytes = content + frameBytes
+      const isCounted = hasRoomFor(bytes, held)
+      waiting += bytes
+      if (!isCounted || waiting > mostWaiting) socket.pause()
       turn = turn
         .then(work)
         .catch(() => {})
         .then(() => {
-          wait(-bytes - frameBytes)
+          waiting -= bytes
+          if (isCounted) held.give(bytes)
           if (waiting <= mostWaiting) socket.resume()
+          freeAtEnd()
         })
     }
   }
@@ -76,6 +80,16 @@ function serve(command: Command, socket: WebSocket) {
     if (message?.type === 'signal') obey(0, () => command.signal(message.signal))
   })
   void sendOutput(command, socket)
+}
+
+/** Takes it, if so. */
+function hasRoomFor(bytes: number, held: Holding): boolean {
+  try {
+    held.add(bytes)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** @returns undefined for an unknown message, which is ignored */
