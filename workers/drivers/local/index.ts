@@ -59,14 +59,19 @@ export class LocalDriver implements Driver {
    * Examines the machine, and warns where a sandbox is less isolated than on Kubernetes.
    * @param options.settings `local` and `sandbox` are read
    * @throws {SettingsError} there would be no isolation, and the settings do not allow that
+   * @throws {NotSetUp} the disk is full
    */
   constructor({ settings, installationId, log }: DriverOptions) {
     this.directory = settings.local.directory
     this.sandbox = settings.sandbox
     this.installationId = installationId
     this.log = log
-    mkdirSync(this.directory, { recursive: true, mode: 0o711 })
-    this.machine = examineMachine(settings)
+    try {
+      mkdirSync(this.directory, { recursive: true, mode: 0o711 })
+      this.machine = examineMachine(settings)
+    } catch (error) {
+      throw usedUpBy(String(error)) === 'disk' ? new NotSetUp(noSpace(this.directory)) : error
+    }
     const refusal = refuseToRun(this.machine, settings)
     if (refusal !== undefined) throw new SettingsError(refusal)
     this.isolation = describeIsolation(this.machine)
