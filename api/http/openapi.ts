@@ -91,7 +91,7 @@ function describeOperation(endpoint: Endpoint, components: Map<string, Json>, se
       ...parametersIn('header', inputOf(endpoint.headers)),
     ],
     ...(body ? { requestBody: describeBody(endpoint, body, content({ ...given })) } : {}),
-    ...(rawBody ? { requestBody: { required: true, ...content(bytes, octets) } } : {}),
+    ...(rawBody ? { requestBody: { description: 'Without one, no bytes', ...content(bytes, octets) } } : {}),
     responses: describeResponses(endpoint, schemaOf),
     'x-codeSamples': samplesOf(endpoint),
   }

@@ -61,14 +61,17 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   }
 }
 
+const schemas = { [octets]: bytes, 'text/event-stream': {}, 'text/html': text }
+
 const words = { 101: 'A WebSocket begins', 200: 'It is done', 201: 'It is done', 204: 'Done' }
 
 function contentOf({ reply, rawReply, alsoReply }: Endpoint, schemaOf: SchemaOf): Json {
   if (rawReply === 'websocket') return {}
-  if (rawReply) return content(rawReply === octets ? bytes : text, rawReply)
+  // A schema of events would be one of each event to some, and of all of them to others.
+  if (rawReply) return content(schemas[rawReply], rawReply)
   if (!reply) return {}
   const json = content(schemaOf(reply, 'output')).content
-  return { content: { ...json, ...(alsoReply ? { [alsoReply]: { schema: text } } : {}) } }
+  return { content: { ...json, ...(alsoReply ? content({}, alsoReply).content : {}) } }
 }
 
 /** One response for each status, which names the codes it may carry. */

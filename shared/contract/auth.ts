@@ -6,8 +6,8 @@ import { characters } from './texts.ts'
 /** Two spellings of one address are one account. */
 export const normaliseEmail = (text: string) => text.trim().toLowerCase()
 
-/** Bytes. An address, and a password in any script, fit in. */
-const bodyBytes = 4 * 1024
+/** Bytes. An address fits in, and the longest password in any script, however JSON escapes it. */
+const bodyBytes = 16 * 1024
 
 const address = z.regexes.email.source.slice(1, -1)
 const Email = z

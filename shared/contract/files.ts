@@ -3,7 +3,7 @@ import { EntityTags, OnlyNew, Range } from './conditions.ts'
 import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
 import { limits } from './limits.ts'
-import { atMostBytes, bytes, Content, pathBytes, Text, whole } from './texts.ts'
+import { atMostBytes, bytes, Content, characters, pathBytes, Text, whole } from './texts.ts'
 
 const Path = bytes(Text, 1, pathBytes).meta({ description: 'Relative to /workspace, or absolute' })
 /** In base64, whatever of its three bytes is a NUL. */
@@ -41,7 +41,7 @@ const notBoth = { path: ['path'], message: 'and path_base64 do not go together' 
 const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
 /** Also what has braces: the worker looks at each of their alternatives. */
-const Glob = bytes(Text, 0, 4096)
+const Glob = characters(Text, 0, 4096)
   .regex(/^(?!\/)/, 'must be relative; `path` says to what')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not leave its folder; `path` says where it begins')
   .regex(/(^|\/)(?!\.?(\/|$))/, 'names nothing')
@@ -229,7 +229,7 @@ export const files = family({
     params: ById,
     query: z
       .strictObject({
-        pattern: bytes(Text, 1, 4096).meta({
+        pattern: characters(Text, 1, 4096).meta({
           description: 'A POSIX extended regular expression',
         }),
         ...named,
