@@ -20,7 +20,7 @@ Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. The exit
     const typed = args[0] === undefined ? undefined : readExecId(args[0])
     mustBeTerminal('attach')
     const id = await session()
-    const execId = typed ?? (await onlyRunning(api, id, ({ tty }) => tty))
+    const execId = typed ?? (await onlyRunning(api, id, { withTerminal: true }))
     const remote = createRemote(api, id)
     exitWith(await stayAttached(remote, execId, { ...options, output, isNew: false }))
   },

@@ -4,7 +4,7 @@ import type { Api, Reply } from '../core/api.ts'
 import { addPageOptions, addSessionOption, defineCommand, type PageOptions, pageOf } from '../core/command.ts'
 import { execSummaryFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
-import { isOfCp } from '../files/tar-commands.ts'
+import { marked } from '../files/tar-commands.ts'
 
 export const define = defineCommand<PageOptions & { running?: boolean }>({
   declare: (command) =>
@@ -28,7 +28,7 @@ At a terminal the commands by which \`sandlot cp\` copies folders are marked. \`
       exec.signal ?? String(exec.exit_code ?? ''),
       showTime(exec.started_at),
       (exec.duration_ms / 1000).toFixed(3),
-      process.stdout.isTTY && isOfCp(exec.command) ? `(sandlot cp) ${exec.command}` : exec.command,
+      process.stdout.isTTY ? marked(exec.command) : exec.command,
     ])
     output.list(page, ['ID', 'STATUS', 'EXIT', 'STARTED', 'SECONDS', 'COMMAND'], rows)
     output.aside(`These are commands of the session ${id}; \`sandlot ls\` lists the sessions.`)

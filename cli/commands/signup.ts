@@ -51,7 +51,9 @@ goes on where it stopped.`,
 
 /** A line that works where the user stands. npx finds the client of a clone, which no shell does. */
 function nextStep(settings: Settings): string {
-  if (settings.isOnPath()) return 'Next: sandlot session create'
-  return `Next: ${settings.ownCall()} session create
+  const next = `Next: ${settings.ownCall()} session create`
+  return settings.isOnPath()
+    ? next
+    : `${next}
 \`npm install -g ./cli\` in the clone puts sandlot on the PATH.`
 }

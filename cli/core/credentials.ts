@@ -37,8 +37,8 @@ export async function readCredentials(asking: Asking): Promise<Credentials> {
  */
 export async function readNewCredentials(asking: Asking): Promise<Credentials> {
   warnOfPassword(asking)
-  const { options, ask } = asking
-  const email = options.email ?? (await ask.text('Email', both, looksLikeEmail))
+  const { options } = asking
+  const email = await readEmail(asking)
   const wrong = looksLikeEmail(email)
   if (wrong !== true) throw new CliError('usage', wrong)
   const isTyped = options.password === undefined && !options.passwordStdin
@@ -61,7 +61,7 @@ function warnOfPassword({ options, output }: Asking): void {
 }
 
 export const readEmail = async ({ options, ask }: Asking): Promise<string> =>
-  options.email ?? (await ask.text('Email', both))
+  options.email ?? (await ask.text('Email', both, looksLikeEmail))
 
 /**
  * The password and the new one, which is asked for twice or is the second line of stdin.

@@ -268,8 +268,9 @@ export class Settings {
     return this.searchPath().some((folder) => existsSync(join(folder, 'sandlot')))
   }
 
-  /** How this client was called, where a shell does not find it: through npx, or as a script of Node. */
+  /** How this client is called where the user stands: by its name, through npx, or as a script of Node. */
   ownCall(): string {
+    if (this.isOnPath()) return 'sandlot'
     if (this.environment.npm_command === 'exec') return 'npx sandlot'
     return `node ${shellWord(process.argv[1] ?? 'sandlot')}`
   }

@@ -36,7 +36,7 @@ export function finish(ended: ExecEnd, output: Output): number {
 export function describeEnd(ended: ExecEnd): string {
   const { status, exit_code, signal, reason } = ended
   const ofSession = endOfItsSession(ended)
-  if (ofSession !== undefined) return `ended with its session (${ofSession})`
+  if (ofSession !== undefined) return `killed with its session (${ofSession})`
   if (status === 'running') return 'still running'
   const by = { exited: ` ${exit_code}`, signaled: ` ${signal}` }[status as string] ?? ''
   const words = `${status.replace('_', ' ')}${by}`

@@ -11,14 +11,11 @@ export function readExecId(id: string): string {
 }
 
 /**
- * The id of the only command that runs and is meant by `fits`.
+ * The id of the only command that runs, or the only one with a terminal.
  * @throws {CliError} `exec_not_found` or `several_commands`, with those that may be meant
  */
-export async function onlyRunning(
-  api: Api,
-  session: string,
-  fits: (exec: ExecSummary) => boolean = () => true,
-): Promise<string> {
+export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
+  const fits = ({ tty }: ExecSummary) => tty || !withTerminal
   const { data } = await api.call('listExecs', { params: { id: session }, query: { limit: 100 } })
   const running = data.filter((exec) => exec.status === 'running' && fits(exec))
   const [only, ...more] = running
@@ -26,8 +23,8 @@ export async function onlyRunning(
   const last = data.filter(fits).slice(0, 5)
   const [code, words, shown] =
     only === undefined
-      ? ['exec_not_found', 'No such command runs now.', last]
-      : ['several_commands', 'Several commands run:', running]
+      ? ['exec_not_found', `No command${withTerminal ? ' with a terminal' : ''} runs now.`, last]
+      : ['several_commands', `Several commands${withTerminal ? ' with a terminal' : ''} run:`, running]
   const lines = shown.map(({ id, status, command }) => `  ${id}  ${status}  ${command}`)
   const head = only === undefined && last.length > 0 ? `${words} The last ones:` : words
   throw new CliError(code as string, [head, ...lines].join('\n'), {

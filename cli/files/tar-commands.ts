@@ -5,6 +5,8 @@ export const unpackCommand = ['tar', '-x', '-o', '-f', '-', '-C', '/']
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
-/** Whether a command, as lists have it, is one of these. */
-export const isOfCp = (command: string): boolean =>
+/** A command, as lists have it, for people: one of these says whose it is. */
+export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
+
+const isOfCp = (command: string): boolean =>
   command === unpackCommand.join(' ') || /^tar -c -f - -C .+ \.$/.test(command)

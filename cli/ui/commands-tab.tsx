@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import { useRef } from 'react'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
+import { marked } from '../files/tar-commands.ts'
 import { bodyRows, windowOf } from './layout.ts'
 import { Line } from './line.tsx'
 import { selectedCommand } from './outputs.ts'
@@ -53,7 +54,7 @@ const CommandLine = (props: { command: ExecSummary; isSelected: boolean; now: nu
       </Box>
       <Line>
         {command.tty ? '(terminal) ' : ''}
-        {oneLine(command.command)}
+        {oneLine(marked(command.command))}
       </Line>
     </Box>
   )

@@ -1,6 +1,7 @@
 import { Box, Text } from 'ink'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { marked } from '../files/tar-commands.ts'
 import { Line } from './line.tsx'
 import { nameOf } from './state.ts'
 import { oneLine } from './text.ts'
@@ -88,5 +89,5 @@ export function commandText(session: Sandbox, command: ExecSummary | null | unde
   if (session.state === 'active' && session.ready_at === null) return 'starting…'
   if (command === undefined) return '…'
   if (command === null) return '–'
-  return `${standing(command).sign} ${oneLine(command.command)}`
+  return `${standing(command).sign} ${oneLine(marked(command.command))}`
 }

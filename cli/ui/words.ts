@@ -23,7 +23,7 @@ export function standing({ status, exit_code, signal, reason }: ExecOutcome): {
   if (status === 'timed_out') return { sign: '✗', words: 'timed out' }
   if (status === 'signaled') return { sign: '✗', words: signal ?? 'signal' }
   const ofSession = endOfItsSession({ status, reason })
-  if (ofSession !== undefined) return { sign: '✗', words: `ended with its session: ${ofSession}` }
+  if (ofSession !== undefined) return { sign: '✗', words: `killed with its session: ${ofSession}` }
   const why = reason === null ? '' : `: ${oneLine(reason)}`
   return { sign: '✗', words: `${status}${why}` }
 }

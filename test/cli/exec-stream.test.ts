@@ -217,8 +217,8 @@ test.each([
   const end = { status: 'killed', exit_code: null, signal: null, duration_ms: 1, reason } as ExecEnd
   sayEnd(end, (text) => said.push(text))
   expect(said).toEqual([`sandlot: the session has ended (${why}), and the command with it.`])
-  expect(describeEnd(end)).toBe(`ended with its session (${why})`)
-  expect(standing(end).words).toBe(`ended with its session: ${why}`)
+  expect(describeEnd(end)).toBe(`killed with its session (${why})`)
+  expect(standing(end).words).toBe(`killed with its session: ${why}`)
 })
 
 test('a session in place of a command is pointed out, and the exit code stays 127', async () => {

@@ -45,9 +45,7 @@ test('logs without an id takes the only command that runs, or names those that m
   )
   const none = await askAmong([ended], ['logs'])
   expect(none.code).toBe(3)
-  expect(none.json().error.message).toBe(
-    `No such command runs now. The last ones:\n  ${ended.id}  exited  make`,
-  )
+  expect(none.json().error.message).toBe(`No command runs now. The last ones:\n  ${ended.id}  exited  make`)
 })
 
 test('attach without an id takes the only one that has a terminal', async () => {

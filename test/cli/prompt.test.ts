@@ -30,7 +30,9 @@ test.each([
   using home = new Home()
   const terminal = openTerminal(client(...args), home.environment())
   await terminal.shows('Email')
-  terminal.type('alice@example.com\r')
+  terminal.type('alice\r')
+  await terminal.shows('is not an email address')
+  terminal.type('@example.com\r')
   for (const question of questions) {
     await terminal.shows(question)
     // ctrl+t is the key that shows the password in the library's own prompt.
@@ -128,6 +130,23 @@ test('keys ls marks the key in use, and keys rm asks before it revokes that one'
   expect(peer.asked.filter(({ line }) => line.startsWith('DELETE')).map(({ line }) => line)).toEqual([
     'DELETE /v1/api-keys/key_b',
   ])
+})
+
+test.each([
+  ['web', ' -s web'],
+  ['my web', " -s 'my web'"],
+  [null, ''],
+])('a new session with the name %s says a command that works in it', async (name, which) => {
+  const session = { id: 'sbx_a', name, state: 'active', ready_at: '', expires_at: '2100-01-01T00:00:00Z' }
+  await using peer = await startPeer((_, response) => response.end(JSON.stringify(session)))
+  using home = new Home()
+  const env = home.environment({ npm_command: 'exec', PATH: '/usr/bin:/bin' })
+  const terminal = openTerminal(
+    client('session', 'create', '--url', peer.url, '--api-key', 'sandlot_live_x'),
+    env,
+  )
+  await terminal.shows(`Next: npx sandlot exec${which} -- uname -a`)
+  expect(await terminal.ended).toBe(0)
 })
 
 /** One active session of the account, and whatever else is asked for. */

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { parse } from 'smol-toml'
 import { describe, expect, test } from 'vitest'
+import { eventually } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, Home } from './client.ts'
@@ -118,11 +119,12 @@ describe('keys', () => {
     const [key] = list.json().data
     expect(list.json().data).toHaveLength(1)
     expect((await user.run(ask(user.email, 'ls'), { input: password })).stdout).toContain(key.id)
-    expect(await user.run(ask(user.email, 'rm', key.id), { input: password })).toMatchObject({
+    expect(await user.run(ask(user.email, 'rm', key.id, '--yes'), { input: password })).toMatchObject({
       code: 0,
       stdout: `${key.id}\n`,
     })
     expect(readFileSync(user.home.configFile, 'utf8')).toBe(before)
+    await eventually(async () => (await user.run(['whoami'])).code === 4, 10_000)
     const whoami = await user.run(['whoami', '--json'])
     expect(whoami.code).toBe(4)
     expect(whoami.json().error.code).toBe('invalid_credentials')

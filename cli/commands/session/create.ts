@@ -70,11 +70,14 @@ function misplaced(args: string[]): CliError {
 }
 
 async function create(invocation: Invocation<Options>): Promise<void> {
-  const { output } = invocation
+  const { output, settings } = invocation
   const sandbox = await prepareCreate(invocation).make()
   output.result(sandbox, `${sandbox.id}\n`)
   if (sandbox.ready_at === null) output.aside('It is still starting; its first command waits for it.')
-  output.aside(`It ends ${showTime(sandbox.expires_at)}. Next: sandlot exec -- uname -a`)
+  const which = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
+  output.aside(
+    `It ends ${showTime(sandbox.expires_at)}. Next: ${settings.ownCall()} exec${which} -- uname -a`,
+  )
 }
 
 export type Creation = ReturnType<typeof prepareCreate>
