@@ -74,8 +74,8 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
-  // When the process stops, a client that can take up its stream goes to another one. Others are told by the tool.
-  const end = () => (ticket || hasLeft(signal)) && void server.close()
+  // When the process stops, a client that can take up its command goes to another one. Others are told by the tool.
+  const end = () => (ticket?.command || hasLeft(signal)) && void server.close()
   addAbortListener(signal, end)
   return transport.handleRequest(request, { parsedBody: message })
 }

@@ -109,6 +109,8 @@ test('MCP calls whose progress nobody reads', async () => {
         accept: 'application/json, text/event-stream',
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
+        // Each event has an id as well.
+        'mcp-protocol-version': '2025-11-25',
       })
       const readers = Array.from({ length: 6 }, () => {
         const reader = openRaw(world.url(), head + body)

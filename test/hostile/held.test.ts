@@ -173,6 +173,36 @@ test('a tool takes as much as the route behind it', async () => {
   expect(await created.text()).toContain('200000')
 })
 
+test('an MCP stream that is taken up many times is one command, and holds nothing behind its end', async () => {
+  const headers = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' }
+  const command = 'echo ran >> once; until [ -e go-once ]; do sleep 0.05; done; cat once'
+  const args = { session_id: params.id, command }
+  const message = {
+    jsonrpc: '2.0' as const,
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'exec', arguments: args },
+  }
+  const first = await alice.open('callMcp', { headers, body: message })
+  const chunks = first.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  while (!/^id: \S+$/m.test(text)) text += (await chunks.read()).value
+  const [, eventId] = /^id: (\S+)$/m.exec(text)!
+  expect(eventId!.length).toBeLessThan(500)
+  const back = { ...headers, 'last-event-id': eventId! }
+  const again = await Promise.all(
+    Array.from({ length: 20 }, () => alice.open('resumeMcp', { headers: back })),
+  )
+  await chunks.cancel()
+  await world.eventually(async () => (await sh('cat once 2>/dev/null')).stdout !== '', 10_000)
+  await sh('touch go-once')
+  for (const answer of again) expect(await answer.text()).toContain('"stdout":"ran\\n"')
+  for (const kind of ['requests', 'answers', 'followers'] as const)
+    await world.eventually(async () => (await heldIn(kind)) === 0, 10_000)
+  const long = { ...headers, 'last-event-id': `${'x'.repeat(4_100)}.1` }
+  await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })
+})
+
 test('a client of MCP that reads gets all progress', async () => {
   const message = {
     params: {
