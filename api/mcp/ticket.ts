@@ -5,7 +5,7 @@
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
-import { type ToolName, tools } from '../../shared/contract/mcp.ts'
+import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../http/validate.ts'
 
 /** The version of the protocol whose clients can take a stream up before anything came over it. */
@@ -27,8 +27,6 @@ const Ticket = z.object({
 /** It opens nothing: whoever brings it sees what the account of his key may see. */
 export type Ticket = z.infer<typeof Ticket>
 
-const shape = /^([\w-]{1,4000})\.(\d{1,9})$/
-
 /** @param from the number of the first event */
 export function numberEvents(ticket: Ticket, from = 0): EventStore {
   const name = Buffer.from(JSON.stringify(ticket)).toString('base64url')
@@ -44,7 +42,7 @@ export function numberEvents(ticket: Ticket, from = 0): EventStore {
  * @throws {Problem} `invalid_request`
  */
 export function readEventId(eventId: string): { ticket: Ticket; next: number } {
-  const [, name = '', number] = shape.exec(eventId) ?? []
+  const [, name = '', number] = mcpEventId.exec(eventId) ?? []
   const { data: ticket } = Ticket.safeParse(parse(Buffer.from(name, 'base64url').toString()))
   if (!ticket) throw invalid({ path: 'last-event-id', message: 'must be the id of an event of /v1/mcp' })
   return { ticket, next: Number(number) + 1 }

@@ -180,6 +180,9 @@ const ofSession = {
     .meta({ description: 'As the answer to initialize gave it: whose request a cancellation means' }),
 }
 
+/** Which call, and which event of it: api/mcp/ticket.ts. */
+export const mcpEventId = /^([\w-]{1,4000})\.(\d{1,9})$/
+
 export const mcp = family({
   callMcp: {
     summary: 'The Model Context Protocol over streamable HTTP: a JSON-RPC message',
@@ -226,7 +229,7 @@ export const mcp = family({
     headers: z.object({
       'last-event-id': z
         .string()
-        .max(4_100)
+        .regex(mcpEventId, 'must be the id of an event of /v1/mcp')
         .optional()
         .meta({ description: 'Of the last event that came; without it there is no stream: 405' }),
       ...ofSession,

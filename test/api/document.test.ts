@@ -100,7 +100,7 @@ describe('over HTTP', () => {
       method,
       body,
       headers: {
-        ...(given.header as Record<string, string>),
+        ...definedOf(given.header as Record<string, string | undefined>),
         ...(given.body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(credential === 'none' ? {} : { authorization: `Bearer ${account[credential]}` }),
       },
@@ -118,6 +118,8 @@ describe('over HTTP', () => {
 
   /** What JSON Schema has no word for, and what would take long. */
   const withinReason = (name: string, { body, ...given }: Given): Given => {
+    // No id that is made up leads to a call.
+    if (name === 'resumeMcp') return { header: { ...(given.header as object), 'last-event-id': undefined } }
     if (name === 'execCommand') return { ...given, body: { ...(body as object), timeout_ms: 1000 } }
     if (name === 'createApiKey') {
       const { expires_at, ...rest } = body as Record<string, unknown>
@@ -188,6 +190,10 @@ describe('over HTTP', () => {
     expect(count > 0).toBe(partsOfOperation(name).length > 0)
   })
 })
+
+/** Without what stands there as undefined. */
+const definedOf = (headers: Record<string, string | undefined> = {}): Record<string, string> =>
+  JSON.parse(JSON.stringify(headers))
 
 /** Whether a client can send it so that it comes as it is. */
 function canBeSent(place: Place, value: unknown): boolean {
