@@ -54,10 +54,10 @@ async function makeDatabase(): Promise<string> {
 }
 
 /** One that was started before: for tests of what comes after its database was made and its client built. */
-export async function startedBefore(procfile?: string): Promise<Clone> {
+export async function startedBefore(procfile?: string, folder?: string): Promise<Clone> {
   database ??= makeDatabase()
   const from = await database
-  const clone = new Clone(procfile)
+  const clone = new Clone(procfile, folder)
   const data = join(clone.folder, '.data')
   mkdirSync(data, { mode: 0o700 })
   execFileSync('cp', ['-a', from, data])

@@ -307,7 +307,7 @@ test('a clone may have a space in its path, and what lies beside it stays', asyn
 
 test('a clone with a long path keeps its sockets elsewhere', async () => {
   const long = makeRunFolder('long'.repeat(25))
-  await using clone = new Clone(usualProcfile.replace('echo released', 'echo $DATABASE_URL'), long)
+  await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo $DATABASE_URL'), long)
   const stack = clone.start()
   const [, folder] = await stack.says(/host=(\S+)&/)
   await stack.ready()
