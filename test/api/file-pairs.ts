@@ -15,9 +15,11 @@ const ifMeant = { 'if-match': `"${meant}"` }
 export function testFilePairs(sandbox: SharedSandbox, rounds: number): void {
   const tryKind = (make: (sandbox: SharedSandbox) => Kind<string>) =>
     tryPairs(make(sandbox), { rounds, atOnce: 3 })
-  test('of a file', () => tryKind(files))
-  test('of a file that is not there', () => tryKind(missingFiles))
-  test('of a file with two names', () => tryKind(filesOfTwoNames))
+  // On a cluster each request takes several times as long.
+  const timeout = rounds * 180_000
+  test('of a file', { timeout }, () => tryKind(files))
+  test('of a file that is not there', { timeout }, () => tryKind(missingFiles))
+  test('of a file with two names', { timeout }, () => tryKind(filesOfTwoNames))
 }
 
 const files = (sandbox: SharedSandbox): Kind<string> => {
