@@ -115,7 +115,7 @@ export const Time = z.iso.datetime({ precision: 3 }).meta({ description: 'RFC 33
 export const Moment = z.iso
   .datetime({ offset: true })
   .regex(/:\d\d:/, 'must have seconds')
-  .regex(/^[2-9](?!999)/, 'must be in the years 2000 to 9998')
+  .regex(/^([2-8]|9(?!999))/, 'must be in the years 2000 to 9998')
   .meta({ description: 'RFC 3339, in the years 2000 to 9998' })
 
 /** The id of an account, a key, a sandbox: a prefix and a ULID. */
