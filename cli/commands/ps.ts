@@ -1,9 +1,8 @@
 /** `sandlot ps`: the commands of a session, newest first. */
-import type { ExecSummary } from '../../shared/contract/exec.ts'
-import type { Api, Reply } from '../core/api.ts'
 import { addPageOptions, addSessionOption, defineCommand, type PageOptions, pageOf } from '../core/command.ts'
 import { execSummaryFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
+import { isRunning, listCommands } from '../exec/list.ts'
 import { marked } from '../files/tar-commands.ts'
 
 export const define = defineCommand<PageOptions & { running?: boolean }>({
@@ -20,7 +19,7 @@ At a terminal the commands by which \`sandlot cp\` copies folders are marked. \`
     const query = pageOf(options)
     const id = await session()
     const page = options.running
-      ? await listRunning(api, id)
+      ? { data: (await listCommands(api, id)).filter(isRunning), next_cursor: null }
       : await api.call('listExecs', { params: { id }, query })
     const rows = page.data.map((exec) => [
       exec.id,
@@ -34,14 +33,3 @@ At a terminal the commands by which \`sandlot cp\` copies folders are marked. \`
     output.aside(`These are commands of the session ${id}; \`sandlot ls\` lists the sessions.`)
   },
 })
-
-/** As one page. */
-async function listRunning(api: Api, id: string): Promise<Reply<'listExecs'>> {
-  const data: ExecSummary[] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await api.call('listExecs', { params: { id }, query: { limit: 100, cursor } })
-    data.push(...page.data.filter(({ status }) => status === 'running'))
-    if (page.next_cursor === null) return { data, next_cursor: null }
-    cursor = page.next_cursor
-  }
-}

@@ -1,8 +1,8 @@
 /** The command that `sandlot logs`, `kill` and `attach` are about. */
-import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { execIdHint } from '../core/problem.ts'
+import { isRunning, listCommands } from './list.ts'
 
 /** @throws {CliError} `exec_not_found` for a word that is no id */
 export function readExecId(id: string): string {
@@ -15,12 +15,12 @@ export function readExecId(id: string): string {
  * @throws {CliError} `exec_not_found` or `several_commands`, with those that may be meant
  */
 export async function onlyRunning(api: Api, session: string, { withTerminal = false } = {}): Promise<string> {
-  const fits = ({ tty }: ExecSummary) => tty || !withTerminal
-  const { data } = await api.call('listExecs', { params: { id: session }, query: { limit: 100 } })
-  const running = data.filter((exec) => exec.status === 'running' && fits(exec))
+  const meant = (await listCommands(api, session)).filter(({ tty }) => tty || !withTerminal)
+  const running = meant.filter(isRunning)
   const [only, ...more] = running
   if (only !== undefined && more.length === 0) return only.id
-  const last = data.filter(fits).slice(0, 5)
+  // Nobody can go back to a terminal that has ended.
+  const last = withTerminal ? [] : meant.slice(0, 5)
   const [code, words, shown] =
     only === undefined
       ? ['exec_not_found', `No command${withTerminal ? ' with a terminal' : ''} runs now.`, last]

@@ -244,7 +244,7 @@ describe.concurrent('with settings', () => {
     const line = await openLine(world.url())
     await line[Symbol.asyncDispose]()
     using screen = openPicker(user.home, user.home.through(line.url))
-    await screen.shows(/loading…[\s\S]*Service away/)
+    await screen.shows(/does not answer[\s\S]*Service away/)
     await using _again = await openLine(world.url(), Number(new URL(line.url).port))
     await screen.shows(/^›sbx_/m)
   })
