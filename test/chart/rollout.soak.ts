@@ -82,7 +82,13 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         redisPort: redis.port,
         clusterPorts: [443, 6443, 16443],
       },
-      sandboxes: { namespace, image: images.busybox, maxPods: 50 },
+      sandboxes: {
+        ...{ namespace, image: images.busybox, maxPods: 50 },
+        requests: { cpu: '10m', memory: '16Mi', disk: '16Mi' },
+      },
+      // Six of each, and twice that while they are replaced, are to find room on a node of two cores.
+      api: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
+      worker: { resources: { requests: { cpu: '10m', memory: '64Mi' } } },
       settings: {
         PASSWORD_SCRYPT_LOG_N: 10,
         QUOTA_CONCURRENT_SANDBOXES: 40,
