@@ -1,0 +1,174 @@
+/** Clients that ask an installation without a pause, and keep what went wrong. They repeat nothing but to resume a stream. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { WebSocket } from 'ws'
+import type { Account } from '../support/account.ts'
+import { bytesOf, readEvents } from '../support/events.ts'
+
+/** Prints a line each 0.2 s until the file is there: which one is missing or repeated can be seen. */
+const counting = (stop: string) =>
+  `i=0; until test -e ${stop}; do i=$((i+1)); echo line $i; sleep 0.2; done; echo end`
+/** Longer than a client may be without its stream. */
+const graceMs = 120_000
+
+export interface Load {
+  /** What was asked and answered, by what it was. */
+  counts: Record<string, number>
+  wrong: string[]
+  /** Commands that print and are followed, and one terminal, from now until the function that comes back is called. */
+  follow(): Promise<() => Promise<void>>
+  stop(): Promise<void>
+}
+
+/** An exec a second in each sandbox, and a create every four seconds. */
+export function startLoad(account: Account, sandboxes: readonly string[], base: () => string): Load {
+  const counts: Record<string, number> = {}
+  const wrong: string[] = []
+  const ending = new AbortController()
+  let round = 0
+
+  const note = async (what: string, work: () => Promise<unknown>) => {
+    const at = Date.now()
+    counts[what] = (counts[what] ?? 0) + 1
+    try {
+      await work()
+    } catch (error) {
+      const { message, cause } = error as Error
+      const took = `${((Date.now() - at) / 1000).toFixed(1)} s`
+      wrong.push(`${new Date(at).toISOString()} ${what}, ${took}: ${message}${cause ? ` (${cause})` : ''}`)
+    }
+  }
+  const mustBe = (is: unknown, expected: unknown) => {
+    const [a, b] = [JSON.stringify(is), JSON.stringify(expected)]
+    if (a !== b) throw new Error(`${a?.slice(0, 500)} where ${b?.slice(0, 500)} was to be`)
+  }
+
+  const every = async (ms: number, work: () => Promise<void>) => {
+    const under = new Set<Promise<void>>()
+    while (!ending.signal.aborted) {
+      const one = work().finally(() => under.delete(one))
+      under.add(one)
+      await sleep(ms, undefined, { signal: ending.signal }).catch(() => {})
+    }
+    await Promise.all(under)
+  }
+  const exec = (id: string) =>
+    note('exec', async () => {
+      const word = `w${++round}`
+      const { body } = await account.call('execCommand', {
+        params: { id },
+        body: { command: ['echo', word] },
+      })
+      mustBe([body.status, body.exit_code, body.stdout], ['exited', 0, `${word}\n`])
+    })
+  const create = async () => {
+    let id: string | undefined
+    await note('create', async () => {
+      const { status, body } = await account.call('createSandbox', { body: {} })
+      id = body.id
+      // 202 says that it takes long, on a machine that has much to do.
+      mustBe([201, 202].includes(status), true)
+    })
+    if (id) await note('destroy', () => account.call('destroySandbox', { params: { id: id! } }))
+  }
+
+  async function followEvents(id: string, stop: string) {
+    const { body } = await account.call('execCommand', {
+      params: { id },
+      body: { command: counting(stop), background: true, grace_ms: graceMs },
+    })
+    const params = { id, exec_id: body.id }
+    let text = ''
+    let last: string | undefined
+    let tries = 0
+    for (;;) {
+      let reader: ReturnType<typeof readEvents> | undefined
+      try {
+        const headers = last === undefined ? {} : { 'last-event-id': last }
+        reader = readEvents(await account.open('streamExec', { params, headers }))
+        await reader.rest()
+      } catch (error) {
+        if (++tries > 60) throw error
+      }
+      const seen = reader?.seen ?? []
+      text += bytesOf(seen, 'stdout')
+      last = seen.at(-1)?.id ?? last
+      if (seen.some(({ event }) => event === 'gap')) throw new Error('output is missing: a gap')
+      const exit = seen.find(({ event }) => event === 'exit')
+      if (exit) {
+        mustBe([exit.data.status, exit.data.exit_code], ['exited', 0])
+        mustBe(gapsIn(text), [])
+        return
+      }
+      counts.resumed = (counts.resumed ?? 0) + 1
+      await sleep(250)
+    }
+  }
+
+  async function attach(id: string, stop: string) {
+    const { body } = await account.call('execCommand', {
+      params: { id },
+      body: { command: ['sh', '-c', counting(stop)], tty: true, grace_ms: graceMs },
+    })
+    const url = `${base().replace('http', 'ws')}/v1/sandboxes/${id}/exec/${body.id}/attach`
+    for (let tries = 0; tries < 60; tries++) {
+      const socket = new WebSocket(url, { headers: { authorization: `Bearer ${account.key}` } })
+      let text = ''
+      let exit: { status: string } | undefined
+      socket.on('message', (data: Buffer, isBinary) => {
+        if (isBinary) text += data.subarray(1)
+        else exit = JSON.parse(String(data))
+      })
+      socket.on('error', () => {})
+      await new Promise((resolve) => socket.once('close', resolve))
+      // Each attachment begins at the start of what is kept.
+      const lines = text.replaceAll('\r\n', '\n')
+      if (exit) {
+        mustBe(exit.status, 'exited')
+        return mustBe(gapsIn(lines), [])
+      }
+      counts.attached = (counts.attached ?? 0) + 1
+      await sleep(250)
+    }
+    throw new Error('the terminal could not be attached to any more')
+  }
+
+  const running = Promise.all([...sandboxes.map((id) => every(1_000, () => exec(id))), every(4_000, create)])
+  return {
+    counts,
+    wrong,
+    async follow() {
+      const stop = `stop${++round}`
+      const all = [
+        ...sandboxes.map((id) => note('followed command', () => followEvents(id, stop))),
+        note('terminal', () => attach(sandboxes[0]!, `${stop}-tty`)),
+      ]
+      return async () => {
+        const touch = (id: string) =>
+          note('touch', () =>
+            account.call('createFile', { params: { id }, body: { path: stop, content: '' } }),
+          )
+        await Promise.all(sandboxes.map(touch))
+        await note('touch', () =>
+          account.call('createFile', {
+            params: { id: sandboxes[0]! },
+            body: { path: `${stop}-tty`, content: '' },
+          }),
+        )
+        await Promise.all(all)
+      }
+    },
+    async stop() {
+      ending.abort()
+      await running
+    },
+  }
+}
+
+/** @returns what of the counted lines is not as it was printed */
+function gapsIn(text: string): string[] {
+  const lines = text.split('\n')
+  if (lines.pop() !== '' || lines.pop() !== 'end') return [`it ends with ${JSON.stringify(text.slice(-40))}`]
+  return lines
+    .flatMap((line, index) => (line === `line ${index + 1}` ? [] : [`${index + 1}: ${line}`]))
+    .slice(0, 5)
+}
