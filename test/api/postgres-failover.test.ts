@@ -32,6 +32,16 @@ afterAll(async () => {
   await pair.end()
 })
 
+test('connections that fall silent are given up, and requests go on over new ones', async () => {
+  address.forget()
+  // Each that is used is waited on for ten seconds once, and nobody is told anything false meanwhile.
+  const answer = () => alice.call('listApiKeys').catch((error) => error)
+  expect([200, 503]).toContain((await answer()).status)
+  await world.eventually(async () => (await answer()).status === 200, 30_000)
+  await world.eventually(() => world.account(), 30_000)
+  address.mend()
+})
+
 const postgresOf = async (internalUrl: string): Promise<string> =>
   JSON.parse((await send(`${internalUrl}/readyz`)).text).parts.postgres
 

@@ -106,6 +106,14 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       words: /the workers' role may not list networkpolicies, get namespaces\. Run `npm run cluster`/,
     },
     {
+      change: 'the role is deleted',
+      make: () =>
+        world.admin
+          .makeApiClient(RbacAuthorizationV1Api)
+          .deleteNamespacedRole({ name: SERVICE_ACCOUNT, namespace: world.namespace }),
+      words: /forbidden|the workers' role may not create pods/,
+    },
+    {
       change: 'the role is bound to nobody',
       make: () =>
         world.admin

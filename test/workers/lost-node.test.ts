@@ -1,0 +1,49 @@
+/** Several pods that go at once and without a word, as with their node. */
+import { expect, test } from 'vitest'
+import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
+import { losePod } from '../support/lost-pods.ts'
+import { shareWorld } from '../support/shared.ts'
+
+/** What ARCHITECTURE.md gives the sweep. */
+const sweptMs = 60_000
+
+describeOnBothDriversAtOnce('a lost node', (driver) => {
+  const world = shareWorld({ driver, env: { WARM_POOL_SIZE: '1', QUOTA_CONCURRENT_SANDBOXES: '4' } })
+
+  test('takes its sandboxes and warm pods along; the others go on, and new ones are made', async () => {
+    const alice = await world.account()
+    const run = async (id: string) =>
+      (await alice.call('execCommand', { params: { id }, body: { command: 'echo on' } })).body
+    const ids = await Promise.all(
+      Array.from({ length: 3 }, async () => (await alice.call('createSandbox')).body.id),
+    )
+    const [survivor, ...lost] = ids
+    // A claimed pod that died unused would be replaced.
+    await Promise.all(ids.map((id) => run(id)))
+    await using of = await openWorldDriverOf()
+    const pods = await world.eventually(async () => {
+      const living = (await of.driver.list()).filter(({ death }) => !death)
+      const isWhole = ids.every((id) => living.some((pod) => pod.sandboxId === id)) && living.length === 4
+      return isWhole ? living : undefined
+    }, sweptMs)
+    const gone = pods.filter(({ sandboxId }) => sandboxId !== survivor)
+    await Promise.all(gone.map(({ name }) => losePod(world, name)))
+
+    const find = async (id: string) => (await alice.call('getSandbox', { params: { id } })).body
+    for (const id of lost) {
+      await world.eventually(async () => (await find(id)).state === 'destroyed', sweptMs)
+      expect(await find(id)).toMatchObject({ destroy_reason: 'pod_failed' })
+    }
+    for (const id of [survivor!, (await alice.call('createSandbox')).body.id])
+      expect((await run(id)).stdout).toBe('on\n')
+    await world.eventually(async () => {
+      const warm = (await of.driver.list()).filter(({ sandboxId, death }) => !sandboxId && !death)
+      return warm.length === 1 && !gone.some(({ uid }) => uid === warm[0]!.uid)
+    }, sweptMs)
+  })
+
+  async function openWorldDriverOf() {
+    const driver = await openWorldDriver(world)
+    return { driver, [Symbol.asyncDispose]: () => driver.close() }
+  }
+})
