@@ -25,11 +25,10 @@ export async function guardDriver(
 async function countSandboxes(databaseUrl: string): Promise<number> {
   // Not at the top: hardly a start needs it.
   const { openDatabase } = await import('../../shared/data/database.ts')
-  const { countByState } = await import('../../shared/data/sandbox-pods.ts')
+  const { countUnreaped } = await import('../../shared/data/sandbox-pods.ts')
   const db = openDatabase(databaseUrl, { connections: 1 })
   try {
-    const states = await countByState(db)
-    return states.reduce((sum, { count }) => sum + count, 0)
+    return await countUnreaped(db)
   } finally {
     await db.close()
   }
