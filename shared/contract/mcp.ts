@@ -222,7 +222,7 @@ export const mcp = family({
     summary: 'The rest of the event stream of a tool call, after the connection broke',
     method: 'GET',
     path: '/v1/mcp',
-    example: { headers: { 'last-event-id': '$EVENT_ID' } },
+    example: { headers: { 'last-event-id': 'eyJyZXF1ZXN0SWQiOjd9.3' } },
     credential: 'key',
     scope: 'run',
     bucket: 'mcp',
