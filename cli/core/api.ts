@@ -302,14 +302,15 @@ async function exchangeAgain<T>(
   let isRepeat = false
   for (let tries = 0; ; tries++) {
     const pause = retryMs[tries]
-    const isLast = pause === undefined || performance.now() + pause >= end
+    // Looked at once it has come to nothing: silence uses up all the time.
+    const isLast = () => pause === undefined || performance.now() + pause >= end
     try {
       const answer = await send(left())
-      if (isLast || !mayPass(answer)) return { answer, isRepeat }
+      if (!mayPass(answer) || isLast()) return { answer, isRepeat }
     } catch (error) {
       if (!(error instanceof ConnectionError)) throw error
       if (error.reached && !isRepeatable(call)) throw unknownEnd(error)
-      if (isLast) throw error
+      if (isLast()) throw error
       isRepeat ||= error.reached
     }
     await sleep(pause!)

@@ -111,7 +111,9 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
       const subjects = [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace: world.namespace }]
       await rbac.createNamespacedRoleBinding({ namespace, body: { metadata, roleRef, subjects } })
-      expect(await createTried(world.open(env))).toBeGreaterThanOrEqual(1)
+      // It takes the cluster a moment until a new role counts.
+      const eventless = world.open(env)
+      expect(await eventually(() => createTried(eventless), 10_000)).toBeGreaterThanOrEqual(1)
     })
   })
 
