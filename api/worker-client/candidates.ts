@@ -13,8 +13,6 @@ import {
 import type { WorkerHealth } from './health.ts'
 
 const directoryMs = 500
-/** A worker that is not listed for this many milliseconds is gone. */
-const goneMs = 5_000
 const lookEveryMs = 250
 /** How long a missing worker is remembered. By then its commands are written down as lost. */
 const rememberMs = 10 * 60_000
@@ -25,6 +23,8 @@ export class Candidates {
   private readonly listNow: () => Promise<ListedWorker[]>
   private readonly lastEntry: (workerId: string) => Promise<ListedWorker | undefined>
   private readonly health: Pick<WorkerHealth, 'isSilent' | 'isAlive'>
+  /** A worker that is not listed for this many milliseconds is gone. */
+  private readonly goneMs: number
   /** Workers that are not listed, and the wait for each: all callers share one. */
   private readonly missing = new Map<string, Promise<ListedWorker[]>>()
 
@@ -33,6 +33,7 @@ export class Candidates {
     this.list = cacheFor(directoryMs, this.listNow)
     this.lastEntry = async (workerId) => (await findEntries(context, [workerId]))[0]
     this.health = health
+    this.goneMs = context.settings.silence.missing
   }
 
   /** The remembered list if it will do, else the present one: a worker may have come since. */
@@ -80,7 +81,7 @@ export class Candidates {
     const from = performance.now()
     const last = await this.lastEntry(workerId).catch(() => undefined)
     if (last && (await this.health.isAlive(last))) return [last]
-    for (; performance.now() - from < goneMs; await sleep(lookEveryMs)) {
+    for (; performance.now() - from < this.goneMs; await sleep(lookEveryMs)) {
       const list = await this.listNow().catch(() => [])
       if (list.some(({ id }) => id === workerId)) return list
     }

@@ -13,6 +13,7 @@ import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
+  silenceHeader,
   argsHeader,
   attachPath,
   type CallName,
@@ -81,7 +82,7 @@ export class ExecOnAnotherWorker extends Error {
 }
 
 /** A request without the worker that it goes to. */
-type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'watch'>
+type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
 /** How long the body of an answer may be silent, once its head is there. */
 const bodyMs = 10_000
@@ -95,7 +96,7 @@ export class Workers {
 
   constructor(context: Context) {
     this.log = context.log
-    this.health = new WorkerHealth(context.log)
+    this.health = new WorkerHealth(context.log, context.settings.silence)
     this.candidates = new Candidates(context, this.health)
   }
 
@@ -213,8 +214,11 @@ export class Workers {
 
   /** @returns the answer, undefined when the call was not handed over */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
+    const { answer, handOver: handOverMs } = this.health.silence
     const target: Omit<HandOver, 'agent'> = {
       ...asked,
+      headers: { ...asked.headers, [silenceHeader]: String(answer) },
+      handOverMs,
       url: new URL(path, worker.url),
       callee: worker,
       watch: (onSilence, bytesMoved) => this.health.follow(worker, onSilence, bytesMoved),

@@ -19,6 +19,8 @@ export interface HandOver {
   agent: Agent
   /** Aborting it ends the call and its answer: the client left. */
   signal: AbortSignal
+  /** Milliseconds that the worker has to say that it is there. */
+  handOverMs: number
   /** Milliseconds from the hand-over to the head of the answer. A later answer counts as lost. */
   timeoutMs: number
   /** Watches the worker from the hand-over to the end of the answer. @returns what stops the watch */
@@ -35,8 +37,6 @@ export class CallLost extends Error {
 
 /** A worker that is there refuses the account: it holds too much memory. */
 const refusedStatus = 429
-/** Milliseconds that a worker has to say that it is there. */
-const handOverMs = 3_000
 
 /** @throws {CallLost} */
 export async function handOver(target: HandOver): Promise<HandedOver> {
@@ -60,7 +60,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
       silent = true
       request.destroy(new Error(`no word from the worker within ${ms} ms`))
     })
-  let stopWaiting = giveUpAfter(handOverMs)
+  let stopWaiting = giveUpAfter(target.handOverMs)
   request.on('continue', () => {
     stopWaiting()
     handedOver = true

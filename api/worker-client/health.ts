@@ -7,26 +7,26 @@ import type { Agent } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../shared/platform/log.ts'
+import type { Silence } from '../../shared/platform/silence.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import type { ListedWorker } from '../../shared/rpc/directory.ts'
 
 const askEveryMs = 1_000
-/** Milliseconds for an answer. With the pause before the question, silence is noticed after 3 to 4 s. */
-const answerMs = 3_000
-/** A worker whose calls carried bytes in the last part of that time lives, and is only busy. */
-const lastMs = 2_000
 /** How often a silent worker is asked without a call being there. The list of workers forgets it, not this. */
 const lastQuestions = 60
 
 export class WorkerHealth {
-  private readonly agent = openCallAgent({ keepAlive: true })
+  readonly agent = openCallAgent({ keepAlive: true })
   private readonly watched = new Map<string, Watch>()
-  private readonly log: Logger
+  readonly log: Logger
+  readonly silence: Silence
 
-  constructor(log: Logger) {
+  /** With the pause before the question, silence is noticed a second after `silence.answer` at most. */
+  constructor(log: Logger, silence: Silence) {
     this.log = log
+    this.silence = silence
   }
 
   /**
@@ -37,7 +37,7 @@ export class WorkerHealth {
    */
   follow(worker: ListedWorker, onSilence: () => void, bytesMoved: () => number): () => void {
     const end = () => this.watched.delete(worker.id)
-    const watch = this.watched.get(worker.id) ?? new Watch(worker, this.agent, this.log, end)
+    const watch = this.watched.get(worker.id) ?? new Watch(worker, this, end)
     this.watched.set(worker.id, watch)
     return watch.add(onSilence, bytesMoved)
   }
@@ -49,7 +49,7 @@ export class WorkerHealth {
 
   /** Asks a worker that is not watched whether it lives. */
   async isAlive(worker: ListedWorker): Promise<boolean> {
-    return (await askWhetherAlive(worker, this.agent, answerMs)) === 'alive'
+    return (await askWhetherAlive(worker, this.agent, this.silence.answer)) === 'alive'
   }
 
   close(): void {
@@ -69,14 +69,20 @@ class Watch {
   private readonly worker: ListedWorker
   private readonly agent: Agent
   private readonly log: Logger
+  private readonly silence: Silence
   private readonly onEnd: () => void
   private timer: NodeJS.Timeout | undefined
   private questionsLeft = lastQuestions
 
-  constructor(worker: ListedWorker, agent: Agent, log: Logger, onEnd: () => void) {
+  constructor(
+    worker: ListedWorker,
+    { agent, log, silence }: Pick<WorkerHealth, 'agent' | 'log' | 'silence'>,
+    onEnd: () => void,
+  ) {
     this.log = log.child({ worker: worker.id })
     this.worker = worker
     this.agent = agent
+    this.silence = silence
     this.onEnd = onEnd
     this.askLater()
   }
@@ -102,7 +108,8 @@ class Watch {
     const isWanted = this.calls.size > 0 || (this.isSilent && this.questionsLeft-- > 0)
     if (!isWanted) return this.stop()
     const askedAt = performance.now()
-    const before = sleep(answerMs - lastMs, undefined, { ref: false }).then(() => this.bytesOfCalls())
+    const { answer: answerMs, last } = this.silence
+    const before = sleep(answerMs - last, undefined, { ref: false }).then(() => this.bytesOfCalls())
     // A connection that is refused or breaks is no silence: the calls fail by themselves.
     const answer = await askWhetherAlive(this.worker, this.agent, answerMs)
     const isSilent = answer === 'silent' && !this.hasMovedSince(await before)

@@ -264,6 +264,14 @@ const processes = {
     .describe(
       'How long an API that is told to stop still takes requests, while its `/readyz` says 503: until load balancers have noticed.',
     ),
+  WORKER_SILENCE_SECONDS: z.coerce
+    .number()
+    .min(1)
+    .max(20)
+    .default(3)
+    .describe(
+      'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. A machine whose processors are overcommitted needs more. Then clients learn later that a worker is gone.',
+    ),
   SWEEP_SECONDS: z.coerce
     .number()
     .min(0.1)

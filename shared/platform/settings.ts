@@ -7,6 +7,7 @@ import type * as z from 'zod'
 import { callsKeyOf, publicKeyOf } from './seal.ts'
 import { poolsProblem, readPools } from './settings-pools.ts'
 import { Environment } from './settings-schema.ts'
+import { silenceOf } from './silence.ts'
 
 export type Settings = ReturnType<typeof readSettings>
 
@@ -120,6 +121,8 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     /** Days that rows of ended sandboxes stay. */
     recordDays: env.SANDBOX_RECORD_DAYS,
     sweepSeconds: env.SWEEP_SECONDS,
+    /** How long processes wait for a word of each other. */
+    silence: silenceOf(env.WORKER_SILENCE_SECONDS),
     /** Seconds that a process which stops serves what it holds. */
     drainSeconds: env.DRAIN_SECONDS ?? (role === 'api' ? 12 : 20),
     /** Seconds before those, in which an API still takes requests. */

@@ -129,6 +129,8 @@ export const portPath = '/port'
 export const argsHeader = 'x-sandlot-args'
 /** The header with the account that a call is for: its body is counted before it is read. */
 export const accountHeader = 'x-sandlot-account'
+/** Milliseconds after which the API counts a worker that does not answer as lost. */
+export const silenceHeader = 'x-sandlot-silence-ms'
 /** Present on a stream's answer whose body is a {@link CallProblem}. */
 export const problemHeader = 'x-sandlot-problem'
 

@@ -30,11 +30,6 @@ export interface ListedWorker extends WorkerEntry {
 
 export const announceEveryMs = 1_000
 /**
- * Milliseconds. An older entry belongs to a worker that died. One that died a moment ago refuses connections, so
- * waiting longer costs nothing, and a busy machine may delay a living worker.
- */
-const staleMs = 6_000
-/**
  * Milliseconds. A worker that cannot reach Redis may live all the same. Until its entry is this old, others find its
  * address there, and ask.
  */
@@ -86,7 +81,7 @@ export async function listWorkers({
   settings,
   log,
 }: Pick<Context, 'redis' | 'settings'> & { log?: Logger }): Promise<ListedWorker[]> {
-  const entries = (await redis.eval(listScript, 1, key, staleMs, keptMs)) as string[]
+  const entries = (await redis.eval(listScript, 1, key, settings.silence.stale, keptMs)) as string[]
   const now = Date.now()
   const listed = new Map<string, ListedWorker>()
   for (const entry of entries) {

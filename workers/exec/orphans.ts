@@ -21,13 +21,6 @@ import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
-/**
- * A worker that is not listed for this many milliseconds is asked whether it lives. After Redis was emptied no worker
- * is listed for a second.
- */
-const goneMs = 5_000
-/** Milliseconds for its answer. */
-const answerMs = 2_000
 /** Commands that one pass ends at most. */
 const pageRows = 1_000
 
@@ -37,6 +30,7 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
   const agent = openCallAgent()
   let after = ''
 
+  const { missing: goneMs, missingAnswer: answerMs } = worker.settings.silence
   const isDue = (id: string, now: number) => now - (missingSince.get(id) ?? now) >= goneMs
 
   async function findAlive(ids: string[]): Promise<string[]> {

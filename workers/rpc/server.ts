@@ -4,12 +4,14 @@ import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { boundRest } from '../../shared/platform/sockets.ts'
+import { stillMs } from '../../shared/platform/silence.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
   nameAt,
   problemHeader,
+  silenceHeader,
   type StreamCallName,
 } from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
@@ -104,9 +106,6 @@ function nameOf({ url = '' }: IncomingMessage): HandlerName | undefined {
   return name !== undefined && Object.hasOwn(handlers, name) ? (name as HandlerName) : undefined
 }
 
-/** A worker that has not answered for 3 s is lost to the API (api/worker-client/health.ts). */
-const silentMs = 2_900
-
 /** Turns any error into an answer, or ends the connection when an answer has begun. */
 async function answer(
   worker: WorkerContext,
@@ -119,9 +118,11 @@ async function answer(
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
   const since = performance.now()
+  // An API of the version before does not say it.
+  const answerMs = Number(request.headers[silenceHeader] ?? worker.settings.silence.answer)
   const isAwaited = async () => {
     await readWhatCame()
-    return !hungUp.signal.aborted && !stoodStill(since, silentMs)
+    return !hungUp.signal.aborted && !stoodStill(since, stillMs(answerMs))
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await readRequest(request)
