@@ -1,9 +1,10 @@
 /** The call that ends all processes of a sandbox. Such a file exports nothing but handlers (rpc/handlers.ts). */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
 import type { CallHandler } from '../sandbox/call.ts'
-import { type EnteredSandbox, enter, podOf, reaching, runInside } from '../sandbox/enter.ts'
+import { type EnteredSandbox, enter, reaching, runInside } from '../sandbox/enter.ts'
 
 /** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
@@ -18,7 +19,7 @@ export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { 
     try {
       // They end with all the others.
       worker.slots.drop(sandbox.id)
-      await reaching(worker, sandbox, () => worker.driver.endProcesses(podOf(sandbox)))
+      await reaching(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
       await runTrue(worker, sandbox, signal)
       return {}
     } catch (error) {

@@ -1,9 +1,8 @@
 /** A command while it runs: its output goes to its readers, and signals reach it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
-import { podOf } from '../sandbox/enter.ts'
+import type { PodName } from '../drivers/driver.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd, Slot } from '../shell/slot.ts'
@@ -18,17 +17,17 @@ export interface Input {
 
 export function runInSlot(
   worker: WorkerContext,
-  sandbox: SandboxRow,
   command: Command,
   slot: Slot,
   shellCommand: ShellCommand,
   { stdin, background = false }: Input,
-): { pid: number; began: Promise<void>; ended: Promise<CommandEnd> } {
+): { pod: PodName; pid: number; began: Promise<void>; ended: Promise<CommandEnd> } {
+  const { pod, pid } = slot
   const began = Promise.withResolvers<void>()
   const ended: Promise<CommandEnd> = slot.run(shellCommand, {
     stdin(writable) {
       began.resolve()
-      command.begin(bodyOf(worker, sandbox, slot.pid, ended, slot), writable)
+      command.begin(bodyOf(worker, pod, pid, ended, slot), writable)
       // A background command without stdin in its request may get it from later requests.
       if (stdin === undefined && background) return
       feed(command, stdin, !background)
@@ -36,7 +35,7 @@ export function runInSlot(
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
   })
-  return { pid: slot.pid, began: began.promise, ended }
+  return { pod, pid, began: began.promise, ended }
 }
 
 /** Writes the stdin of the request. It goes once the command has read it, or has ended. */
@@ -67,12 +66,11 @@ const killedMs = 2_000
 /** Signals a command's process group, through another shell in the same pod. */
 export function bodyOf(
   worker: WorkerContext,
-  sandbox: SandboxRow,
+  pod: PodName,
   pid: number,
   ended: Promise<unknown>,
   closeable: { close(): void },
 ): Body {
-  const pod = podOf(sandbox)
   return {
     async signal(name) {
       const isDone = await signalGroup(worker.driver, pod, pid, name)

@@ -10,7 +10,7 @@ import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { execElsewhere, type StartExec } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import type { Wire } from '../sandbox/call.ts'
-import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn, podOf } from '../sandbox/enter.ts'
+import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
@@ -132,8 +132,8 @@ async function run(
       if (!(await isAwaited())) throw unavailable('Nobody waits for this command any more. It was not run.')
     }
     await mustBeAwaited()
-    const { pid, ended } = slot
-      ? await begun(runInSlot(worker, sandbox, command, slot, shellCommand, input))
+    const { pod, pid, ended } = slot
+      ? await begun(runInSlot(worker, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
           mustBeAwaited,
@@ -141,7 +141,7 @@ async function run(
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
       command.finish(await describeEnd(worker, command, end), isCut)
-      if (end.kind === 'lost') await endLeftovers(worker, podOf(sandbox), pid)
+      if (end.kind === 'lost') await endLeftovers(worker, pod, pid)
     })
   } catch (error) {
     // Nothing has run. A client that attached meanwhile is told so, and may try again.

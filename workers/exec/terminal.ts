@@ -1,10 +1,10 @@
 /** A command with a terminal: one stream of output, and a size. */
 
 import { recordPid } from '../../shared/data/execs.ts'
-import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
-import type { TerminalSize } from '../drivers/driver.ts'
-import { openSlotIn, podOf, reaching } from '../sandbox/enter.ts'
+import type { PodName, TerminalSize } from '../drivers/driver.ts'
+import { reaching, takeSlot } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
@@ -28,21 +28,21 @@ export async function runInTerminal(
   command: Command,
   shellCommand: ShellCommand,
   { size, stdin, mustBeAwaited }: TerminalStart,
-): Promise<{ pid: number; ended: Promise<CommandEnd> }> {
-  const terminal = await open(worker, sandbox, shellCommand, { size, mustBeAwaited })
+): Promise<{ pod: PodName; pid: number; ended: Promise<CommandEnd> }> {
+  const { pod, terminal } = await open(worker, sandbox, shellCommand, { size, mustBeAwaited })
   await recordPid(worker.db, command.id, terminal.pid).catch((error) => {
     // The command runs already, and nobody could find it again. Its client is told that it did not start.
-    void bodyOf(worker, sandbox, terminal.pid, terminal.ended, terminal).end()
+    void bodyOf(worker, pod, terminal.pid, terminal.ended, terminal).end()
     throw error
   })
   const ended = followOutput(worker, command, terminal)
   command.begin(
-    { ...bodyOf(worker, sandbox, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
+    { ...bodyOf(worker, pod, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
   // Written as if it were typed.
   if (stdin) feed(command, stdin, false)
-  return { pid: terminal.pid, ended }
+  return { pod, pid: terminal.pid, ended }
 }
 
 /** The command, with its environment, is not kept while it runs. */
@@ -52,12 +52,11 @@ const open = (
   shellCommand: ShellCommand,
   { size, mustBeAwaited }: Omit<TerminalStart, 'stdin'>,
 ) =>
-  reaching(worker, sandbox, () =>
-    openTerminal(worker.driver, podOf(sandbox), shellCommand, size, {
-      takeSlot: () => openSlotIn(worker, sandbox),
-      beforeStart: mustBeAwaited,
-    }),
-  )
+  reaching(worker, sandbox, async (now) => {
+    const pod = podOf(now)
+    const ways = { takeSlot: () => takeSlot(worker, now), beforeStart: mustBeAwaited }
+    return { pod, terminal: await openTerminal(worker.driver, pod, shellCommand, size, ways) }
+  })
 
 async function followOutput(
   worker: WorkerContext,

@@ -3,12 +3,7 @@ import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import type { WorkerContext } from '../context.ts'
-import * as exported from './processors.ts'
-
-/** The compiler asks for the processor of every job, and for no other export beside them: Redis could name it. */
-const processors: {
-  [N in JobName | keyof typeof exported]: N extends JobName ? exported.Processor<N> : never
-} = exported
+import { processors } from './processors.ts'
 
 /** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
@@ -45,13 +40,12 @@ async function doJob(worker: WorkerContext, job: Job): Promise<void> {
   }
   // Redis is not trusted: a job is a kind and an id, and the row decides what is done.
   if (typeof args?.sandboxId !== 'string') throw new UnrecoverableError('a job without the id of a sandbox')
-  const processor = processors[name] as exported.Processor<JobName>
   const log = worker.log.child({ job: name, sandbox_id: args.sandboxId, request_id: args.requestId })
   const started = performance.now()
   const finish = (outcome: 'done' | 'failed') =>
     worker.metrics.jobs.observe({ job: name, outcome }, (performance.now() - started) / 1000)
   try {
-    await processor(args as never, { ...worker, log })
+    await processors[name]({ ...worker, log }, args.sandboxId)
     finish('done')
     log.debug({ ms: Math.round(performance.now() - started) }, 'a job is done')
   } catch (error) {

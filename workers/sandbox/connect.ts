@@ -2,11 +2,12 @@
 import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
 import { portCloseCodes } from '../../shared/contract/port-stream.ts'
+import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import { PortRefused } from '../drivers/driver.ts'
-import { enter, podOf, reaching } from './enter.ts'
+import { enter, reaching } from './enter.ts'
 
 /** How many each sandbox has. */
 const open = new Map<string, number>()
@@ -22,7 +23,7 @@ export async function connectTo(worker: WorkerContext, call: OnePort): Promise<D
   if (count >= limits.connections) throw tooMany()
   open.set(sandboxId, count + 1)
   try {
-    const stream = await reaching(worker, sandbox, () => worker.driver.connect(podOf(sandbox), port))
+    const stream = await reaching(worker, sandbox, (now) => worker.driver.connect(podOf(now), port))
     return stream.once('close', () => leave(sandboxId))
   } catch (error) {
     leave(sandboxId)

@@ -8,7 +8,7 @@ import { readWhatCame } from '../../shared/platform/standstill.ts'
 import type { WorkerContext } from '../context.ts'
 import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
 import type { Resource } from '../drivers/exhausted.ts'
-import { awaitReplacement, renewPod, useWarmPod } from '../jobs/replace-pod.ts'
+import { awaitReplacement, beginUse, renewPod } from '../pods/claimed-pod.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandIo, Slot } from '../shell/slot.ts'
@@ -70,32 +70,35 @@ export async function runInside(
   const slot = await openSlotIn(worker, sandbox)
   // A client that was told meanwhile that this call is lost has hung up: then nothing is run.
   await readWhatCame()
-  const end = await runCommand(worker.driver, podOf(sandbox), slot, command, io, options)
+  const end = await runCommand(worker.driver, slot, command, io, options)
   if (end.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
   return end
 }
 
 /** A slot in the sandbox's pod. @throws {Problem} when none can be opened */
 export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
-  reaching(worker, sandbox, async () => {
-    const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
-    return await useWarmPod(worker, sandbox, slot)
-  })
+  reaching(worker, sandbox, (now) => takeSlot(worker, now))
+
+/** A slot in the pod of this row. @throws what the driver throws when none can be opened */
+export async function takeSlot(worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> {
+  const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
+  return await beginUse(worker, sandbox, slot)
+}
 
 /**
  * Does `work`, and turns what it throws when the pod is gone or out of reach into what the client is to see. A warm pod
- * that was gone before anything ran is replaced: `sandbox` is updated, and `work` is done in the new pod.
+ * that was gone before anything ran is replaced, and `work` is done once more with the row that has the new pod.
  */
 export async function reaching<T>(
   worker: WorkerContext,
   sandbox: SandboxRow,
-  work: () => Promise<T>,
+  work: (sandbox: SandboxRow) => Promise<T>,
 ): Promise<T> {
-  const tried = sandbox.pod_uid
   try {
-    return await work().catch(async (error) => {
-      if (!(error instanceof PodGone && (await renewPod(worker, sandbox, tried)))) throw error
-      return await work()
+    return await work(sandbox).catch(async (error) => {
+      const renewed = error instanceof PodGone ? await renewPod(worker, sandbox) : undefined
+      if (!renewed) throw error
+      return await work(renewed)
     })
   } catch (error) {
     if (!(error instanceof PodGone || error instanceof DriverUnavailable)) throw error
@@ -105,8 +108,6 @@ export async function reaching<T>(
     throw unavailable('The sandbox cannot be reached right now; nothing was run. Try again.', error)
   }
 }
-
-export { podOf }
 
 const remedies: Record<Resource, string> = {
   processes:

@@ -18,10 +18,9 @@ export interface RunOptions {
   signal: AbortSignal
 }
 
-/** @param slot opened in the pod for this command */
+/** @param slot opened for this command */
 export async function runCommand(
   driver: Driver,
-  pod: PodName,
   slot: Slot,
   command: ShellCommand,
   io: CommandIo,
@@ -36,7 +35,7 @@ export async function runCommand(
   try {
     const first = await Promise.race([ended, stop.reason])
     if (first !== 'timed_out' && first !== 'cancelled') return first
-    await endGroup(driver, pod, slot.pid, ended)
+    await endGroup(driver, slot.pod, slot.pid, ended)
     return { kind: first }
   } finally {
     stop.forget()

@@ -70,7 +70,7 @@ export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const lines = new LineReader(process.stdout)
   const first = await within(answerMs, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
-  if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(Number(first), process, lines)
+  if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(pod, Number(first), process, lines)
   const why = await whySilent(driver, pod, process)
   process.close()
   throw why
@@ -114,6 +114,7 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
 }
 
 export class Slot {
+  readonly pod: PodName
   /** The leader of the command's process group. The command may move its processes to other groups. */
   readonly pid: number
   /** Resolves when the shell or the connection to it has ended. */
@@ -123,7 +124,8 @@ export class Slot {
   private readonly process: Process
   private readonly lines: LineReader
 
-  constructor(pid: number, process: Process, lines: LineReader) {
+  constructor(pod: PodName, pid: number, process: Process, lines: LineReader) {
+    this.pod = pod
     this.pid = pid
     this.process = process
     this.lines = lines

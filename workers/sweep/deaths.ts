@@ -1,8 +1,8 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { findByPod } from '../../shared/data/sandbox-pods.ts'
 import type { WorkerContext } from '../context.ts'
-import { endAndDelete } from '../jobs/end-and-delete.ts'
-import { replacePod } from '../jobs/replace-pod.ts'
+import { replacePod } from '../pods/claimed-pod.ts'
+import { endAndDelete } from '../pods/end-and-delete.ts'
 import { endOf } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
@@ -15,9 +15,8 @@ export function watchDeaths(worker: WorkerContext): void {
       if (!sandbox || sandbox.destroyed_at || sandbox.pod_uid !== pod.uid) return
       const { reason, detail } = endOf(pod.death, sandbox, await readClock(worker.db))
       if (reason !== 'expired' && (await replacePod(worker, sandbox))) return
-      await endAndDelete(worker, sandbox.id, reason, detail, () =>
-        worker.reach('sweep or watch: the row is ended, the pod lives'),
-      )
+      const point = 'sweep or watch: the row is ended, the pod lives'
+      await endAndDelete(worker, sandbox.id, reason, detail, point)
     } catch (error) {
       worker.log.warn({ err: error, pod: pod.name }, 'a dead pod is left to the sweep')
     }

@@ -15,10 +15,9 @@ import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodState } from '../drivers/driver.ts'
 import { makeOrphanSweep } from '../exec/orphans.ts'
-import { givePod } from '../jobs/create-pod.ts'
-import { endAndDelete, reapPod } from '../jobs/end-and-delete.ts'
-import { assignPod } from '../jobs/processors.ts'
-import { replacePod } from '../jobs/replace-pod.ts'
+import { assignPod, replacePod } from '../pods/claimed-pod.ts'
+import { createPod } from '../pods/create-pod.ts'
+import { endAndDelete, reapPod } from '../pods/end-and-delete.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { endOf, startOf } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
@@ -185,13 +184,13 @@ function makeMender(worker: WorkerContext): (actions: Action[]) => Promise<void>
 async function mend(worker: WorkerContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
-      return await givePod(worker, action.sandboxId)
+      return await createPod(worker, action.sandboxId)
     case 'delete':
       return await reapPod(worker, action.sandboxId)
     case 'end':
       return await mendEnd(worker, action)
     case 'assign':
-      return await assignPod(action, worker)
+      return await assignPod(worker, action.sandboxId)
     case 'replace':
       return await mendReplace(worker, action.sandboxId)
     case 'discard':
@@ -216,7 +215,6 @@ async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) 
   const { sandboxId, reason, detail } = action
   const row = await findSandbox(worker.db, sandboxId)
   if (row && detail === 'Gone' && (await lives(worker, row))) return
-  await endAndDelete(worker, sandboxId, reason, detail, () =>
-    worker.reach('sweep or watch: the row is ended, the pod lives'),
-  )
+  const point = 'sweep or watch: the row is ended, the pod lives'
+  await endAndDelete(worker, sandboxId, reason, detail, point)
 }

@@ -3,23 +3,24 @@ import { markReaped } from '../../shared/data/sandbox-pods.ts'
 import { endSandbox, findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
-import { removePod } from '../pods/remove-pod.ts'
+import type { CrashPoint } from './crash-points.ts'
+import { removePod } from './remove-pod.ts'
 
 /**
  * Ends a sandbox for a reason of the workers' own, then deletes its pod. It needs only PostgreSQL and the cluster, so a
  * Redis that is away delays nothing.
- * @param between called when the row is ended and the pod still lives
+ * @param point reached when the row is ended and the pod still lives
  */
 export async function endAndDelete(
   worker: WorkerContext,
   sandboxId: string,
   reason: DestroyReason,
   detail: string | null,
-  between: () => void,
+  point: CrashPoint,
 ): Promise<void> {
   const ended = await endSandbox(worker.db, sandboxId, reason, detail)
   if (ended) {
-    between()
+    worker.reach(point)
     worker.log.info(
       { sandbox_id: sandboxId, account_id: ended.account_id, reason: ended.destroy_reason, detail },
       'a sandbox ended',

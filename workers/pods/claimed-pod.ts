@@ -1,20 +1,47 @@
 /**
- * The first use of a claimed warm pod, and its death before that. Until something ran in it nothing can be lost with
- * it, so the sandbox quietly gets a new pod. A claimed pod in which nothing ever runs may stay, unbilled, until its own
- * deadline.
+ * A claimed warm pod: it is told whose it is, used for the first time, and replaced if it died before that. Until
+ * something ran in it nothing can be lost with it, so the sandbox quietly gets a new pod. A claimed pod in which nothing
+ * ever runs may stay, unbilled, until its own deadline.
  */
 
 import { limits } from '../../shared/contract/limits.ts'
-import { dropWarmPod, markUsed } from '../../shared/data/sandbox-pods.ts'
+import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
-import { removePod } from '../pods/remove-pod.ts'
-import { tellPod } from '../pool/tell.ts'
 import type { Slot } from '../shell/slot.ts'
-import { givePod } from './create-pod.ts'
+import { createPod } from './create-pod.ts'
+import { removePod } from './remove-pod.ts'
+
+/** Tells a claimed pod whose it is and when it must end. Replaces a pod that has died. May run twice, or late. */
+export async function assignPod(worker: WorkerContext, sandboxId: string): Promise<void> {
+  const sandbox = await findSandbox(worker.db, sandboxId)
+  if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
+  try {
+    await tellPod(worker, sandbox)
+  } catch (error) {
+    if (!(error instanceof PodGone)) throw error
+    // Once a command ran in the pod, its death is the sandbox's end, which the watch or the sweep writes down.
+    await replacePod(worker, sandbox)
+  }
+}
+
+/**
+ * May be repeated.
+ * @throws {PodGone} it no longer runs
+ * @throws {DriverUnavailable} it could not be told
+ */
+async function tellPod({ db, driver, reach }: WorkerContext, sandbox: SandboxRow): Promise<void> {
+  reach('claim: the row has the pod, which does not know it')
+  // The pod is not older than its row says, so its deadline is never before the sandbox's cap, and no clock but
+  // PostgreSQL's counts.
+  const deadlineSeconds = (sandbox.expires_at.getTime() - sandbox.pod_since!.getTime()) / 1000
+  await driver.assign(podOf(sandbox), { sandboxId: sandbox.id, deadlineSeconds })
+  reach('claim: the pod knows whose it is, its row does not say so')
+  await markAssigned(db, sandbox.id)
+}
 
 /**
  * Called before the first command goes into a slot of a warm pod. First tells the pod when it must end. So nothing of a
@@ -22,7 +49,7 @@ import { givePod } from './create-pod.ts'
  * @throws {PodGone} the sandbox has another pod by now, or the pod is dead
  * @throws {DriverUnavailable} the pod could not be told
  */
-export async function useWarmPod(worker: WorkerContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
+export async function beginUse(worker: WorkerContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
   if (sandbox.claim !== 'unused') return slot
   const use = async () => {
     await tellPod(worker, sandbox)
@@ -47,7 +74,7 @@ export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Pr
   await notify(redis, 'sandbox', sandbox.id).catch(() => {})
   // Nothing refers to it any more. If this fails, the sweep deletes it.
   void removePod(worker, dead).catch(() => {})
-  await givePod(worker, sandbox.id)
+  await createPod(worker, sandbox.id)
   return true
 }
 
@@ -63,24 +90,17 @@ export async function awaitReplacement(
   const replacing = async () => {
     if (sandbox && (await replacePod(worker, sandbox))) return
     // Another worker may do the same: creating a pod is safe beside itself, and ends when the pod is ready.
-    await givePod(worker, sandboxId)
+    await createPod(worker, sandboxId)
   }
   await within(limits.startingWaitMs, replacing())
 }
 
 /**
- * For a command that found no pod: replaces the pod where that is allowed, and updates `sandbox`.
- * @param tried the uid of the pod that was not there
- * @returns whether there is another pod to try
+ * For a command that did not find the pod of this row: replaces the pod where that is allowed.
+ * @returns the sandbox's row with another pod to try; undefined when there is none
  */
-export async function renewPod(
-  worker: WorkerContext,
-  sandbox: SandboxRow,
-  tried: string | null | undefined,
-): Promise<boolean> {
+export async function renewPod(worker: WorkerContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)
   const now = await findSandbox(worker.db, sandbox.id)
-  if (!now?.ready_at || now.destroyed_at || now.pod_uid === tried) return false
-  Object.assign(sandbox, now)
-  return true
+  return now?.ready_at && !now.destroyed_at && now.pod_uid !== sandbox.pod_uid ? now : undefined
 }

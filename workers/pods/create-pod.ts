@@ -4,13 +4,13 @@ import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/da
 import { notify } from '../../shared/platform/notify.ts'
 import type { WorkerContext } from '../context.ts'
 import { type Pod, PodRefused } from '../drivers/driver.ts'
-import { awaitFirstSlot } from '../pods/first-slot.ts'
-import { removePod } from '../pods/remove-pod.ts'
-import { startOf } from '../pods/sandbox-rows.ts'
 import type { Slot } from '../shell/slot.ts'
+import { awaitFirstSlot } from './first-slot.ts'
+import { removePod } from './remove-pod.ts'
+import { startOf } from './sandbox-rows.ts'
 
 /** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. May run twice, or beside itself. */
-export async function givePod(worker: WorkerContext, sandboxId: string): Promise<void> {
+export async function createPod(worker: WorkerContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox || sandbox.destroyed_at || sandbox.ready_at) return
