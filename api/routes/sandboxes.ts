@@ -3,6 +3,7 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
@@ -11,7 +12,7 @@ import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
-import { destroyed, running, settled } from '../sandboxes/running.ts'
+import { running, settled } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
@@ -100,7 +101,7 @@ function created(own: OwnSandbox, headers: Record<string, string> = {}): JsonRep
       members: { sandbox_id: row.id, destroy_detail: row.destroy_detail ?? null },
     })
   }
-  if (row.destroyed_at) throw destroyed(row)
+  if (row.destroyed_at) refuseDestroyed(row)
   return new JsonReply(present(own), {
     status: row.ready_at ? 201 : 202,
     headers: { Location: `/v1/sandboxes/${row.id}`, ...headers },
