@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
+import { endOfEvent, hasEvent, lastIdIn } from '../../shared/contract/server-sent-events.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { writeLastEvents } from './ends.ts'
 
@@ -21,7 +22,6 @@ export interface RelayOptions {
 
 /** Workers send a comment every 10 s. A silence of this many milliseconds means that the worker is gone. */
 const silenceMs = 25_000
-const endOfEvent = Buffer.from('\n\n')
 
 /** Passes events on at the client's pace: a client that does not read stops the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
@@ -43,9 +43,9 @@ async function* relay(source: IncomingMessage, { signal, endWithoutWorker }: Rel
       held = bytes.subarray(end)
       if (end === 0) continue
       const whole = bytes.subarray(0, end)
-      lastId = idIn(whole) ?? lastId
+      lastId = lastIdIn(whole) ?? lastId
       yield whole
-      if (hasLine(whole, 'event: exit\n')) return
+      if (hasEvent(whole, 'exit')) return
     }
   } catch {
     // The connection broke. The API tells the end.
@@ -69,16 +69,4 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
     if (done) return
     yield value
   }
-}
-
-/** No data of an event holds a newline: JSON escapes it. */
-function hasLine(events: Buffer, line: string): boolean {
-  return events.lastIndexOf(`\n${line}`) >= 0 || events.indexOf(line) === 0
-}
-
-function idIn(events: Buffer): string | undefined {
-  const at = events.lastIndexOf('\nid: ')
-  const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
-  if (from < 0) return undefined
-  return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }
