@@ -1,6 +1,6 @@
 import { account as contract } from '../../shared/contract/account.ts'
 import { findAccountWithSandboxes } from '../../shared/data/accounts.ts'
-import { millisecondsPerHour, usage, usageBySandbox } from '../../shared/data/usage.ts'
+import { toHours, usage, usageBySandbox } from '../../shared/data/usage.ts'
 import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 
@@ -21,7 +21,7 @@ export const getAccount = route(
       usage: {
         month,
         milliseconds,
-        sandbox_hours: milliseconds / millisecondsPerHour,
+        sandbox_hours: toHours(milliseconds),
         limit: row.hours_limit ?? settings.quotas.hoursPerMonth,
       },
       concurrent: { active, limit: row.concurrent_limit ?? settings.quotas.concurrent },
@@ -46,7 +46,7 @@ export const getUsage = route(
       as_of: found.now.toISOString(),
       total: {
         milliseconds: found.milliseconds,
-        sandbox_hours: found.milliseconds / millisecondsPerHour,
+        sandbox_hours: toHours(found.milliseconds),
       },
       data: shown.map(({ id, name, created_at, ready_at, destroyed_at, milliseconds }) => ({
         id,

@@ -10,7 +10,7 @@ import type { Queries } from '../../shared/data/database.ts'
 import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
 import { endExpired, envSealContext, findActive, insertSandbox } from '../../shared/data/sandboxes.ts'
-import { millisecondsPerHour, usage } from '../../shared/data/usage.ts'
+import { toHours, usage } from '../../shared/data/usage.ts'
 import { claimWarmPod } from '../../shared/data/warm-pods.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -169,8 +169,8 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
   const { milliseconds, month, month_end: monthEnd, now } = await usage(db, accountId)
-  if (milliseconds < limit * millisecondsPerHour) return now
-  const used = milliseconds / millisecondsPerHour
+  const used = toHours(milliseconds)
+  if (used < limit) return now
   throw new Problem(
     'monthly_usage_limit_reached',
     `${used.toFixed(2)} of ${limit} sandbox-hours of ${month} are used. The next month begins ${monthEnd.toISOString()}.`,

@@ -5,6 +5,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import {
   findEntries,
+  goneMs,
   inOrderFor,
   type ListedWorker,
   listWorkers,
@@ -13,8 +14,6 @@ import {
 import type { WorkerHealth } from './health.ts'
 
 const directoryMs = 500
-/** A worker that is not listed for this many milliseconds is gone. */
-const goneMs = 5_000
 const lookEveryMs = 250
 /** How long a missing worker is remembered. By then its commands are written down as lost. */
 const rememberMs = 10 * 60_000

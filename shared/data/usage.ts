@@ -7,7 +7,8 @@ import type { Queries } from './database.ts'
 import { now } from './sql.ts'
 import { statement } from './statement.ts'
 
-export const millisecondsPerHour = 3_600_000
+/** What accounts are shown, and what their quota is of. */
+export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
 
 /** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>

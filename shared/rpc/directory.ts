@@ -44,6 +44,11 @@ const keptMs = 3_600_000
  * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
  */
 const replayMs = 60_000
+/**
+ * A worker that is not listed for this many milliseconds is gone, unless it answers. After Redis was emptied no worker is
+ * listed for a second.
+ */
+export const goneMs = 5_000
 const key = 'sandlot:workers'
 
 const announceScript = `

@@ -16,16 +16,11 @@ import { podOf } from '../../shared/data/sandboxes.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
-import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
+import { findEntries, goneMs, listWorkers } from '../../shared/rpc/directory.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
 
-/**
- * A worker that is not listed for this many milliseconds is asked whether it lives. After Redis was emptied no worker
- * is listed for a second.
- */
-const goneMs = 5_000
 /** Milliseconds for its answer. */
 const answerMs = 2_000
 /** Commands that one pass ends at most. */
