@@ -67,26 +67,26 @@ export async function admit(
   { body, image, seconds }: Order,
   idempotencyKey?: string,
 ): Promise<Admission> {
-  return db.share(accountId).transaction(async (db) => {
-    const account = await lockQuotas(db, accountId, settings)
-    const replay = await findReplay({ db, settings }, accountId, body, idempotencyKey)
+  return db.share(accountId).transaction(async (transaction) => {
+    const account = await lockQuotas(transaction, accountId, settings)
+    const replay = await findReplay({ db: transaction, settings }, accountId, body, idempotencyKey)
     if (replay) return replay
 
-    const active = await findActive(db, accountId)
-    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
+    const active = await findActive(transaction, accountId)
+    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(transaction, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
       account.concurrentLimit,
     )
-    const now = await checkMonth(db, accountId, account.hoursLimit)
+    const now = await checkMonth(transaction, accountId, account.hoursLimit)
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
     const warm = settings.pools.has(image)
-      ? await claimWarmPod(db, { image, at: now, until: endsAt })
+      ? await claimWarmPod(transaction, { image, at: now, until: endsAt })
       : undefined
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     const env = body.env && sealer.seal(JSON.stringify(body.env), envSealContext(id))
-    await insertSandbox(db, {
+    await insertSandbox(transaction, {
       id,
       accountId,
       name: body.name ?? null,
@@ -101,7 +101,13 @@ export async function admit(
     })
     if (idempotencyKey) {
       const hash = await hashOfRequest(body, settings.callsKeys)
-      await rememberIdempotencyKey(db, { accountId, key: idempotencyKey, hash, sandboxId: id, at: now })
+      await rememberIdempotencyKey(transaction, {
+        accountId,
+        key: idempotencyKey,
+        hash,
+        sandboxId: id,
+        at: now,
+      })
     }
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
