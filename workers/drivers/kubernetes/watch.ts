@@ -7,9 +7,9 @@ import type { PodDeath, PodState } from '../driver.ts'
 import type { ClusterConnection } from './client.ts'
 import { podDeath } from './death.ts'
 import { follow } from './follow.ts'
-import { LABELS } from './manifest.ts'
+import { labelNames } from './manifest.ts'
 
-const PAGE = 500
+const pageRows = 500
 
 export type DeadPod = PodState & { death: PodDeath }
 
@@ -38,7 +38,7 @@ export class PodWatch {
       ...common,
       what: 'the watch of pods',
       path: `${ofNamespace}/pods`,
-      query: { labelSelector: `${LABELS.installation}=${installationId}` },
+      query: { labelSelector: `${labelNames.installation}=${installationId}` },
       list: () => this.relist(),
       take: (type, pod) => (type === 'DELETED' ? this.drop(pod) : this.keep(pod)),
     })
@@ -149,8 +149,8 @@ export async function listPods(connection: ClusterConnection, namespace: string,
   do {
     const page = await api.listNamespacedPod({
       namespace,
-      labelSelector: `${LABELS.installation}=${installationId}`,
-      limit: PAGE,
+      labelSelector: `${labelNames.installation}=${installationId}`,
+      limit: pageRows,
       ...(next ? { _continue: next } : {}),
     })
     pods.push(...page.items)
@@ -163,5 +163,5 @@ export async function listPods(connection: ClusterConnection, namespace: string,
 export const presentPod = ({ metadata }: V1Pod) => ({
   name: metadata?.name ?? '',
   uid: metadata?.uid ?? '',
-  sandboxId: metadata?.labels?.[LABELS.sandbox],
+  sandboxId: metadata?.labels?.[labelNames.sandbox],
 })
