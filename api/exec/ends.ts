@@ -4,7 +4,7 @@
  */
 import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
-import { sentEvent } from '../../shared/contract/server-sent-events.ts'
+import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import {
   commandSealContext,
@@ -108,9 +108,9 @@ export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined)
     stderr_bytes: ended.stderr_bytes - stderr,
   }
   return Buffer.concat([
-    lastEventId === undefined ? Buffer.from(sentEvent('0-0', 'start', { id: ended.id })) : noBytes,
-    missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(sentEvent(id, 'gap', missed)) : noBytes,
-    Buffer.from(sentEvent(id, 'exit', ended)),
+    lastEventId === undefined ? Buffer.from(formatEvent('0-0', 'start', { id: ended.id })) : noBytes,
+    missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(formatEvent(id, 'gap', missed)) : noBytes,
+    Buffer.from(formatEvent(id, 'exit', ended)),
   ])
 }
 

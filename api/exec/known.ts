@@ -7,7 +7,7 @@ import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { findOwn } from '../sandboxes/own.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
 import { findEnd } from './ends.ts'
 
@@ -39,7 +39,7 @@ export async function findKnown(app: App, asking: ExecLookup): Promise<KnownExec
 /** @throws {Problem} as {@link findKnown}, and when the sandbox does not run */
 export async function findInRunning(app: App, asking: ExecLookup): Promise<KnownExec & { leftMs: number }> {
   const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
-  const { row: sandbox, leftMs } = await running(app, wait)
+  const { row: sandbox, leftMs } = await awaitRunning(app, wait)
   return { ...(await knownIn(app, sandbox, asking)), leftMs }
 }
 

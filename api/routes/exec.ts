@@ -9,7 +9,7 @@ import { pageOf, readCursor } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
 import { findOwn } from '../sandboxes/own.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
@@ -17,7 +17,7 @@ export const execCommand = route(
   contract.execCommand,
   async ({ account, params, body, lifted, headers, requestId, signal }, app) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
-    const { leftMs } = await running(app, { ...sandbox, signal })
+    const { leftMs } = await awaitRunning(app, { ...sandbox, signal })
     // The request may have waited for its sandbox, and the key or the allowlist may have changed.
     const caller = await account.again()
     await mustBeAllowed(app, caller, body)

@@ -12,7 +12,7 @@ import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
-import { running, settled } from '../sandboxes/running.ts'
+import { awaitRunning, awaitSettled } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
@@ -27,9 +27,11 @@ export const createSandbox = route(
 
     const wait = { accountId: account.id, sandboxId, signal }
     if (prefersAsync(headers.prefer)) {
-      return created(await settled(app, { ...wait, mostMs: 0 }), { 'Preference-Applied': 'respond-async' })
+      return answerCreated(await awaitSettled(app, { ...wait, mostMs: 0 }), {
+        'Preference-Applied': 'respond-async',
+      })
     }
-    return created(await settled(app, { ...wait, mostMs: limits.createWaitMs }))
+    return answerCreated(await awaitSettled(app, { ...wait, mostMs: limits.createWaitMs }))
   },
 )
 
@@ -53,7 +55,7 @@ export const resetSandbox = route(
   contract.resetSandbox,
   async ({ account, params: { id }, requestId, signal }, app) => {
     const own = { accountId: account.id, sandboxId: id }
-    await running(app, { ...own, signal })
+    await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
     await app.workers.call('resetSandbox', { ...own, requestId }, options).catch((error) => {
       if (!(error instanceof CallLost)) throw error
@@ -93,7 +95,7 @@ const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /** 201 when the sandbox runs, 202 when it still starts; an error when it was ended meanwhile. */
-function created(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
+function answerCreated(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   const { row } = own
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'

@@ -10,7 +10,7 @@ import type { Queries } from '../../shared/data/database.ts'
 import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
 import { endExpired, envSealContext, findActive, insertSandbox } from '../../shared/data/sandboxes.ts'
-import { toHours, usage } from '../../shared/data/usage.ts'
+import { readUsage, toHours } from '../../shared/data/usage.ts'
 import { claimWarmPod } from '../../shared/data/warm-pods.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -174,7 +174,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
  * @returns the time at which it was within the limit
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
-  const { milliseconds, month, month_end: monthEnd, now } = await usage(db, accountId)
+  const { milliseconds, month, month_end: monthEnd, now } = await readUsage(db, accountId)
   const used = toHours(milliseconds)
   if (used < limit) return now
   throw new Problem(

@@ -16,7 +16,7 @@ export interface WaitOptions {
 }
 
 /** Resolves with the sandbox when it is ready or destroyed, or as it is when the time is up. */
-export async function settled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
+export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
   const end = performance.now() + wait.mostMs
   for (;;) {
     const leftMs = end - performance.now()
@@ -34,8 +34,8 @@ export async function settled({ context }: App, wait: WaitOptions): Promise<OwnS
  * @returns a sandbox that commands can run in, and the milliseconds until its cap
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
  */
-export async function running(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
-  const { row, now } = await settled(app, { ...wait, mostMs: limits.startingWaitMs })
+export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
+  const { row, now } = await awaitSettled(app, { ...wait, mostMs: limits.startingWaitMs })
   const leftMs = row.expires_at.getTime() - now.getTime()
   // It is past its cap, and only the workers are late to end it.
   if (!row.destroyed_at && leftMs <= 0) refuseDestroyed({ ...row, destroy_reason: 'expired' })

@@ -9,13 +9,13 @@ export const inOneLine = (json: string): string =>
   json.replace(lineEnds, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /** @param id the offset at which a client that comes back goes on */
-export const sentEvent = (id: string, name: string, data: object): string =>
+export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
 
 /** What every event ends with, and holds nowhere else: JSON escapes a newline. */
 export const endOfEvent = '\n\n'
 
-/** Whether there is an event of this name among whole ones, as {@link sentEvent} writes them. */
+/** Whether there is an event of this name among whole ones, as {@link formatEvent} writes them. */
 export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
 
 /** The id of the last of these whole events; undefined where there are only comments. */

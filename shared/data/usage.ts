@@ -63,7 +63,7 @@ const ofMonth = statement<Month>()(
 )
 
 /** @param month in UTC, such as 2026-11; the current one if absent */
-export async function usage(db: Queries, accountId: string, month?: string): Promise<UsageOfMonth> {
+export async function readUsage(db: Queries, accountId: string, month?: string): Promise<UsageOfMonth> {
   const [row] = await db.run(ofMonth, { accountId, asOf: null, month: month ?? null })
   return row!
 }
@@ -108,7 +108,7 @@ const bySandbox = statement<Month & UsagePage>()(
  * The month's usage with its sandboxes, newest first, all as of one moment and in one statement. Of sandboxes that ended
  * long ago only the sum is left.
  */
-export async function usageBySandbox(
+export async function readUsageBySandbox(
   db: Queries,
   accountId: string,
   month: string | undefined,

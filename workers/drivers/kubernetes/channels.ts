@@ -65,11 +65,11 @@ export async function openChannels(
   })
   // Made before the socket opens, so that no byte is missed.
   const process = attach(socket, protocol)
-  await opened(socket, protocol.name)
+  await awaitOpen(socket, protocol.name)
   return { socket, process }
 }
 
-function opened(socket: WebSocket, protocol: string): Promise<void> {
+function awaitOpen(socket: WebSocket, protocol: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('open', resolve)
     socket.once('unexpected-response', (request, response) => {

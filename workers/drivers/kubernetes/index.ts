@@ -28,7 +28,7 @@ import {
   createClusterPod,
   deleteClusterPod,
   isThat,
-  reported,
+  report,
 } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
@@ -85,7 +85,7 @@ export class KubernetesDriver implements Driver {
         this.cluster.log.info('the kubeconfig was replaced, and read again')
         this.setup.forget()
       }
-      throw error instanceof DriverUnavailable ? error : reported(this.cluster, readFailure(error))
+      throw error instanceof DriverUnavailable ? error : report(this.cluster, readFailure(error))
     })
   }
 
@@ -108,7 +108,7 @@ export class KubernetesDriver implements Driver {
   async list(): Promise<PodState[]> {
     const { namespace, installationId } = this.cluster
     const { pods } = await listPods(this.connection, namespace, installationId).catch((error) => {
-      throw reported(this.cluster, readFailure(error))
+      throw report(this.cluster, readFailure(error))
     })
     const states = pods.map((pod): PodState => ({ ...presentPod(pod), death: podDeath(pod) }))
     this.dead.clear()

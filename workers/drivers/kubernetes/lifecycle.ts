@@ -81,7 +81,7 @@ export async function assignClusterPod(
     const failure = readFailure(error)
     const isAnother = failure.code === 422 && failure.message.includes('metadata.uid')
     if (isAnother || (failure.code === 404 && !isSetupProblem(failure))) throw new PodGone('The pod is gone.')
-    throw reported(cluster, failure)
+    throw report(cluster, failure)
   })
   const death = podDeath(pod)
   if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
@@ -132,7 +132,7 @@ export async function awaitReady(
         }
       }
       const waitMs = tryAt === undefined ? lookEveryMs / 4 : Math.max(0, tryAt - performance.now())
-      await watch.changed(pod.name, waitMs, signal)
+      await watch.awaitChange(pod.name, waitMs, signal)
     }
   } catch (error) {
     if (!signal.aborted) throw error
@@ -174,7 +174,7 @@ export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName)
   let lookAt = performance.now() + lookEveryMs
   let isForced = false
   while (performance.now() - started < deleteMs) {
-    await watch.changed(name, lookEveryMs)
+    await watch.awaitChange(name, lookEveryMs)
     if (watch.find(name) && watch.isLive() && performance.now() < lookAt) continue
     const left = await readPod(cluster, name)
     lookAt = performance.now() + lookEveryMs
@@ -213,7 +213,7 @@ async function requestDeletion(
   } catch (error) {
     const failure = readFailure(error)
     if (failure.code === 404 && !isSetupProblem(failure)) return
-    if (failure.code !== 409) throw reported(cluster, failure)
+    if (failure.code !== 409) throw report(cluster, failure)
   }
   // Another pod may have the name by now.
   const found = await readPod(cluster, name)
@@ -228,7 +228,7 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
   } catch (error) {
     const failure = readFailure(error)
     if (failure.code === 404 && !isSetupProblem(failure)) return
-    throw reported(cluster, failure)
+    throw report(cluster, failure)
   }
 }
 
@@ -242,12 +242,12 @@ const passingErrors =
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
-  if (!isFinal || passingErrors.test(message) || isSetupProblem(failure)) return reported(cluster, failure)
+  if (!isFinal || passingErrors.test(message) || isSetupProblem(failure)) return report(cluster, failure)
   return new PodRefused(message)
 }
 
 /** Logs a failure that only an operator can repair: the client learns no more than "unavailable". */
-export function reported(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
+export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')
   return error

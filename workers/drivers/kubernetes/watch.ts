@@ -64,7 +64,7 @@ export class PodWatch {
   tellsStarts = (): boolean => this.hearsStarts() && !this.missesStarts
 
   /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
-  async changed(name: string, ms: number, signal?: AbortSignal): Promise<void> {
+  async awaitChange(name: string, ms: number, signal?: AbortSignal): Promise<void> {
     const waiting = new AbortController()
     const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
     try {
