@@ -7,7 +7,7 @@ import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { pageOf, readCursor } from '../http/page.ts'
+import { readCursor, takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
@@ -40,7 +40,7 @@ export const listSandboxes = route(
   async ({ account, query: { state, limit, cursor } }, app) => {
     const page = { state, limit: limit + 1, before: readCursor(cursor) }
     const found = await listOwn(app.context.db, account.id, page)
-    return pageOf(found.map(present), limit)
+    return takePage(found.map(present), limit)
   },
 )
 

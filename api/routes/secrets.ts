@@ -17,7 +17,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import { gone } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { pageOf, readCursor } from '../http/page.ts'
+import { readCursor, takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { findOwn } from '../sandboxes/own.ts'
@@ -51,7 +51,7 @@ export const listSecrets = route(
       before,
       limit: limit + 1,
     })
-    return pageOf(rows.map(present), limit)
+    return takePage(rows.map(present), limit)
   },
 )
 
