@@ -12,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { Exec, KubeConfig, type V1Status } from '@kubernetes/client-node'
 import { podName } from '../shared/data/ids.ts'
-import { CONTAINER } from '../workers/drivers/kubernetes/manifest.ts'
+import { containerName } from '../workers/drivers/kubernetes/manifest.ts'
 import { median } from './figures.ts'
 import { makeNamespace } from './namespace.ts'
 import { kubeconfig, type Part, type Row, timed } from './part.ts'
@@ -53,7 +53,7 @@ function throughKubectl({ kubeconfig, namespace }: Cluster): Way {
   const to = ['--kubeconfig', kubeconfig, '--namespace', namespace, 'exec']
   return {
     name: 'kubectl exec',
-    run: (id) => execFileAsync(kubectl, [...to, podName(id), '--container', CONTAINER, '--', 'true']),
+    run: (id) => execFileAsync(kubectl, [...to, podName(id), '--container', containerName, '--', 'true']),
   }
 }
 
@@ -76,7 +76,7 @@ function execInPod({ kubeconfig, namespace }: Cluster) {
     const { promise, resolve, reject } = Promise.withResolvers<V1Status>()
     const [stdout, stderr] = [new PassThrough().resume(), new PassThrough().resume()]
     exec
-      .exec(namespace, podName(id), CONTAINER, argv, stdout, stderr, null, false, resolve)
+      .exec(namespace, podName(id), containerName, argv, stdout, stderr, null, false, resolve)
       .then((socket) => socket.on('error', reject), reject)
     const status = await promise
     if (status.status !== 'Success') throw new Error(`${argv[0]} ended with ${JSON.stringify(status)}`)

@@ -260,6 +260,15 @@ test('no two statements have one name', () => {
   expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
 })
 
+test('constants are named like everything else, except for names that others gave', () => {
+  const names = [...sources.values()].flatMap((text) =>
+    [...text.matchAll(/^\s*(?:export )?const ([A-Z][A-Z\d_]+)\b(?= *[:=])/gm)].map(([, name]) => name!),
+  )
+  const ofTheKernel = ['AF_VSOCK', 'ENOSYS', 'EPERM', 'O_CLOEXEC', 'O_PATH']
+  const ofTheEnvironment = ['KUBECONFIG', 'SECRETS_KEY']
+  expect([...new Set(names)].sort()).toEqual([...ofTheKernel, ...ofTheEnvironment].sort())
+})
+
 test('no file outgrows 400 lines', () => {
   const long = [...sources].filter(([, text]) => text.split('\n').length > 400)
   expect(long.map(([file]) => file)).toEqual([])

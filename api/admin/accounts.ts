@@ -5,7 +5,7 @@ import Scrypt from 'scrypt-kdf'
 import { endSessions, findAccount, resetPassword, unsuspend } from '../../shared/data/accounts.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { suspend } from '../../shared/data/suspend.ts'
-import { listAccountsWithUsage, millisecondsPerHour } from '../../shared/data/usage.ts'
+import { listAccountsWithUsage, toHours } from '../../shared/data/usage.ts'
 import { describeOwnLimits, ownLimits } from './limits.ts'
 import type { Told } from './told.ts'
 
@@ -26,7 +26,7 @@ export async function listAccounts(db: Queries): Promise<Told> {
     created_at: row.created_at.toISOString(),
     state: row.deleted_at ? 'being deleted' : row.suspended_at ? 'suspended' : 'active',
     sandboxes: row.sandboxes,
-    sandbox_hours: row.milliseconds / millisecondsPerHour,
+    sandbox_hours: toHours(row.milliseconds),
     limits: ownLimits(row),
   }))
   const head = ['EMAIL', 'ID', 'SINCE', 'STATE', 'SANDBOXES', 'HOURS', 'OWN LIMITS']

@@ -5,9 +5,10 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
-import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
-import { sentEvent } from '../../shared/contract/server-sent-events.ts'
+import { type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
+import { endOfEvent, hasEvent, lastIdIn } from '../../shared/contract/server-sent-events.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
+import { writeLastEvents } from './ends.ts'
 
 export interface RelayOptions {
   /** Aborting it ends everything: the client left. */
@@ -16,13 +17,11 @@ export interface RelayOptions {
    * What is known of the command once its worker is silent and this much of its output has passed.
    * @throws when nothing can be told
    */
-  lastWord: (printed: OutputOffset) => Promise<ExecEnd>
+  endWithoutWorker: (printed: OutputOffset) => Promise<ExecEnd>
 }
 
 /** Workers send a comment every 10 s. A silence of this many milliseconds means that the worker is gone. */
 const silenceMs = 25_000
-const noBytes: Buffer = Buffer.alloc(0)
-const endOfEvent = Buffer.from('\n\n')
 
 /** Passes events on at the client's pace: a client that does not read stops the worker. */
 export function passEvents(source: IncomingMessage, passing: RelayOptions): Readable {
@@ -33,8 +32,8 @@ export function passEvents(source: IncomingMessage, passing: RelayOptions): Read
   return events
 }
 
-async function* relay(source: IncomingMessage, { signal, lastWord }: RelayOptions) {
-  let held = noBytes
+async function* relay(source: IncomingMessage, { signal, endWithoutWorker }: RelayOptions) {
+  let held: Buffer = Buffer.alloc(0)
   let lastId = '0-0'
   try {
     for await (const chunk of untilSilent(source)) {
@@ -44,9 +43,9 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: RelayOption
       held = bytes.subarray(end)
       if (end === 0) continue
       const whole = bytes.subarray(0, end)
-      lastId = idIn(whole) ?? lastId
+      lastId = lastIdIn(whole) ?? lastId
       yield whole
-      if (hasLine(whole, 'event: exit\n')) return
+      if (hasEvent(whole, 'exit')) return
     }
   } catch {
     // The connection broke. The API tells the end.
@@ -56,9 +55,9 @@ async function* relay(source: IncomingMessage, { signal, lastWord }: RelayOption
   if (signal.aborted) return
   const printed = offsetOf(lastId)
   // When nothing can be told the stream ends without `exit`, and the client asks again; so it does when the API stops.
-  const known = await lastWord(printed).catch(() => undefined)
+  const known = await endWithoutWorker(printed).catch(() => undefined)
   // The command may have printed more, or ended, since the connection to its worker broke. A gap tells of that output.
-  if (known) yield lastEvents(known, lastId)
+  if (known) yield writeLastEvents(known, lastId)
 }
 
 /** @throws when nothing comes for too long while a reader waits */
@@ -70,37 +69,4 @@ async function* untilSilent(source: IncomingMessage): AsyncGenerator<Buffer> {
     if (done) return
     yield value
   }
-}
-
-/** The events of a command that no worker knows any more: the output that the client missed, and the end. */
-export function lastEvents(known: ExecEnd, lastEventId: string | undefined): Buffer {
-  const { stdout, stderr } = offsetOf(lastEventId)
-  // Never counts less output than the client got.
-  const ended = {
-    ...known,
-    stdout_bytes: Math.max(known.stdout_bytes, stdout),
-    stderr_bytes: Math.max(known.stderr_bytes, stderr),
-  }
-  const id = eventIdOf({ stdout: ended.stdout_bytes, stderr: ended.stderr_bytes })
-  const missed = {
-    stdout_bytes: ended.stdout_bytes - stdout,
-    stderr_bytes: ended.stderr_bytes - stderr,
-  }
-  return Buffer.concat([
-    lastEventId === undefined ? Buffer.from(sentEvent('0-0', 'start', { id: ended.id })) : noBytes,
-    missed.stdout_bytes + missed.stderr_bytes > 0 ? Buffer.from(sentEvent(id, 'gap', missed)) : noBytes,
-    Buffer.from(sentEvent(id, 'exit', ended)),
-  ])
-}
-
-/** No data of an event holds a newline: JSON escapes it. */
-function hasLine(events: Buffer, line: string): boolean {
-  return events.lastIndexOf(`\n${line}`) >= 0 || events.indexOf(line) === 0
-}
-
-function idIn(events: Buffer): string | undefined {
-  const at = events.lastIndexOf('\nid: ')
-  const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
-  if (from < 0) return undefined
-  return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
 }

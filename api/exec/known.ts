@@ -1,16 +1,15 @@
 /** A command that was started before: found by its owner, and looked up in the worker that runs it. */
-import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
-import type { OutputOffset } from '../../shared/contract/exec-events.ts'
-import { findExec, findStarted, type ShownExec } from '../../shared/data/execs.ts'
+import type { ExecSummary } from '../../shared/contract/exec.ts'
+import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
-import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { findOwn } from '../sandboxes/own.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { type CallOptions, WorkerGone } from '../worker-client/client.ts'
-import { lastWordOf, neverSeen, recordLost } from './rows.ts'
+import { findEnd } from './ends.ts'
 
 /** What a worker may need beyond the command's own time, in milliseconds: for the hand-over, the start, the answer. */
 export const marginMs = 20_000
@@ -40,7 +39,7 @@ export async function findKnown(app: App, asking: ExecLookup): Promise<KnownExec
 /** @throws {Problem} as {@link findKnown}, and when the sandbox does not run */
 export async function findInRunning(app: App, asking: ExecLookup): Promise<KnownExec & { leftMs: number }> {
   const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
-  const { row: sandbox, leftMs } = await running(app, wait)
+  const { row: sandbox, leftMs } = await awaitRunning(app, wait)
   return { ...(await knownIn(app, sandbox, asking)), leftMs }
 }
 
@@ -65,55 +64,22 @@ export async function unlessForgotten<T>(work: Promise<T>): Promise<T | undefine
 export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
-export interface StartedExec {
-  accountId: string
-  sandboxId: string
-  execId: string
-  /** The Idempotency-Key, under which it may run with another id. */
-  key?: string | undefined
-  startedAt: Date
-  /** The request, if it was handed over just now: the command may not have started, and then never does. */
-  request?: ExecRequest
-}
-
-/**
- * What can be told of a command after its worker was lost. It is written into the row before it is told; while that is
- * impossible, nothing is told of its end.
- * @param printed how many bytes of it the client got
- * @throws {Problem} `unavailable`
- */
-export async function lastWord(
-  { context }: App,
-  started: StartedExec,
-  printed?: OutputOffset,
-): Promise<ExecEnd> {
-  const { db } = context
-  try {
-    const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
-    const find = () => findStarted(db, { ...started, key: started.key })
-    let row = await find()
-    if (!row && started.request && !sandbox.destroyed_at) {
-      await recordLost(context, { ...started, request: started.request })
-      row = await find()
-    }
-    return row
-      ? await lastWordOf(db, row, sandbox, printed)
-      : neverSeen(started.execId, started.startedAt, sandbox)
-  } catch (error) {
-    throw meansAway(error)
-      ? unavailable(
-          `The worker of this command was lost. What came of it is not known yet: see the sandbox's commands.`,
-          error,
-        )
-      : error
+/** What a list shows of a command. */
+export async function summarize(app: App, row: ShownExec, sandbox: SandboxRow): Promise<ExecSummary> {
+  const { lines } = app.context
+  return {
+    ...(await findEnd(app, row, sandbox)),
+    command: openLine(() => lines.open(row.sealed_command, commandSealContext(row.id))),
+    background: row.background,
+    tty: row.tty,
   }
 }
 
-/** The end as a result. Its output, if there was any, is gone. */
-export const withoutOutput = (ended: ExecEnd): ExecResult => ({
-  ...ended,
-  stdout: '',
-  stderr: '',
-  lossy: false,
-  truncated: ended.truncated || ended.stdout_bytes + ended.stderr_bytes > 0,
-})
+/** A command line whose key is gone is shown empty; the list is shown all the same. */
+function openLine(open: () => string): string {
+  try {
+    return open()
+  } catch {
+    return ''
+  }
+}

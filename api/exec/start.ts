@@ -13,8 +13,9 @@ import {
   ExecOnAnotherWorker,
   type StreamAnswer,
 } from '../worker-client/client.ts'
-import { lastEvents, passEvents } from './events.ts'
-import { isForgotten, lastWord, marginMs, type StartedExec, withoutOutput } from './known.ts'
+import { endWithoutWorker, type StartedExec, withoutOutput, writeLastEvents } from './ends.ts'
+import { passEvents } from './events.ts'
+import { isForgotten, marginMs } from './known.ts'
 
 export interface ExecStart {
   accountId: string
@@ -45,7 +46,7 @@ export async function runToResult(
   try {
     return await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
   } catch (error) {
-    if (error instanceof CallLost) return withoutOutput(await lastWord(app, started))
+    if (error instanceof CallLost) return withoutOutput(await endWithoutWorker(app, started))
     if (!(error instanceof ExecOnAnotherWorker)) throw error
     const { execId, workerId } = error
     const there = { signal, timeoutMs: leftMs + marginMs, workerId }
@@ -66,7 +67,7 @@ export async function resultOf(
     return await app.workers.call('getExec', args, there)
   } catch (error) {
     if (!(error instanceof CallLost) && !isForgotten(error)) throw error
-    return withoutOutput(await lastWord(app, started))
+    return withoutOutput(await endWithoutWorker(app, started))
   }
 }
 
@@ -76,14 +77,14 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
   const { args, started } = prepare(start)
   try {
     const options = { signal, timeoutMs: marginMs }
-    return relayed(
+    return passAnswer(
       app,
       started,
       signal,
       await app.workers.stream('execEvents', { ...args, mode: 'events' }, options),
     )
   } catch (error) {
-    if (error instanceof CallLost) return endOf(app, started, undefined)
+    if (error instanceof CallLost) return answerEnd(app, started, undefined)
     if (!(error instanceof ExecOnAnotherWorker)) throw error
     const { execId, workerId } = error
     return followOne(app, { ...args, execId }, { workerId, signal, startedAt: started.startedAt })
@@ -101,20 +102,28 @@ export async function followOne(
   const started = { accountId, sandboxId, execId, startedAt }
   try {
     const options = { signal, timeoutMs: marginMs, workerId }
-    return relayed(app, started, signal, await app.workers.stream('followExec', args, options))
+    return passAnswer(app, started, signal, await app.workers.stream('followExec', args, options))
   } catch (error) {
-    if (error instanceof CallLost || isForgotten(error)) return endOf(app, started, lastEventId)
+    if (error instanceof CallLost || isForgotten(error)) return answerEnd(app, started, lastEventId)
     throw error
   }
 }
 
-function relayed(app: App, started: StartedExec, signal: AbortSignal, answer: StreamAnswer): StreamReply {
-  const relaying = { signal, lastWord: (printed: OutputOffset) => lastWord(app, started, printed) }
-  return new StreamReply({ ...answer, body: passEvents(answer.body, relaying) })
+function passAnswer(app: App, started: StartedExec, signal: AbortSignal, answer: StreamAnswer): StreamReply {
+  const passing = {
+    signal,
+    endWithoutWorker: (printed: OutputOffset) => endWithoutWorker(app, started, printed),
+  }
+  return new StreamReply({ ...answer, body: passEvents(answer.body, passing) })
 }
 
-async function endOf(app: App, started: StartedExec, lastEventId: string | undefined): Promise<StreamReply> {
-  const body = Readable.from([lastEvents(await lastWord(app, started), lastEventId)])
+/** The answer of a command whose worker is gone: its last events. */
+async function answerEnd(
+  app: App,
+  started: StartedExec,
+  lastEventId: string | undefined,
+): Promise<StreamReply> {
+  const body = Readable.from([writeLastEvents(await endWithoutWorker(app, started), lastEventId)])
   const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
   return new StreamReply({ body, status: 200, headers })
 }

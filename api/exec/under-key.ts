@@ -6,7 +6,7 @@ import { findStarted } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { findOwn } from '../sandboxes/own.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { marginMs } from './known.ts'
 import { resultOf } from './start.ts'
 
@@ -28,7 +28,7 @@ const lookEveryMs = 500
  */
 export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecResult> {
   const { accountId, sandboxId, key, requestId, signal } = asked
-  const { leftMs } = await running(app, asked)
+  const { leftMs } = await awaitRunning(app, asked)
   for (let look = 0; look < mostLooks && !signal.aborted; look++) {
     const row = await findRow(app, asked)
     if (row) {

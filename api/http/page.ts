@@ -1,6 +1,6 @@
 /** Pages of a list, newest first: ids sort by time, so the last one shown is where the next begins. */
 /** @param items one more than `limit`, if there are more */
-export function pageOf<T extends { id: string }>(items: T[], limit: number) {
+export function takePage<T extends { id: string }>(items: T[], limit: number) {
   const data = items.slice(0, limit)
   const last = data.at(-1)
   return { data, next_cursor: last && items.length > limit ? cursorBehind(last) : null }

@@ -1,6 +1,6 @@
 import { account as contract } from '../../shared/contract/account.ts'
 import { findAccountWithSandboxes } from '../../shared/data/accounts.ts'
-import { millisecondsPerHour, usage, usageBySandbox } from '../../shared/data/usage.ts'
+import { readUsage, readUsageBySandbox, toHours } from '../../shared/data/usage.ts'
 import { gone } from '../auth/authenticate.ts'
 import { route } from '../http/route.ts'
 
@@ -9,7 +9,7 @@ export const getAccount = route(
   async ({ account: { id, credentialId, scope, overrides } }, { context: { db, settings } }) => {
     const [row, { month, milliseconds }] = await Promise.all([
       findAccountWithSandboxes(db, id),
-      usage(db, id),
+      readUsage(db, id),
     ])
     if (!row) throw gone()
     const { email, created_at, active } = row
@@ -21,7 +21,7 @@ export const getAccount = route(
       usage: {
         month,
         milliseconds,
-        sandbox_hours: milliseconds / millisecondsPerHour,
+        sandbox_hours: toHours(milliseconds),
         limit: row.hours_limit ?? settings.quotas.hoursPerMonth,
       },
       concurrent: { active, limit: row.concurrent_limit ?? settings.quotas.concurrent },
@@ -38,7 +38,7 @@ export const getUsage = route(
   contract.getUsage,
   async ({ account, query: { month, limit, cursor } }, { context: { db } }) => {
     const page = { ...readUsageCursor(cursor), limit: limit + 1 }
-    const found = await usageBySandbox(db, account.id, month, page)
+    const found = await readUsageBySandbox(db, account.id, month, page)
     const shown = found.sandboxes.slice(0, limit)
     const hasMore = found.sandboxes.length > limit
     return {
@@ -46,7 +46,7 @@ export const getUsage = route(
       as_of: found.now.toISOString(),
       total: {
         milliseconds: found.milliseconds,
-        sandbox_hours: found.milliseconds / millisecondsPerHour,
+        sandbox_hours: toHours(found.milliseconds),
       },
       data: shown.map(({ id, name, created_at, ready_at, destroyed_at, milliseconds }) => ({
         id,

@@ -18,7 +18,7 @@ import { notify } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
 import { gone } from '../auth/authenticate.ts'
-import { pageOf, readCursor } from '../http/page.ts'
+import { readCursor, takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 
@@ -54,7 +54,7 @@ export const listApiKeys = route(
   async ({ account, query: { limit, cursor } }, { context: { db } }) => {
     const before = readCursor(cursor)
     const rows = await listKeys(db, { accountId: account.id, before, limit: limit + 1 })
-    return pageOf(rows.map(present), limit)
+    return takePage(rows.map(present), limit)
   },
 )
 

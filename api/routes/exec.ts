@@ -2,14 +2,14 @@ import { exec as contract } from '../../shared/contract/exec.ts'
 import { listExecs as listRows } from '../../shared/data/execs.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
-import { findInRunning, findKnown, marginMs, unlessForgotten, withoutOutput } from '../exec/known.ts'
-import { asWritten, describeCommand, summarize } from '../exec/rows.ts'
+import { findEnd, preferRow, withoutOutput } from '../exec/ends.ts'
+import { findInRunning, findKnown, marginMs, summarize, unlessForgotten } from '../exec/known.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
-import { pageOf, readCursor } from '../http/page.ts'
+import { readCursor, takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
 import { findOwn } from '../sandboxes/own.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
@@ -17,7 +17,7 @@ export const execCommand = route(
   contract.execCommand,
   async ({ account, params, body, lifted, headers, requestId, signal }, app) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
-    const { leftMs } = await running(app, { ...sandbox, signal })
+    const { leftMs } = await awaitRunning(app, { ...sandbox, signal })
     // The request may have waited for its sandbox, and the key or the allowlist may have changed.
     const caller = await account.again()
     await mustBeAllowed(app, caller, body)
@@ -40,12 +40,8 @@ export const listExecs = route(
     const { db } = app.context
     const { row: sandbox } = await findOwn(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: readCursor(cursor) })
-    const { data, next_cursor } = pageOf(rows, limit)
-    const summaries = data.map(async (row) => ({
-      ...(await summarize(app, row, sandbox)),
-      ...describeCommand(app.context, row),
-    }))
-    return { data: await Promise.all(summaries), next_cursor }
+    const { data, next_cursor } = takePage(rows, limit)
+    return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }
   },
 )
 
@@ -56,8 +52,8 @@ export const getExec = route(contract.getExec, async (call, app) => {
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
   const found = asked && (await unlessForgotten(asked).catch(sayLost('Nothing was changed. Try again.')))
-  if (found) return asWritten(found, row)
-  return withoutOutput(await summarize(app, row, sandbox))
+  if (found) return preferRow(found, row)
+  return withoutOutput(await findEnd(app, row, sandbox))
 })
 
 export const streamExec = route(contract.streamExec, async (call, app) => {
@@ -94,7 +90,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
   const stopped = app.workers
     .call('stopExec', { ...args, signal: call.query.signal }, options)
     .catch(sayLost('Whether it was signalled is not known.'))
-  return asWritten((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
+  return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
 })
 
 export const attachExec = route(contract.attachExec, async (call, app) => {

@@ -5,7 +5,7 @@ import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000
@@ -108,7 +108,7 @@ async function stream<N extends StreamCallName>(
 
 async function enter(app: App, { account, params, requestId, signal }: FileRequest) {
   const own = { accountId: account.id, sandboxId: params.id }
-  const { leftMs } = await running(app, { ...own, signal })
+  const { leftMs } = await awaitRunning(app, { ...own, signal })
   return { sandbox: { ...own, requestId }, signal, leftMs }
 }
 

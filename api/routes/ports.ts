@@ -2,7 +2,7 @@ import { ports as contract } from '../../shared/contract/ports.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { answered, route } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
-import { running } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
@@ -10,7 +10,7 @@ export const connectPort = route(contract.connectPort, async (call, app) => {
   const upgrade = mustUpgrade(call)
   const { account, params, requestId, signal } = call
   const own = { accountId: account.id, sandboxId: params.id }
-  await running(app, { ...own, signal })
+  await awaitRunning(app, { ...own, signal })
   // The request may have waited for its sandbox, and the key may have been revoked.
   await account.again()
   const tunnel = await app.workers

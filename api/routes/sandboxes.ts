@@ -3,15 +3,16 @@ import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { pageOf, readCursor } from '../http/page.ts'
+import { readCursor, takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
-import { destroyed, running, settled } from '../sandboxes/running.ts'
+import { awaitRunning, awaitSettled } from '../sandboxes/running.ts'
 import { CallLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
@@ -26,9 +27,11 @@ export const createSandbox = route(
 
     const wait = { accountId: account.id, sandboxId, signal }
     if (prefersAsync(headers.prefer)) {
-      return created(await settled(app, { ...wait, mostMs: 0 }), { 'Preference-Applied': 'respond-async' })
+      return answerCreated(await awaitSettled(app, { ...wait, mostMs: 0 }), {
+        'Preference-Applied': 'respond-async',
+      })
     }
-    return created(await settled(app, { ...wait, mostMs: limits.createWaitMs }))
+    return answerCreated(await awaitSettled(app, { ...wait, mostMs: limits.createWaitMs }))
   },
 )
 
@@ -37,7 +40,7 @@ export const listSandboxes = route(
   async ({ account, query: { state, limit, cursor } }, app) => {
     const page = { state, limit: limit + 1, before: readCursor(cursor) }
     const found = await listOwn(app.context.db, account.id, page)
-    return pageOf(found.map(present), limit)
+    return takePage(found.map(present), limit)
   },
 )
 
@@ -52,7 +55,7 @@ export const resetSandbox = route(
   contract.resetSandbox,
   async ({ account, params: { id }, requestId, signal }, app) => {
     const own = { accountId: account.id, sandboxId: id }
-    await running(app, { ...own, signal })
+    await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
     await app.workers.call('resetSandbox', { ...own, requestId }, options).catch((error) => {
       if (!(error instanceof CallLost)) throw error
@@ -92,7 +95,7 @@ const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /** 201 when the sandbox runs, 202 when it still starts; an error when it was ended meanwhile. */
-function created(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
+function answerCreated(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   const { row } = own
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'
@@ -100,7 +103,7 @@ function created(own: OwnSandbox, headers: Record<string, string> = {}): JsonRep
       members: { sandbox_id: row.id, destroy_detail: row.destroy_detail ?? null },
     })
   }
-  if (row.destroyed_at) throw destroyed(row)
+  if (row.destroyed_at) refuseDestroyed(row)
   return new JsonReply(present(own), {
     status: row.ready_at ? 201 : 202,
     headers: { Location: `/v1/sandboxes/${row.id}`, ...headers },

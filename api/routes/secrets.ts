@@ -14,13 +14,13 @@ import {
   secretSealContext,
 } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import { gone } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { pageOf, readCursor } from '../http/page.ts'
+import { readCursor, takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { findOwn } from '../sandboxes/own.ts'
-import { destroyed } from '../sandboxes/running.ts'
 
 export const createSecret = route(
   contract.createSecret,
@@ -51,7 +51,7 @@ export const listSecrets = route(
       before,
       limit: limit + 1,
     })
-    return pageOf(rows.map(present), limit)
+    return takePage(rows.map(present), limit)
   },
 )
 
@@ -76,7 +76,7 @@ const present = (row: ShownSecret): Secret => ({
 
 /** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
 async function mustBeActive(db: Queries, accountId: string, id: string): Promise<void> {
-  if (!(await lockActive(db, { id, accountId }))) throw destroyed((await findOwn(db, accountId, id)).row)
+  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed((await findOwn(db, accountId, id)).row)
 }
 
 async function mustHaveRoom(db: Queries, accountId: string, bytes: number): Promise<void> {

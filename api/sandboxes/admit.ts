@@ -10,7 +10,7 @@ import type { Queries } from '../../shared/data/database.ts'
 import { findIdempotencyKey, rememberIdempotencyKey } from '../../shared/data/idempotency-keys.ts'
 import { newSandboxId, newSandboxIdLike, podName } from '../../shared/data/ids.ts'
 import { endExpired, envSealContext, findActive, insertSandbox } from '../../shared/data/sandboxes.ts'
-import { millisecondsPerHour, usage } from '../../shared/data/usage.ts'
+import { readUsage, toHours } from '../../shared/data/usage.ts'
 import { claimWarmPod } from '../../shared/data/warm-pods.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
@@ -67,26 +67,26 @@ export async function admit(
   { body, image, seconds }: Order,
   idempotencyKey?: string,
 ): Promise<Admission> {
-  return db.share(accountId).transaction(async (db) => {
-    const account = await lockQuotas(db, accountId, settings)
-    const replay = await findReplay({ db, settings }, accountId, body, idempotencyKey)
+  return db.share(accountId).transaction(async (transaction) => {
+    const account = await lockQuotas(transaction, accountId, settings)
+    const replay = await findReplay({ db: transaction, settings }, accountId, body, idempotencyKey)
     if (replay) return replay
 
-    const active = await findActive(db, accountId)
-    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(db, accountId) : []
+    const active = await findActive(transaction, accountId)
+    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(transaction, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
       account.concurrentLimit,
     )
-    const now = await checkMonth(db, accountId, account.hoursLimit)
+    const now = await checkMonth(transaction, accountId, account.hoursLimit)
 
     const endsAt = new Date(now.getTime() + seconds * 1000)
     const warm = settings.pools.has(image)
-      ? await claimWarmPod(db, { image, at: now, until: endsAt })
+      ? await claimWarmPod(transaction, { image, at: now, until: endsAt })
       : undefined
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
     const env = body.env && sealer.seal(JSON.stringify(body.env), envSealContext(id))
-    await insertSandbox(db, {
+    await insertSandbox(transaction, {
       id,
       accountId,
       name: body.name ?? null,
@@ -101,7 +101,13 @@ export async function admit(
     })
     if (idempotencyKey) {
       const hash = await hashOfRequest(body, settings.callsKeys)
-      await rememberIdempotencyKey(db, { accountId, key: idempotencyKey, hash, sandboxId: id, at: now })
+      await rememberIdempotencyKey(transaction, {
+        accountId,
+        key: idempotencyKey,
+        hash,
+        sandboxId: id,
+        at: now,
+      })
     }
     const pod = warm ? 'claimed' : 'cold'
     return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
@@ -168,9 +174,9 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
  * @returns the time at which it was within the limit
  */
 async function checkMonth(db: Queries, accountId: string, limit: number): Promise<Date> {
-  const { milliseconds, month, month_end: monthEnd, now } = await usage(db, accountId)
-  if (milliseconds < limit * millisecondsPerHour) return now
-  const used = milliseconds / millisecondsPerHour
+  const { milliseconds, month, month_end: monthEnd, now } = await readUsage(db, accountId)
+  const used = toHours(milliseconds)
+  if (used < limit) return now
   throw new Problem(
     'monthly_usage_limit_reached',
     `${used.toFixed(2)} of ${limit} sandbox-hours of ${month} are used. The next month begins ${monthEnd.toISOString()}.`,

@@ -2,14 +2,14 @@
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
 import * as rows from '../../shared/data/sandboxes.ts'
-import { Problem } from '../../shared/platform/problem.ts'
+import { refuseMissing } from '../../shared/platform/sandbox-check.ts'
 
 export type OwnSandbox = ReturnType<typeof toOwn>
 
 /** @throws {Problem} `not_found`, also for a sandbox of another account */
 export async function findOwn(db: Queries, accountId: string, id: string): Promise<OwnSandbox> {
   const found = await rows.findOwnSandbox(db, { id, accountId })
-  if (!found) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!found) refuseMissing()
   return toOwn(found)
 }
 

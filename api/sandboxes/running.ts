@@ -1,7 +1,6 @@
 /** Waits for a sandbox until it runs, it has ended, or the time is up. */
 import { limits } from '../../shared/contract/limits.ts'
-import type { SandboxRow } from '../../shared/data/sandboxes.ts'
-import { Problem } from '../../shared/platform/problem.ts'
+import { mustRun, refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import { findOwn, type OwnSandbox } from './own.ts'
 
@@ -17,7 +16,7 @@ export interface WaitOptions {
 }
 
 /** Resolves with the sandbox when it is ready or destroyed, or as it is when the time is up. */
-export async function settled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
+export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
   const end = performance.now() + wait.mostMs
   for (;;) {
     const leftMs = end - performance.now()
@@ -35,23 +34,11 @@ export async function settled({ context }: App, wait: WaitOptions): Promise<OwnS
  * @returns a sandbox that commands can run in, and the milliseconds until its cap
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
  */
-export async function running(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
-  const { row, now } = await settled(app, { ...wait, mostMs: limits.startingWaitMs })
+export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
+  const { row, now } = await awaitSettled(app, { ...wait, mostMs: limits.startingWaitMs })
   const leftMs = row.expires_at.getTime() - now.getTime()
-  if (row.destroyed_at) throw destroyed(row)
   // It is past its cap, and only the workers are late to end it.
-  if (leftMs <= 0) throw destroyed({ ...row, destroy_reason: 'expired' })
-  if (!row.ready_at) {
-    throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {
-      retryAfterSeconds: 2,
-    })
-  }
+  if (!row.destroyed_at && leftMs <= 0) refuseDestroyed({ ...row, destroy_reason: 'expired' })
+  mustRun(row)
   return { row, leftMs }
-}
-
-export function destroyed({ id, destroy_reason, destroy_detail }: SandboxRow): Problem {
-  const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
-  return new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {
-    members: { sandbox_id: id, destroy_reason, destroy_detail: destroy_detail ?? null },
-  })
 }

@@ -130,7 +130,7 @@ export class Workers {
     args: Calls[N]['args'],
     { workerId, ...options }: CallOptions,
   ): Promise<Calls[N]['result']> {
-    const target = { ...options, ...sent(args) }
+    const target = { ...options, ...encodeArgs(args) }
     const response = await this.ask(callPath(name), args.sandboxId, target, workerId)
     const reply = await readReply(response, options.signal)
     if (response.statusCode === 200) return reply as never
@@ -143,7 +143,7 @@ export class Workers {
     args: Streams[N]['args'],
     { workerId, upload, ...options }: StreamOptions,
   ): Promise<StreamAnswer> {
-    const target = { ...options, ...(upload ? sentWith(upload, args) : sent(args)) }
+    const target = { ...options, ...(upload ? encodeBeside(upload, args) : encodeArgs(args)) }
     const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
     if (problemHeader in response.headers) {
       throw errorOf((await readReply(response, options.signal)) as CallProblem)
@@ -233,13 +233,13 @@ export class Workers {
   }
 }
 
-function sent(args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
+function encodeArgs(args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
   const { type, body } = encodeRequest(args)
   return { headers: { 'content-type': type, [accountHeader]: args.accountId }, body }
 }
 
 /** The body is the client's own. */
-function sentWith(body: Readable, args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
+function encodeBeside(body: Readable, args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
   const json = Buffer.from(JSON.stringify(args))
   return { headers: { [argsHeader]: json.toString('base64url'), [accountHeader]: args.accountId }, body }
 }

@@ -6,10 +6,15 @@ import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
+/** What a sandbox can be, and what a list can be asked for. */
+export const sandboxStates = ['active', 'destroyed'] as const
+export const listedStates = [...sandboxStates, 'all'] as const
+export type ListedState = (typeof listedStates)[number]
+
 export const Sandbox = z
   .object({
     id: z.string(),
-    state: z.enum(['active', 'destroyed']),
+    state: z.enum(sandboxStates),
     name: z.string().nullable(),
     image: z.string(),
     metadata: z.record(z.string(), z.string()),
@@ -86,7 +91,7 @@ export const sandboxes = family({
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
-    query: Page.extend({ state: z.enum(['active', 'destroyed', 'all']).default('all') }),
+    query: Page.extend({ state: z.enum(listedStates).default('all') }),
     reply: listOf(Sandbox),
     errors: [],
   },

@@ -9,8 +9,22 @@ export const inOneLine = (json: string): string =>
   json.replace(lineEnds, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
 /** @param id the offset at which a client that comes back goes on */
-export const sentEvent = (id: string, name: string, data: object): string =>
+export const formatEvent = (id: string, name: string, data: object): string =>
   `id: ${id}\nevent: ${name}\ndata: ${inOneLine(JSON.stringify(data))}\n\n`
+
+/** What every event ends with, and holds nowhere else: JSON escapes a newline. */
+export const endOfEvent = '\n\n'
+
+/** Whether there is an event of this name among whole ones, as {@link formatEvent} writes them. */
+export const hasEvent = (events: Buffer, name: string): boolean => events.includes(`\nevent: ${name}\n`)
+
+/** The id of the last of these whole events; undefined where there are only comments. */
+export function lastIdIn(events: Buffer): string | undefined {
+  const at = events.lastIndexOf('\nid: ')
+  const from = at < 0 ? (events.indexOf('id: ') === 0 ? 4 : -1) : at + 5
+  if (from < 0) return undefined
+  return events.subarray(from, events.indexOf('\n', from)).toString('latin1')
+}
 
 /** Reads to the end of the stream, without comments, which keep a connection alive, and without an incomplete event. */
 export async function* readEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<EventSourceMessage> {

@@ -3,7 +3,7 @@
  * the steps of its pod, `usage.ts` deletes what it has added up, and `accounts.ts` what goes with its account.
  */
 import { sql } from 'kysely'
-import type { DestroyReason } from '../contract/sandboxes.ts'
+import type { DestroyReason, ListedState } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
@@ -193,12 +193,12 @@ export async function findOwnSandbox(
 }
 
 /** A statement for each state, so that each of them is served by an index. */
-const listIn = (state: 'active' | 'destroyed' | 'all') => ({
+const listIn = (state: ListedState) => ({
   first: list(state, false),
   next: list(state, true),
 })
 
-const list = (state: 'active' | 'destroyed' | 'all', isNext: boolean) =>
+const list = (state: ListedState, isNext: boolean) =>
   statement<{ accountId: string; before: string; limit: number }>()(
     `list ${state}${isNext ? ' next' : ''}`,
     (db, { accountId, before, limit }) =>
@@ -220,7 +220,7 @@ const list = (state: 'active' | 'destroyed' | 'all', isNext: boolean) =>
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
 export interface PageOf {
-  state: 'active' | 'destroyed' | 'all'
+  state: ListedState
   limit: number
   /** The id that the previous page ended with. */
   before: string | null

@@ -7,7 +7,8 @@ import type { Queries } from './database.ts'
 import { now } from './sql.ts'
 import { statement } from './statement.ts'
 
-export const millisecondsPerHour = 3_600_000
+/** What accounts are shown, and what their quota is of. */
+export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
 
 /** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
 export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
@@ -62,7 +63,7 @@ const ofMonth = statement<Month>()(
 )
 
 /** @param month in UTC, such as 2026-11; the current one if absent */
-export async function usage(db: Queries, accountId: string, month?: string): Promise<UsageOfMonth> {
+export async function readUsage(db: Queries, accountId: string, month?: string): Promise<UsageOfMonth> {
   const [row] = await db.run(ofMonth, { accountId, asOf: null, month: month ?? null })
   return row!
 }
@@ -107,7 +108,7 @@ const bySandbox = statement<Month & UsagePage>()(
  * The month's usage with its sandboxes, newest first, all as of one moment and in one statement. Of sandboxes that ended
  * long ago only the sum is left.
  */
-export async function usageBySandbox(
+export async function readUsageBySandbox(
   db: Queries,
   accountId: string,
   month: string | undefined,

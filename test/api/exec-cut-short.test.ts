@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { lastEvents, passEvents } from '../../api/exec/events.ts'
-import { asWritten } from '../../api/exec/rows.ts'
+import { preferRow, writeLastEvents } from '../../api/exec/ends.ts'
+import { passEvents } from '../../api/exec/events.ts'
 import { cutToSize } from '../../api/mcp/output.ts'
 import { describeEnd, exitCodeOf, sayEnd } from '../../cli/exec/ending.ts'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
@@ -17,7 +17,7 @@ test('what did not pass is told as a gap, to the byte, before the end', async ()
   const ended = { id: 'exec_1', status: 'exited', exit_code: 7, stdout_bytes: 10, stderr_bytes: 1 }
   const events = passEvents(Readable.from(broken()) as IncomingMessage, {
     signal: new AbortController().signal,
-    lastWord: async () => ended as never,
+    endWithoutWorker: async () => ended as never,
   })
   const told = (await text(events)).split('\n\n').filter(Boolean)
   expect(told.map((event) => event.split('\n').slice(0, 2))).toEqual([
@@ -35,11 +35,11 @@ const cut: ExecEnd = {
 }
 
 test('a command whose output was cut says so in a field: as an event, as a result, to a model', () => {
-  expect(lastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
+  expect(writeLastEvents(cut, '3-0').toString()).toMatch(/^id: 3-0\nevent: exit\ndata: .*"truncated":true/)
   expect(cutToSize({ ...cut, stdout: 'abc', stderr: '' }).result).toMatchObject({ truncated: true, reason })
   // The row may know of it where the worker, which was taken for lost and is back, does not.
   const row = { ...cut, started_at: new Date(cut.started_at) } as never
-  expect(asWritten({ ...cut, reason: null, truncated: false }, row)).toMatchObject({
+  expect(preferRow({ ...cut, reason: null, truncated: false }, row)).toMatchObject({
     truncated: true,
     reason,
   })

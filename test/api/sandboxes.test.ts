@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import type { Account } from '../support/account.ts'
+import type { WorkerContext } from '../../workers/context.ts'
+import { enter } from '../../workers/sandbox/enter.ts'
+import type { Account, Refusal } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -151,6 +153,22 @@ describe('destroy', () => {
       expect(again.body).toEqual(first.body)
     }
     expect((await alice.call('getAccount')).body.concurrent.active).toBe(0)
+  })
+
+  test('a worker that finds it destroyed says what the API says', async () => {
+    const alice = await world.account()
+    const { body } = await alice.call('createSandbox')
+    const params = { id: body.id }
+    await alice.call('destroySandbox', { params })
+    const refusal: Refusal = await alice.call('execCommand', { params, body: { command: 'true' } }).then(
+      () => expect.unreachable(),
+      (error) => error,
+    )
+    const members = { sandbox_id: body.id, destroy_reason: 'requested', destroy_detail: null }
+    expect(refusal.problem).toMatchObject({ code: 'sandbox_destroyed', ...members })
+    const asked = enter({ db: world.db } as WorkerContext, { sandboxId: body.id, accountId: alice.id })
+    const { code, detail } = refusal.problem
+    await expect(asked).rejects.toMatchObject({ code, message: detail, members })
   })
 
   test('at once from many sides destroys once', async () => {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
 import { dropWarmPod, markReady } from '../../shared/data/sandbox-pods.ts'
-import { usage } from '../../shared/data/usage.ts'
+import { readUsage } from '../../shared/data/usage.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import type { World } from '../support/index.ts'
@@ -69,7 +69,7 @@ test('usage equals the sum of the intervals for random histories, in every month
       await setClock(world.db, new Date(now))
       await write(world, alice.id, lives)
       for (const month of ['2026-11', '2026-12', '2027-01', '2027-02']) {
-        const { milliseconds } = await usage(world.db, alice.id, month)
+        const { milliseconds } = await readUsage(world.db, alice.id, month)
         expect(milliseconds, month).toBe(plainUsage(lives, month, now))
       }
     }),
@@ -118,8 +118,8 @@ test('a warm pod that died unused and was replaced stays billed, in the month th
     [alice.id],
   )
   const figures = async () => [
-    (await usage(world.db, alice.id, '2026-12')).milliseconds,
-    (await usage(world.db, alice.id, '2027-01')).milliseconds,
+    (await readUsage(world.db, alice.id, '2026-12')).milliseconds,
+    (await readUsage(world.db, alice.id, '2027-01')).milliseconds,
   ]
   await setClock(world.db, new Date(newYear + 5 * minute))
   expect(await figures()).toEqual([10 * minute, 5 * minute])

@@ -2,16 +2,16 @@
 import type { V1NetworkPolicy } from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
 import { readDriverSettings } from '../../shared/platform/settings.ts'
-import { buildPod, LABELS, SANDBOX_ROLE } from '../../workers/drivers/kubernetes/manifest.ts'
+import { buildPod, labelNames, sandboxRoleLabels } from '../../workers/drivers/kubernetes/manifest.ts'
 import {
   buildNetworkPolicy,
   type Egress,
-  NEEDED_RULES,
-  NOT_INTERNET,
+  neededRules,
+  notInternet,
 } from '../../workers/drivers/kubernetes/policies.ts'
 import { comparePod, comparePolicies, findMissingRights } from '../../workers/drivers/kubernetes/walls.ts'
 
-const pod = { metadata: { labels: { ...SANDBOX_ROLE, [LABELS.managedBy]: 'sandlot' } } }
+const pod = { metadata: { labels: { ...sandboxRoleLabels, [labelNames.managedBy]: 'sandlot' } } }
 const own = ['203.0.113.7/32']
 const made = (egress: Egress = 'internet', ranges: string[] = []) =>
   structuredClone(buildNetworkPolicy('sandlot', egress, ranges))
@@ -71,7 +71,7 @@ describe('the policy of `npm run cluster`', () => {
     ],
     [
       'denies one range less',
-      [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.splice(NOT_INTERNET.v4.length - 1))],
+      [changed((spec) => spec.egress![0]!.to![0]!.ipBlock!.except!.splice(notInternet.v4.length - 1))],
       'more than it should',
     ],
     [
@@ -93,10 +93,10 @@ describe('a policy of somebody else', () => {
   test.each<[string, V1NetworkPolicy]>([
     ['lets all pods in', extra({ ingress: [{}] })],
     ['lets all pods out', extra({ egress: [{}], policyTypes: ['Egress'] })],
-    ['selects the role', extra({ ingress: [{}], podSelector: { matchLabels: SANDBOX_ROLE } })],
+    ['selects the role', extra({ ingress: [{}], podSelector: { matchLabels: sandboxRoleLabels } })],
     [
       'selects one sandbox',
-      extra({ ingress: [{}], podSelector: { matchLabels: { [LABELS.sandbox]: 'sbx_1' } } }),
+      extra({ ingress: [{}], podSelector: { matchLabels: { [labelNames.sandbox]: 'sbx_1' } } }),
     ],
     [
       'selects all but some',
@@ -118,7 +118,7 @@ describe('a policy of somebody else', () => {
       'selects pods without a role',
       extra({
         ingress: [{}],
-        podSelector: { matchExpressions: [{ key: LABELS.role, operator: 'DoesNotExist' }] },
+        podSelector: { matchExpressions: [{ key: labelNames.role, operator: 'DoesNotExist' }] },
       }),
     ],
   ])('is left alone when it %s', (_, policy) => {
@@ -127,9 +127,9 @@ describe('a policy of somebody else', () => {
 })
 
 test('rights are missing that no rule gives for all objects', () => {
-  expect(findMissingRights(NEEDED_RULES)).toEqual([])
+  expect(findMissingRights(neededRules)).toEqual([])
   expect(findMissingRights([{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }])).toEqual([])
-  const few = NEEDED_RULES.map((rule) => ({
+  const few = neededRules.map((rule) => ({
     ...rule,
     verbs: rule.verbs.filter((verb) => verb !== 'watch'),
     ...(rule.resources.includes('namespaces') ? { resourceNames: ['another'] } : {}),
@@ -153,6 +153,6 @@ test('a cluster that takes the runtime class, the user namespace or the role fro
   expect(comparePod(sent, { spec: { containers: [] } }).map(({ what }) => what)).toEqual([
     expect.stringContaining('spec.runtimeClassName'),
     expect.stringContaining('spec.hostUsers'),
-    expect.stringContaining(LABELS.role),
+    expect.stringContaining(labelNames.role),
   ])
 })

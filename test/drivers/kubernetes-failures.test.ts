@@ -2,7 +2,7 @@
 import { RbacAuthorizationV1Api } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, PodRefused, type PodRequest } from '../../workers/drivers/driver.ts'
-import { NEEDED_RULES, SERVICE_ACCOUNT } from '../../workers/drivers/kubernetes/policies.ts'
+import { neededRules, serviceAccountName } from '../../workers/drivers/kubernetes/policies.ts'
 import type { DeadPod } from '../../workers/drivers/kubernetes/watch.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { describeBeside } from '../support/beside.ts'
@@ -107,9 +107,9 @@ describe.skipIf(!hasCluster)('failures on a cluster', () => {
       const rbac = world.admin.makeApiClient(RbacAuthorizationV1Api)
       const namespace = env.SANDBOX_NAMESPACE
       const metadata = { name: 'eventless' }
-      await rbac.createNamespacedRole({ namespace, body: { metadata, rules: NEEDED_RULES } })
+      await rbac.createNamespacedRole({ namespace, body: { metadata, rules: neededRules } })
       const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name }
-      const subjects = [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace: world.namespace }]
+      const subjects = [{ kind: 'ServiceAccount', name: serviceAccountName, namespace: world.namespace }]
       await rbac.createNamespacedRoleBinding({ namespace, body: { metadata, roleRef, subjects } })
       // It takes the cluster a moment until a new role counts.
       const eventless = world.open(env)

@@ -11,7 +11,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, NotSetUp } from '../../workers/drivers/driver.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
-import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
+import { serviceAccountName, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
@@ -49,16 +49,18 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
   const changeRole = (rules: object[]) =>
     world.admin
       .makeApiClient(RbacAuthorizationV1Api)
-      .patchNamespacedRole({ name: SERVICE_ACCOUNT, namespace: world.namespace, body: { rules } }, merge)
+      .patchNamespacedRole({ name: serviceAccountName, namespace: world.namespace, body: { rules } }, merge)
   const changeLabels = (labels: object) =>
     world.admin
       .makeApiClient(CoreV1Api)
       .patchNamespace({ name: world.namespace, body: { metadata: { labels } } }, merge)
   const without = (word: string) =>
-    WORKER_RULES.map((rule) => ({
-      ...rule,
-      resources: rule.resources.filter((each) => each !== word),
-    })).filter(({ resources }) => resources.length > 0)
+    workerRules
+      .map((rule) => ({
+        ...rule,
+        resources: rule.resources.filter((each) => each !== word),
+      }))
+      .filter(({ resources }) => resources.length > 0)
 
   test.each<{ change: string; make: () => Promise<unknown>; words: RegExp }>([
     {
@@ -110,7 +112,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       make: () =>
         world.admin
           .makeApiClient(RbacAuthorizationV1Api)
-          .deleteNamespacedRole({ name: SERVICE_ACCOUNT, namespace: world.namespace }),
+          .deleteNamespacedRole({ name: serviceAccountName, namespace: world.namespace }),
       words: /forbidden|the workers' role may not create pods/,
     },
     {
@@ -118,7 +120,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       make: () =>
         world.admin
           .makeApiClient(RbacAuthorizationV1Api)
-          .deleteNamespacedRoleBinding({ name: SERVICE_ACCOUNT, namespace: world.namespace }),
+          .deleteNamespacedRoleBinding({ name: serviceAccountName, namespace: world.namespace }),
       words: /forbidden|the workers' role may not create pods/,
     },
   ])('$change: no pod is made, until `npm run cluster` has put it right', async ({ make, words }) => {
@@ -171,7 +173,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
 
     test('that ends within weeks is told of, unless another is there', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
-        name: SERVICE_ACCOUNT,
+        name: serviceAccountName,
         namespace: world.namespace,
         body: { spec: { audiences: [], expirationSeconds: 3600 } },
       })

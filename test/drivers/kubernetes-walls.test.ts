@@ -12,18 +12,18 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod, PodRefused } from '../../workers/drivers/driver.ts'
 import { findGaps, installCluster } from '../../workers/drivers/kubernetes/install.ts'
-import { LABELS } from '../../workers/drivers/kubernetes/manifest.ts'
-import { type Egress, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
+import { labelNames } from '../../workers/drivers/kubernetes/manifest.ts'
+import { type Egress, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster, images } from '../support/cluster.ts'
 import { eventually, isSoak, patient } from '../support/eventually.ts'
 import { type ClusterWorld, startClusterWorld } from './kubernetes-world.ts'
 import { run, shell } from './processes.ts'
 import { newSandboxId, ofNobody, ofSandbox } from './requests.ts'
 
-const PORT = 8080
+const triedPort = 8080
 /** Of a pod's first moment: a policy that comes late is late at random. */
-const TRIES = isSoak ? 50 : 6
-const AT_ONCE = Math.min(TRIES, 10)
+const mostTries = isSoak ? 50 : 6
+const mostAtOnce = Math.min(mostTries, 10)
 
 describe.skipIf(!hasCluster)('the walls of a cluster', () => {
   let world: ClusterWorld
@@ -67,7 +67,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     })
     afterAll(() => node?.server.close())
 
-    test(`a sandbox’s first command reaches nothing of the cluster, ${TRIES} times of ${TRIES}, in a claimed pod as in its own`, async () => {
+    test(`a sandbox’s first command reaches nothing of the cluster, ${mostTries} times of ${mostTries}, in a claimed pod as in its own`, async () => {
       const [listener, neighbour, control] = await Promise.all([
         createReady(unpoliced),
         createReady(workers),
@@ -77,12 +77,12 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       await serve(workers, neighbour)
       const nodeAddresses = await findNodeAddresses(world, listener)
       const reachable = [
-        `${await addressOf(world, listener)}:${PORT}`,
+        `${await addressOf(world, listener)}:${triedPort}`,
         ...nodeAddresses.map((address) => `${address}:${node.port}`),
       ]
       const targets = [
         ...reachable,
-        `${await addressOf(world, neighbour)}:${PORT}`,
+        `${await addressOf(world, neighbour)}:${triedPort}`,
         // Nothing answers there on every cluster. On one where something does, it must not be reached either.
         '10.96.0.1:443',
         '169.254.169.254:80',
@@ -94,8 +94,8 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       const reached: string[] = []
       let tries = 0
       await Promise.all(
-        Array.from({ length: AT_ONCE }, async () => {
-          while (tries < TRIES) {
+        Array.from({ length: mostAtOnce }, async () => {
+          while (tries < mostTries) {
             tries++
             const newborn = await (tries % 2 ? createReady(workers) : createClaimed(workers))
             const { stdout, code } = await run(workers, newborn, probe(targets))
@@ -105,7 +105,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
           }
         }),
       )
-      expect(tries).toBe(TRIES)
+      expect(tries).toBe(mostTries)
       expect(reached).toEqual([])
     })
   })
@@ -115,7 +115,11 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
     const pod = await createReady(workers)
     const targets = (await findNodeAddresses(world, pod)).map((address) => `${address}:${node.port}`)
     await world.api.patchNamespacedPod(
-      { name: pod.name, namespace: world.namespace, body: { metadata: { labels: { [LABELS.role]: null } } } },
+      {
+        name: pod.name,
+        namespace: world.namespace,
+        body: { metadata: { labels: { [labelNames.role]: null } } },
+      },
       setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
     )
     // The policy of sandboxes leaves it some time after its label. Nothing may open then.
@@ -180,7 +184,7 @@ describe.skipIf(!hasCluster)('the walls of a cluster', () => {
       const own = status!.resourceRules.filter(
         ({ apiGroups }) => !apiGroups?.every((group) => /^auth(entic|oriz)ation\.k8s\.io$/.test(group)),
       )
-      expect(sorted(own)).toEqual(sorted(WORKER_RULES))
+      expect(sorted(own)).toEqual(sorted(workerRules))
       expect(status!.nonResourceRules.flatMap(({ verbs }) => verbs)).not.toContain('*')
     })
 
@@ -264,8 +268,8 @@ async function addressOf(world: ClusterWorld, pod: Pod): Promise<string> {
 }
 
 async function serve(driver: Driver, pod: Pod): Promise<void> {
-  await driver.start(pod, shell(`exec nc -ll -p ${PORT} -e /bin/echo hello`))
-  const listens = shell(`until nc -w 1 127.0.0.1 ${PORT} </dev/null >/dev/null 2>&1; do sleep 0.1; done`)
+  await driver.start(pod, shell(`exec nc -ll -p ${triedPort} -e /bin/echo hello`))
+  const listens = shell(`until nc -w 1 127.0.0.1 ${triedPort} </dev/null >/dev/null 2>&1; do sleep 0.1; done`)
   await run(driver, pod, listens)
 }
 

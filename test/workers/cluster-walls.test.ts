@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest'
 import { guardCluster } from '../../scripts/supervisor/cluster.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
-import { SERVICE_ACCOUNT, WORKER_RULES } from '../../workers/drivers/kubernetes/policies.ts'
+import { serviceAccountName, workerRules } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, hasCluster } from '../support/cluster.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
 import { openAdmin } from '../support/namespace.ts'
@@ -40,11 +40,11 @@ describe.skipIf(!hasCluster)('a cluster whose walls go', () => {
     expect(again.status).toBe(201)
 
     const namespace = world.cluster!.namespace
-    const rules = WORKER_RULES.filter(({ resources }) => !resources.includes('pods/exec'))
+    const rules = workerRules.filter(({ resources }) => !resources.includes('pods/exec'))
     await openAdmin()
       .makeApiClient(RbacAuthorizationV1Api)
       .patchNamespacedRole(
-        { name: SERVICE_ACCOUNT, namespace, body: { rules } },
+        { name: serviceAccountName, namespace, body: { rules } },
         setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
       )
     await areToldBy(world, /the workers' role may not create pods\/exec, get pods\/exec/)

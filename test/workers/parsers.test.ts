@@ -7,7 +7,7 @@ import { PassThrough, type Readable, Writable } from 'node:stream'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { passEvents } from '../../api/exec/events.ts'
-import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from '../../workers/drivers/local/frames.mjs'
+import { Frame, FrameReader, mostPayloadBytes, sendFrame } from '../../workers/drivers/local/frames.mjs'
 import { outputsOf } from '../../workers/drivers/output.ts'
 import { writeEvents } from '../../workers/exec/events.ts'
 import { LineReader } from '../../workers/shell/slot.ts'
@@ -96,8 +96,8 @@ test('an agent that says more for itself than it has to say is refused before an
   const read = (bytes: Buffer) => new FrameReader(() => {}, 4096).read(bytes)
   expect(() => read(header(Frame.failed, 4097))).toThrow('not a frame')
   expect(() => read(header(Frame.failed, 4096))).not.toThrow()
-  expect(() => read(header(Frame.stdout, MAX_PAYLOAD))).not.toThrow()
-  expect(() => read(header(Frame.stdout, MAX_PAYLOAD + 1))).toThrow('not a frame')
+  expect(() => read(header(Frame.stdout, mostPayloadBytes))).not.toThrow()
+  expect(() => read(header(Frame.stdout, mostPayloadBytes + 1))).toThrow('not a frame')
 })
 
 test('a line is read wherever it is cut, what follows is left, and what has no end is given up', async () => {
@@ -234,7 +234,7 @@ test('whatever a command prints becomes events, and these come through the API a
       const passed = await bytesOf(
         passEvents(source as unknown as IncomingMessage, {
           signal: new AbortController().signal,
-          lastWord: () => Promise.reject(new Error('it had its last word')),
+          endWithoutWorker: () => Promise.reject(new Error('it had its last word')),
         }),
       )
       const events = readEvents(String(passed))

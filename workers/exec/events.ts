@@ -1,7 +1,7 @@
 /** A command's output as server-sent events, exactly as the client gets them. */
 import type { Writable } from 'node:stream'
 import { dataOf, eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
-import { sentEvent } from '../../shared/contract/server-sent-events.ts'
+import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import { write } from '../sandbox/bytes.ts'
 import type { Command } from './command.ts'
 import type { Item } from './output-log.ts'
@@ -56,4 +56,4 @@ function asEvent(item: Exclude<Item, { kind: 'end' }>): string {
   return event(item.stream, dataOf(item.bytes), item.after)
 }
 
-const event = (name: string, data: object, after: OutputOffset) => sentEvent(eventIdOf(after), name, data)
+const event = (name: string, data: object, after: OutputOffset) => formatEvent(eventIdOf(after), name, data)

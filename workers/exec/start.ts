@@ -79,7 +79,7 @@ async function startInside(
   const { known, ...secrets } = await (slot?.orClose(preparing) ?? preparing)
   if (known) {
     slot?.close()
-    return findKnown(worker, args, known)
+    return findUnderKey(worker, args, known)
   }
   const input = takeInput(args, wire.held)
   const command = makeCommand(worker, factsOf(args), args.requestId)
@@ -133,7 +133,7 @@ async function run(
     }
     await mustBeAwaited()
     const { pod, pid, ended } = slot
-      ? await begun(runInSlot(worker, command, slot, shellCommand, input))
+      ? await awaitStart(runInSlot(worker, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
           mustBeAwaited,
@@ -155,7 +155,7 @@ async function run(
 }
 
 /** Resolves when the command runs, or its end is known. @throws {Problem} the sandbox had no room for it */
-async function begun<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
+async function awaitStart<T extends ReturnType<typeof runInSlot>>(running: T): Promise<T> {
   const end = await Promise.race([running.began, running.ended])
   if (end?.kind === 'lost' && end.usedUp) throw exhausted(end.usedUp)
   return running
@@ -174,7 +174,7 @@ function endInTime(command: Command, { request, mode }: StartExec, leftMs: numbe
 /** Whether a background command ends with its client: it has a grace, so it is fed while it is followed. */
 const isToBeFollowed = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
-function findKnown(worker: WorkerContext, { accountId }: StartExec, known: KnownCommand): Command {
+function findUnderKey(worker: WorkerContext, { accountId }: StartExec, known: KnownCommand): Command {
   if (!known.isSameRequest) {
     throw new Problem(
       'idempotency_conflict',

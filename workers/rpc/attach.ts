@@ -13,6 +13,7 @@ import type { Command } from '../exec/command.ts'
 import { mustHaveRoom, openFollower } from '../exec/followers.ts'
 import type { Item } from '../exec/output-log.ts'
 import { finished } from '../exec/stdin-feed.ts'
+import { makeTurns } from '../files/turns.ts'
 import type { Opened } from './opened.ts'
 
 const Message = z.discriminatedUnion('type', [
@@ -50,34 +51,29 @@ function serve(command: Command, socket: WebSocket, held: Holding) {
     if (waiting === 0 && socket.readyState === socket.CLOSED) held.free()
   }
   socket.on('close', freeAtEnd)
-  /** Takes turns: a frame waits until the command has taken the one before. */
-  const makeTurns = () => {
-    let turn: Promise<void> = Promise.resolve()
-    return (content: number, work: () => Promise<void>) => {
-      const bytes = content + frameBytes
-      const isCounted = hasRoomFor(bytes, held)
-      waiting += bytes
-      if (!isCounted || waiting > mostWaiting) socket.pause()
-      turn = turn
-        .then(work)
-        .catch(() => {})
-        .then(() => {
-          waiting -= bytes
-          if (isCounted) held.give(bytes)
-          if (waiting <= mostWaiting) socket.resume()
-          freeAtEnd()
-        })
-    }
+  const inTurn = makeTurns()
+  /** A frame waits until the command has taken the one before. Signals and sizes do not wait behind stdin. */
+  const take = (line: 'stdin' | 'control', content: number, work: () => Promise<void>) => {
+    const bytes = content + frameBytes
+    const isCounted = hasRoomFor(bytes, held)
+    waiting += bytes
+    if (!isCounted || waiting > mostWaiting) socket.pause()
+    void inTurn(line, work)
+      .catch(() => {})
+      .then(() => {
+        waiting -= bytes
+        if (isCounted) held.give(bytes)
+        if (waiting <= mostWaiting) socket.resume()
+        freeAtEnd()
+      })
   }
-  const feed = makeTurns()
-  // Signals and sizes do not wait behind stdin.
-  const obey = makeTurns()
   socket.on('message', (data: Buffer, isBinary) => {
-    if (isBinary) return feed(data.length, () => command.stdin.takeBytes(data, undefined, false))
+    if (isBinary) return take('stdin', data.length, () => command.stdin.takeBytes(data, undefined, false))
     const message = parse(data)
-    if (message?.type === 'eof') feed(0, () => command.stdin.takeBytes(Buffer.alloc(0), undefined, true))
-    if (message?.type === 'resize') obey(0, () => command.resize(message))
-    if (message?.type === 'signal') obey(0, () => command.signal(message.signal))
+    if (message?.type === 'eof')
+      take('stdin', 0, () => command.stdin.takeBytes(Buffer.alloc(0), undefined, true))
+    if (message?.type === 'resize') take('control', 0, () => command.resize(message))
+    if (message?.type === 'signal') take('control', 0, () => command.signal(message.signal))
   })
   void sendOutput(command, socket)
 }

@@ -4,6 +4,7 @@ import type { DatabaseClock } from '../../shared/data/clock.ts'
 import { findWithTimeLeft } from '../../shared/data/sandbox-pods.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { mustRun, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
 import { readWhatCame } from '../../shared/platform/standstill.ts'
 import type { WorkerContext } from '../context.ts'
 import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
@@ -38,18 +39,13 @@ async function readOwn(
   { sandboxId, accountId }: { sandboxId: string; accountId: string },
 ) {
   const found = await findWithTimeLeft(worker.db, sandboxId)
-  if (!found || found.account_id !== accountId) throw new Problem('not_found', 'There is no such sandbox.')
+  if (!found || found.account_id !== accountId) refuseMissing()
   const { left_ms: leftMs, clock_ms: ms, ...sandbox } = found
   return { sandbox, leftMs, clock: { ms, readAt: performance.now() } }
 }
 
 function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof readOwn>>): EnteredSandbox {
-  if (sandbox.destroyed_at) throw destroyed(sandbox)
-  if (!sandbox.ready_at) {
-    throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again.', {
-      retryAfterSeconds: 1,
-    })
-  }
+  mustRun(sandbox)
   return { sandbox, leftMs: Math.max(1, leftMs), clock }
 }
 
@@ -103,7 +99,7 @@ export async function reaching<T>(
   } catch (error) {
     if (!(error instanceof PodGone || error instanceof DriverUnavailable)) throw error
     const now = await findSandbox(worker.db, sandbox.id)
-    if (now?.destroyed_at) throw destroyed(now)
+    if (now?.destroyed_at) refuseDestroyed(now)
     if (error instanceof PodExhausted) throw exhausted(error.resource)
     throw unavailable('The sandbox cannot be reached right now; nothing was run. Try again.', error)
   }
@@ -126,9 +122,3 @@ export const exhausted = (resource: Resource): Problem =>
       members: { exhausted: resource },
     },
   )
-
-function destroyed({ destroy_reason, destroy_detail }: SandboxRow): Problem {
-  return new Problem('sandbox_destroyed', `The sandbox is destroyed (${destroy_reason}). Create another.`, {
-    members: { destroy_reason, destroy_detail },
-  })
-}

@@ -1,6 +1,5 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
-import { addAbortListener } from 'node:events'
-import { within } from '../../shared/platform/patience.ts'
+import { untilAborted, within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { ShellCommand } from './script.ts'
 import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, startQuietly } from './slot.ts'
@@ -31,29 +30,18 @@ export async function runCommand(
     return { kind: 'cancelled' }
   }
   const ended = slot.run(command, io)
-  const stop = stopReason(timeoutMs, signal)
   try {
-    const first = await Promise.race([ended, stop.reason])
+    const whileAwaited = untilAborted(signal, ended).catch((error) => {
+      if (!signal.aborted) throw error
+      return 'cancelled' as const
+    })
+    const first = await within(timeoutMs, whileAwaited, () => 'timed_out' as const)
     if (first !== 'timed_out' && first !== 'cancelled') return first
     await endGroup(driver, slot.pod, slot.pid, ended)
     return { kind: first }
   } finally {
-    stop.forget()
     slot.close()
   }
-}
-
-function stopReason(timeoutMs: number, signal: AbortSignal) {
-  let forget = () => {}
-  const reason = new Promise<'timed_out' | 'cancelled'>((resolve) => {
-    const timer = setTimeout(resolve, timeoutMs, 'timed_out')
-    const listening = addAbortListener(signal, () => resolve('cancelled'))
-    forget = () => {
-      clearTimeout(timer)
-      listening[Symbol.dispose]()
-    }
-  })
-  return { reason, forget }
 }
 
 /** Ends the command's process group and waits a little for its last output. */

@@ -1,16 +1,19 @@
 /** `sandlot session ls`: sessions, newest first. */
 import { Option } from 'commander'
+import type { ListedState } from '../../../shared/contract/sandboxes.ts'
 import { addPageOptions, defineCommand, type PageOptions, pageOf } from '../../core/command.ts'
 import { chosenSession, isChosen } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
 
-export const define = defineCommand<PageOptions & { all?: boolean; state: 'active' | 'destroyed' | 'all' }>({
+const states: ListedState[] = ['active', 'destroyed', 'all']
+
+export const define = defineCommand<PageOptions & { all?: boolean; state: ListedState }>({
   declare: (command) =>
     addPageOptions(
       command
         .option('-a, --all', 'list destroyed sessions too')
-        .addOption(new Option('--state <state>').choices(['active', 'destroyed', 'all']).default('active')),
+        .addOption(new Option('--state <state>').choices(states).default('active')),
     ),
   notes: '\nAt a terminal a * marks the session that commands use without --session.',
   examples: [

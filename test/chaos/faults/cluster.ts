@@ -9,7 +9,7 @@ import {
   setHeaderOptions,
 } from '@kubernetes/client-node'
 import { installCluster } from '../../../workers/drivers/kubernetes/install.ts'
-import { SERVICE_ACCOUNT, WORKER_RULES } from '../../../workers/drivers/kubernetes/policies.ts'
+import { serviceAccountName, workerRules } from '../../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig } from '../../support/cluster.ts'
 import { waitFor } from '../../support/eventually.ts'
 import { openAdmin } from '../../support/namespace.ts'
@@ -53,22 +53,22 @@ export const clusterFaults = {
       .deleteNamespacedNetworkPolicy({ name: 'sandlot-sandboxes', namespace }),
   ),
   'a role loses a right': until((_, namespace) => {
-    const rules = WORKER_RULES.filter(({ resources }) => !resources.includes('pods/exec'))
+    const rules = workerRules.filter(({ resources }) => !resources.includes('pods/exec'))
     return openAdmin()
       .makeApiClient(RbacAuthorizationV1Api)
-      .patchNamespacedRole({ name: SERVICE_ACCOUNT, namespace, body: { rules } }, mergePatch())
+      .patchNamespacedRole({ name: serviceAccountName, namespace, body: { rules } }, mergePatch())
   }),
   'a role is removed': until((_, namespace) =>
     openAdmin()
       .makeApiClient(RbacAuthorizationV1Api)
-      .deleteNamespacedRole({ name: SERVICE_ACCOUNT, namespace }),
+      .deleteNamespacedRole({ name: serviceAccountName, namespace }),
   ),
   'a namespace loses its level': until((world, name) => {
     const labels = { 'pod-security.kubernetes.io/enforce': null }
     return world.cluster!.api.patchNamespace({ name, body: { metadata: { labels } } }, mergePatch())
   }),
   'a credential of the cluster is replaced': until((world, namespace) =>
-    world.cluster!.api.deleteNamespacedServiceAccount({ name: SERVICE_ACCOUNT, namespace }),
+    world.cluster!.api.deleteNamespacedServiceAccount({ name: serviceAccountName, namespace }),
   ),
 } satisfies Record<string, Plan>
 

@@ -9,15 +9,15 @@ import WebSocket from 'ws'
 import { keepAlive } from '../../../shared/contract/keep-alive.ts'
 import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
-import { type ClusterConnection, driverUnavailable, type Failure, REQUEST_MS, readStatus } from './client.ts'
+import { type ClusterConnection, driverUnavailable, type Failure, readStatus, requestMs } from './client.ts'
 
 /** Bytes of one stream that may wait for its reader until the process is made to wait. */
-const BUFFER_BYTES = 256 * 1024
-const FRAME_BYTES = 64 * 1024
+const bufferBytes = 256 * 1024
+const frameBytes = 64 * 1024
 /** Milliseconds between pings. Pinging more often would take a busy API server for a dead one. */
-const PING_MS = 5_000
+const pingEveryMs = 5_000
 /** The channel of input: the first one, of an exec and of a port alike. */
-const INPUT = 0
+const inputChannel = 0
 
 /** What the channels of a connection mean. */
 export interface Protocol {
@@ -43,7 +43,7 @@ export interface PodProcess extends Process {
 /**
  * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves as soon as the API server has accepted it.
  * @throws {PodGone} there is no such pod
- * @throws {DriverUnavailable} no connection in {@link REQUEST_MS}, or it was refused
+ * @throws {DriverUnavailable} no connection in {@link requestMs}, or it was refused
  */
 export async function openChannels(
   connection: ClusterConnection,
@@ -56,7 +56,7 @@ export async function openChannels(
   const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/${subresource}`
   const socket = new WebSocket(url, [protocol.name], {
     ...credentials,
-    handshakeTimeout: REQUEST_MS,
+    handshakeTimeout: requestMs,
     // The types do not have it yet.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
@@ -65,11 +65,11 @@ export async function openChannels(
   })
   // Made before the socket opens, so that no byte is missed.
   const process = attach(socket, protocol)
-  await opened(socket, protocol.name)
+  await awaitOpen(socket, protocol.name)
   return { socket, process }
 }
 
-function opened(socket: WebSocket, protocol: string): Promise<void> {
+function awaitOpen(socket: WebSocket, protocol: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once('open', resolve)
     socket.once('unexpected-response', (request, response) => {
@@ -102,10 +102,10 @@ const refusal = (failure: Failure) =>
 function attach(socket: WebSocket, protocol: Protocol): PodProcess {
   const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
   let isOver = false
-  const output = outputsOf(socket, BUFFER_BYTES)
+  const output = outputsOf(socket, bufferBytes)
   const stdout = output()
   const stderr = output()
-  const liveness = keepAlive(socket, PING_MS, () => abandon('the connection went silent'))
+  const liveness = keepAlive(socket, pingEveryMs, () => abandon('the connection went silent'))
   const stdin = input(socket, protocol, liveness.wrote)
 
   const end = (result: ProcessEnd) => {
@@ -143,18 +143,18 @@ function attach(socket: WebSocket, protocol: Protocol): PodProcess {
 /** A write ends when the bytes have left this process, so a slow reader slows the writer. */
 function input(socket: WebSocket, protocol: Protocol, wrote: (bytes: number) => void): Writable {
   const send = (chunk: Buffer, done: (error?: Error | null) => void) => {
-    const part = chunk.subarray(0, FRAME_BYTES)
+    const part = chunk.subarray(0, frameBytes)
     const frame = Buffer.allocUnsafe(part.length + 1)
-    frame[0] = INPUT
+    frame[0] = inputChannel
     part.copy(frame, 1)
     wrote(part.length)
     socket.send(frame, (error) => {
       if (error || part.length === chunk.length) done(error)
-      else send(chunk.subarray(FRAME_BYTES), done)
+      else send(chunk.subarray(frameBytes), done)
     })
   }
   const stdin = new Writable({
-    highWaterMark: FRAME_BYTES,
+    highWaterMark: frameBytes,
     write: (chunk, _encoding, done) => send(chunk, done),
     final: (done) => protocol.endInput(socket, done),
   })

@@ -9,10 +9,10 @@ import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/clien
 import { Agent, type Dispatcher } from 'undici'
 import { SettingsError } from '../../../shared/platform/settings.ts'
 import { DriverUnavailable, NotSetUp } from '../driver.ts'
-import { RUN_CLUSTER } from './policies.ts'
+import { runClusterHint } from './policies.ts'
 
 /** Milliseconds that a request may take. The watch brings a time-out of its own. */
-export const REQUEST_MS = 5_000
+export const requestMs = 5_000
 
 /** A KubeConfig whose clients share connections. By default every request opens one, and waits for ever. */
 export class ClusterConnection extends KubeConfig {
@@ -58,7 +58,7 @@ export class ClusterConnection extends KubeConfig {
     }
     this.#pool ??= await this.#openPool(request, options)
     request.setDispatcher(this.#pool)
-    request.setSignal(AbortSignal.timeout(REQUEST_MS))
+    request.setSignal(AbortSignal.timeout(requestMs))
   }
 
   async close(): Promise<void> {
@@ -163,5 +163,5 @@ export const isSetupProblem = ({ code, message }: Failure): boolean =>
 /** For a failure that says nothing about the pod: worth another try, perhaps after an operator has helped. */
 export function driverUnavailable(failure: Failure): DriverUnavailable {
   if (!isSetupProblem(failure)) return new DriverUnavailable(`Kubernetes: ${failure.message}`)
-  return new NotSetUp(`Kubernetes: ${failure.message}. ${RUN_CLUSTER}`)
+  return new NotSetUp(`Kubernetes: ${failure.message}. ${runClusterHint}`)
 }

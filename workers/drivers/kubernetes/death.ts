@@ -50,10 +50,10 @@ function disruption(pod: V1Pod): PodDeath | undefined {
   const target = pod.status?.conditions?.find(({ type }) => type === 'DisruptionTarget')
   if (target?.status !== 'True') return
   const reason = target.reason ?? 'Disrupted'
-  return failed(DISRUPTIONS[reason] ?? reason)
+  return failed(disruptionWords[reason] ?? reason)
 }
 
-const DISRUPTIONS: Record<string, string> = {
+const disruptionWords: Record<string, string> = {
   DeletionByTaintManager: 'NodeLost',
   DeletionByPodGC: 'NodeLost',
   PreemptionByScheduler: 'Preempted',
@@ -86,7 +86,7 @@ function phase(pod: V1Pod): PodDeath | undefined {
   if (pod.status?.phase === 'Succeeded') return failed('Completed')
 }
 
-const HOPELESS = new Set([
+const hopelessReasons = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
   'ErrImageNeverPull',
@@ -100,7 +100,7 @@ const HOPELESS = new Set([
 /** Kubernetes would try again for ever, but somebody waits for this pod. */
 function neverStarts(container?: V1ContainerStatus): PodDeath | undefined {
   const waiting = container?.state?.waiting
-  if (waiting?.reason && HOPELESS.has(waiting.reason)) {
+  if (waiting?.reason && hopelessReasons.has(waiting.reason)) {
     return startFailed(sentence(waiting.reason, waiting.message))
   }
 }

@@ -4,10 +4,10 @@ import { within } from '../../../shared/platform/patience.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-const ANSWER_MS = 10_000
+const answerMs = 10_000
 
 /** How often it looks again for processes: those that were killed take a moment to go. */
-const ROUNDS = 100
+const mostRounds = 100
 
 /**
  * The shell starts no process: all that it calls is its own. A runtime puts it into the pod whatever the limit says.
@@ -20,7 +20,7 @@ export const endAllArgv = [
   '-c',
   `cd /proc; main=; for p in [0-9]*; do
 if [ "$p" -gt 1 ] && { [ -z "$main" ] || [ "$p" -lt "$main" ]; }; then main=$p; fi; done
-i=0 left=yes; while [ -n "$left" ] && [ "$i" -lt ${ROUNDS} ]; do
+i=0 left=yes; while [ -n "$left" ] && [ "$i" -lt ${mostRounds} ]; do
 left=; i=$((i+1)); kill -STOP -1 2>/dev/null
 for p in [0-9]*; do case $p in 1|$$|$main) ;; *) left=yes; kill -KILL "$p" 2>/dev/null;; esac; done; done
 kill -CONT "$main"; echo done; read -r _`,
@@ -32,7 +32,7 @@ export async function endAllProcesses(process: Process): Promise<void> {
   process.stderr.resume()
   try {
     const word = once(process.stdout, 'data').then(() => undefined)
-    const end = await within(ANSWER_MS, Promise.race([word.catch(() => process.ended), process.ended]), late)
+    const end = await within(answerMs, Promise.race([word.catch(() => process.ended), process.ended]), late)
     if (end === undefined) return
     const why = end.kind === 'lost' ? end.why : `it ended with status ${end.code}`
     const resource = usedUpBy(why)

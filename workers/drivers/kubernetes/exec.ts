@@ -3,21 +3,21 @@ import type WebSocket from 'ws'
 import type { ProcessEnd, StartOptions, TerminalSize } from '../driver.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
 import type { ClusterConnection } from './client.ts'
-import { CONTAINER } from './manifest.ts'
+import { containerName } from './manifest.ts'
 
-const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
+const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
-const EXEC: Protocol = {
+const execProtocol: Protocol = {
   // The first version that can close stdin alone; Kubernetes 1.30 and newer speak it.
   name: 'v5.channel.k8s.io',
   take(channel, bytes, { stdout, stderr, end }) {
-    if (channel === CHANNEL.stdout) stdout.push(bytes)
-    else if (channel === CHANNEL.stderr) stderr.push(bytes)
+    if (channel === channels.stdout) stdout.push(bytes)
+    else if (channel === channels.stderr) stderr.push(bytes)
     // Kubernetes sends it after the last byte of both.
-    else if (channel === CHANNEL.status) end(readEnd(bytes))
+    else if (channel === channels.status) end(readEnd(bytes))
   },
   closed: (code) => ({ kind: 'lost', why: `the connection closed (${code})` }),
-  endInput: (socket, done) => socket.send(Buffer.of(CHANNEL.close, CHANNEL.stdin), done),
+  endInput: (socket, done) => socket.send(Buffer.of(channels.close, channels.stdin), done),
 }
 
 /**
@@ -49,11 +49,11 @@ export async function openExec(
   argv: readonly string[],
   { tty }: StartOptions = {},
 ): Promise<PodProcess> {
-  const query = new URLSearchParams({ container: CONTAINER, stdin: 'true', stdout: 'true' })
+  const query = new URLSearchParams({ container: containerName, stdin: 'true', stdout: 'true' })
   query.append(tty ? 'tty' : 'stderr', 'true')
   for (const word of argv) query.append('command', word)
   const place = { namespace, pod, subresource: `exec?${query}` }
-  const { socket, process } = await openChannels(connection, place, EXEC)
+  const { socket, process } = await openChannels(connection, place, execProtocol)
   if (!tty) return process
   const resize = resizer(socket)
   // For an image without `stty`, which gets its size a little later.
@@ -67,7 +67,7 @@ const resizer =
   ({ rows, columns }: TerminalSize) =>
     new Promise<void>((resolve) => {
       const size = JSON.stringify({ Width: columns, Height: rows })
-      socket.send(Buffer.concat([Buffer.of(CHANNEL.resize), Buffer.from(size)]), () => resolve())
+      socket.send(Buffer.concat([Buffer.of(channels.resize), Buffer.from(size)]), () => resolve())
     })
 
 /** Never invents an exit code: a status without one is `lost`. */

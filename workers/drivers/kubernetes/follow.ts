@@ -9,10 +9,10 @@ import type { Logger } from '../../../shared/platform/log.ts'
 import { type ClusterConnection, isSetupProblem, readFailure } from './client.ts'
 
 /** Milliseconds after which everything is listed again, whatever the watch said. */
-const RELIST_MS = 10 * 60_000
+const relistEveryMs = 10 * 60_000
 /** Seconds after which the server ends a watch: below the 30 that the client waits for a byte. */
-const WATCH_SECONDS = 25
-const BACK_OFF_MS = { least: 100, most: 5_000 }
+const watchSeconds = 25
+const backOffMs = { least: 100, most: 5_000 }
 
 interface FollowedKind<Item extends KubernetesObject> {
   /** For the log. */
@@ -35,15 +35,15 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
   let isNew = true
 
   async function run(): Promise<void> {
-    let backOff = BACK_OFF_MS.least
+    let backOff = backOffMs.least
     while (!signal.aborted) {
       try {
         let version = await list()
-        const until = performance.now() + RELIST_MS
+        const until = performance.now() + relistEveryMs
         while (version !== '' && performance.now() < until && !signal.aborted) {
           isLive = true
           version = await listen(followed, version)
-          backOff = BACK_OFF_MS.least
+          backOff = backOffMs.least
         }
       } catch (error) {
         if (signal.aborted) return
@@ -54,7 +54,7 @@ export function follow<Item extends KubernetesObject>(followed: FollowedKind<Ite
         isNew = false
         // Workers should not all retry at the same instant.
         await sleep(backOff * (0.5 + Math.random()), undefined, { signal }).catch(() => {})
-        backOff = Math.min(backOff * 2, BACK_OFF_MS.most)
+        backOff = Math.min(backOff * 2, backOffMs.most)
       }
     }
   }
@@ -74,7 +74,7 @@ async function listen<Item extends KubernetesObject>(
   const ended = Promise.withResolvers<void>()
   const request = await new Watch(connection).watch(
     path,
-    { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds: WATCH_SECONDS },
+    { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds: watchSeconds },
     (type: string, item: Item) => {
       // Mostly 410: the server no longer knows what happened since.
       if (type === 'ERROR') {

@@ -28,7 +28,7 @@ import {
   createClusterPod,
   deleteClusterPod,
   isThat,
-  reported,
+  report,
 } from './lifecycle.ts'
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
@@ -37,9 +37,9 @@ import { type Setup, watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
 /** Milliseconds that a ping waits for its answer. */
-const PING_MS = 2_000
+const pingMs = 2_000
 /** Milliseconds that the processes of a dead pod have to report their own end. */
-const LAST_WORDS_MS = 2_000
+const lastWordsMs = 2_000
 
 export class KubernetesDriver implements Driver {
   readonly kind = 'kubernetes'
@@ -79,13 +79,13 @@ export class KubernetesDriver implements Driver {
       throw new DOMException('', 'TimeoutError')
     }
     const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.setup.check()]
-    await within(PING_MS, Promise.all(asked), late).catch(async (error) => {
+    await within(pingMs, Promise.all(asked), late).catch(async (error) => {
       // The credential may have ended, and another have been put in its place: the next ping tries that.
       if (await this.connection.readAgain()) {
         this.cluster.log.info('the kubeconfig was replaced, and read again')
         this.setup.forget()
       }
-      throw error instanceof DriverUnavailable ? error : reported(this.cluster, readFailure(error))
+      throw error instanceof DriverUnavailable ? error : report(this.cluster, readFailure(error))
     })
   }
 
@@ -108,7 +108,7 @@ export class KubernetesDriver implements Driver {
   async list(): Promise<PodState[]> {
     const { namespace, installationId } = this.cluster
     const { pods } = await listPods(this.connection, namespace, installationId).catch((error) => {
-      throw reported(this.cluster, readFailure(error))
+      throw report(this.cluster, readFailure(error))
     })
     const states = pods.map((pod): PodState => ({ ...presentPod(pod), death: podDeath(pod) }))
     this.dead.clear()
@@ -175,7 +175,7 @@ export class KubernetesDriver implements Driver {
     if (affected.length === 0) return
     setTimeout(() => {
       for (const process of affected) process.abandon('the pod runs no more')
-    }, LAST_WORDS_MS).unref()
+    }, lastWordsMs).unref()
   }
 }
 

@@ -21,7 +21,7 @@ import ipaddr from 'ipaddr.js'
 import { readClusterSettings, SettingsError } from '../../../shared/platform/settings.ts'
 import { ClusterConnection, readFailure } from './client.ts'
 import { examineNodes } from './nodes.ts'
-import { buildPolicies, type Egress, INTERNET, NOT_INTERNET, SERVICE_ACCOUNT } from './policies.ts'
+import { buildPolicies, type Egress, notInternet, serviceAccountName, wholeInternet } from './policies.ts'
 
 export interface ClusterOptions {
   /** Path of an administrator's kubeconfig. */
@@ -33,7 +33,7 @@ export interface ClusterOptions {
 }
 
 /** A year. Whoever loses the kubeconfig deletes the service account. A cluster may allow less. */
-const TOKEN_SECONDS = 365 * 24 * 3600
+const tokenSeconds = 365 * 24 * 3600
 
 /**
  * Makes what is missing, and corrects what differs.
@@ -62,17 +62,17 @@ export async function installCluster(
 
 async function mintKubeconfig(admin: ClusterConnection, namespace: string) {
   const { status } = await admin.makeApiClient(CoreV1Api).createNamespacedServiceAccountToken({
-    name: SERVICE_ACCOUNT,
+    name: serviceAccountName,
     namespace,
-    body: { spec: { audiences: [], expirationSeconds: TOKEN_SECONDS } },
+    body: { spec: { audiences: [], expirationSeconds: tokenSeconds } },
   })
   const { caFile, ...cluster } = admin.getCurrentCluster()!
   const caData = cluster.caData ?? (caFile && readFileSync(caFile).toString('base64'))
   const config = new KubeConfig()
   config.loadFromOptions({
     clusters: [{ ...cluster, ...(caData ? { caData } : {}) }],
-    users: [{ name: SERVICE_ACCOUNT, token: status!.token }],
-    contexts: [{ name: namespace, cluster: cluster.name, user: SERVICE_ACCOUNT, namespace }],
+    users: [{ name: serviceAccountName, token: status!.token }],
+    contexts: [{ name: namespace, cluster: cluster.name, user: serviceAccountName, namespace }],
     currentContext: namespace,
   })
   return { kubeconfig: config.exportConfig(), expires: status!.expirationTimestamp! }
@@ -126,11 +126,11 @@ function toPublicRange(text: string): string[] {
   const parsed = ipaddr.parse(address)
   const family = parsed.kind() === 'ipv4' ? 'v4' : 'v6'
   const lies = (range: string) => parsed.match(ipaddr.parseCIDR(range))
-  if (!lies(INTERNET[family]) || NOT_INTERNET[family].some(lies)) return []
+  if (!lies(wholeInternet[family]) || notInternet[family].some(lies)) return []
   return [`${address}/${length ?? (family === 'v4' ? 32 : 128)}`]
 }
 
-const USAGE = `npm run cluster -- [options]
+const usageText = `npm run cluster -- [options]
 
 Prepares a Kubernetes cluster for Sandlot, and makes a kubeconfig for its workers.
 
@@ -152,7 +152,7 @@ async function main(): Promise<void> {
       help: { type: 'boolean', default: false },
     },
   })
-  if (flags.help) return console.log(USAGE)
+  if (flags.help) return console.log(usageText)
   const { kubeconfig, namespace, egress, pids } = readClusterSettings({
     KUBECONFIG: flags.kubeconfig ?? process.env.KUBECONFIG,
     SANDBOX_NAMESPACE: flags.namespace ?? process.env.SANDBOX_NAMESPACE,

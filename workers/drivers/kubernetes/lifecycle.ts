@@ -15,7 +15,7 @@ import {
 } from '../driver.ts'
 import { driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
-import { buildPod, LABELS, wholeSeconds } from './manifest.ts'
+import { buildPod, labelNames, wholeSeconds } from './manifest.ts'
 import { type PodWatch, presentPod } from './watch.ts'
 
 export interface Cluster {
@@ -31,19 +31,19 @@ export interface Cluster {
 }
 
 /** Milliseconds until a deletion is forced: the kubelet of a lost node never confirms one. */
-const FORCE_AFTER_MS = 20_000
-const DELETE_MS = 30_000
+const forceAfterMs = 20_000
+const deleteMs = 30_000
 /** Milliseconds between two looks at a pod of which the watch has no news. */
-const LOOK_MS = 1_000
+const lookEveryMs = 1_000
 /**
  * Milliseconds between two tries to reach a new pod: growing from `first` to `last`, and longer the more pods are tried
  * at once, because they share the node. `headStart` is for clusters that do not tell of starts. A kubelet
  * looks at once whether a pod's volumes are mounted, which they never are, and again 300 ms later; then two containers
  * have to start. An earlier try cannot succeed, and measurably slows the node down.
  */
-const RETRY_MS = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
+const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
 /** Milliseconds until a trial command counts as unanswered. */
-const ANSWER_MS = 5_000
+const answerMs = 5_000
 
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId } = cluster
@@ -58,7 +58,7 @@ export async function createClusterPod(cluster: Cluster, request: PodRequest): P
   if (!found || found.metadata?.deletionTimestamp) {
     throw new DriverUnavailable('Kubernetes: a pod of this name is just being deleted')
   }
-  if (found.metadata?.labels?.[LABELS.installation] !== installationId) {
+  if (found.metadata?.labels?.[labelNames.installation] !== installationId) {
     throw new PodRefused('Kubernetes: the pod of this name belongs to another installation')
   }
   return presentPod(found)
@@ -73,7 +73,7 @@ export async function assignClusterPod(
   const { api, namespace } = cluster
   const body = {
     // With a uid, another pod of this name is left alone.
-    metadata: { ...(uid === undefined ? {} : { uid }), labels: { [LABELS.sandbox]: sandboxId } },
+    metadata: { ...(uid === undefined ? {} : { uid }), labels: { [labelNames.sandbox]: sandboxId } },
     spec: { activeDeadlineSeconds: wholeSeconds(deadlineSeconds) },
   }
   const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
@@ -81,7 +81,7 @@ export async function assignClusterPod(
     const failure = readFailure(error)
     const isAnother = failure.code === 422 && failure.message.includes('metadata.uid')
     if (isAnother || (failure.code === 404 && !isSetupProblem(failure))) throw new PodGone('The pod is gone.')
-    throw reported(cluster, failure)
+    throw report(cluster, failure)
   })
   const death = podDeath(pod)
   if (death) throw new PodGone(`The pod runs no more: ${death.detail}`)
@@ -100,8 +100,8 @@ export async function awaitReady(
 ): Promise<void> {
   const { watch, tried } = cluster
   const answers = () => works(trial ?? (() => runNothing(cluster, pod, signal)), signal)
-  let lookAt = performance.now() + LOOK_MS
-  let retry = RETRY_MS.first
+  let lookAt = performance.now() + lookEveryMs
+  let retry = retryMs.first
   let isUp = false
   let tryAt: number | undefined
   let seen: V1Pod | undefined
@@ -111,7 +111,7 @@ export async function awaitReady(
       seen = watch.find(pod.name)
       if ((!seen || !watch.isLive()) && performance.now() >= lookAt) {
         seen = await readPod(cluster, pod.name)
-        lookAt = performance.now() + LOOK_MS
+        lookAt = performance.now() + lookEveryMs
         if (!seen) throw new PodRefused('The pod was deleted while it started.')
       }
       if (seen && isThat(seen, pod)) {
@@ -121,18 +121,18 @@ export async function awaitReady(
           isUp = true
           tryAt = performance.now()
         } else if (seen.spec?.nodeName && !watch.tellsStarts()) {
-          tryAt ??= performance.now() + RETRY_MS.headStart
+          tryAt ??= performance.now() + retryMs.headStart
         }
         if (tryAt !== undefined && performance.now() >= tryAt) {
           tried.add(pod.name)
           if (await answers()) return
-          retry = Math.min(retry * RETRY_MS.growth, RETRY_MS.last)
-          tryAt = performance.now() + Math.min(retry * tried.size, RETRY_MS.most)
+          retry = Math.min(retry * retryMs.growth, retryMs.last)
+          tryAt = performance.now() + Math.min(retry * tried.size, retryMs.most)
           continue
         }
       }
-      const waitMs = tryAt === undefined ? LOOK_MS / 4 : Math.max(0, tryAt - performance.now())
-      await watch.changed(pod.name, waitMs, signal)
+      const waitMs = tryAt === undefined ? lookEveryMs / 4 : Math.max(0, tryAt - performance.now())
+      await watch.awaitChange(pod.name, waitMs, signal)
     }
   } catch (error) {
     if (!signal.aborted) throw error
@@ -159,27 +159,27 @@ async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promis
 /** The driver's own trial. */
 async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
   const process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(answerMs)])
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
   if (end.kind === 'lost' || end.code !== 0) throw new DriverUnavailable('The trial did not answer.')
 }
 
-/** @throws {DriverUnavailable} the pod is not gone after {@link DELETE_MS} */
+/** @throws {DriverUnavailable} the pod is not gone after {@link deleteMs} */
 export async function deleteClusterPod(cluster: Cluster, { name, uid }: PodName): Promise<void> {
   const { watch } = cluster
   const started = performance.now()
   const deleted = await requestDeletion(cluster, name, uid)
   if (!deleted) return
-  let lookAt = performance.now() + LOOK_MS
+  let lookAt = performance.now() + lookEveryMs
   let isForced = false
-  while (performance.now() - started < DELETE_MS) {
-    await watch.changed(name, LOOK_MS)
+  while (performance.now() - started < deleteMs) {
+    await watch.awaitChange(name, lookEveryMs)
     if (watch.find(name) && watch.isLive() && performance.now() < lookAt) continue
     const left = await readPod(cluster, name)
-    lookAt = performance.now() + LOOK_MS
+    lookAt = performance.now() + lookEveryMs
     if (!left || left.metadata?.uid !== deleted) return
-    if (!isForced && performance.now() - started > FORCE_AFTER_MS) {
+    if (!isForced && performance.now() - started > forceAfterMs) {
       // If the node still runs its processes, they end at the pod's own deadline.
       await requestDeletion(cluster, name, deleted, 0)
       isForced = true
@@ -213,7 +213,7 @@ async function requestDeletion(
   } catch (error) {
     const failure = readFailure(error)
     if (failure.code === 404 && !isSetupProblem(failure)) return
-    if (failure.code !== 409) throw reported(cluster, failure)
+    if (failure.code !== 409) throw report(cluster, failure)
   }
   // Another pod may have the name by now.
   const found = await readPod(cluster, name)
@@ -228,25 +228,26 @@ async function readPod(cluster: Cluster, name: string): Promise<V1Pod | undefine
   } catch (error) {
     const failure = readFailure(error)
     if (failure.code === 404 && !isSetupProblem(failure)) return
-    throw reported(cluster, failure)
+    throw report(cluster, failure)
   }
 }
 
 export const isThat = (seen: V1Pod, pod: PodName) => pod.uid === undefined || seen.metadata?.uid === pod.uid
 
 /** Refusals that pass by themselves: a namespace that is a second old or being deleted, a quota that is not counted yet. */
-const PASSING = /error looking up service account|status unknown for quota|being terminated|not yet ready/
+const passingErrors =
+  /error looking up service account|status unknown for quota|being terminated|not yet ready/
 
 /** Tells a pod that will never be accepted from a cluster that could not answer. */
 function refusal(cluster: Cluster, failure: Failure): Error {
   const { code, message } = failure
   const isFinal = code === 400 || code === 403 || code === 422
-  if (!isFinal || PASSING.test(message) || isSetupProblem(failure)) return reported(cluster, failure)
+  if (!isFinal || passingErrors.test(message) || isSetupProblem(failure)) return report(cluster, failure)
   return new PodRefused(message)
 }
 
 /** Logs a failure that only an operator can repair: the client learns no more than "unavailable". */
-export function reported(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
+export function report(cluster: Pick<Cluster, 'log'>, failure: Failure): DriverUnavailable {
   const error = driverUnavailable(failure)
   if (isSetupProblem(failure)) cluster.log.error({ err: error }, 'the cluster is not set up for Sandlot')
   return error

@@ -4,9 +4,9 @@ import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
 
 /** The one container, which every exec names. */
-export const CONTAINER = 'main'
+export const containerName = 'main'
 
-export const LABELS = {
+export const labelNames = {
   managedBy: 'app.kubernetes.io/managed-by',
   installation: 'sandlot.dev/installation',
   role: 'sandlot.dev/role',
@@ -15,10 +15,10 @@ export const LABELS = {
 } as const
 
 /** The label that the network policy selects. A pod has it from its creation, so no command runs without the policy. */
-export const SANDBOX_ROLE = { [LABELS.role]: 'sandbox' }
+export const sandboxRoleLabels = { [labelNames.role]: 'sandbox' }
 
 /** No image has this user, and none needs it. */
-const UID = 10_001
+const userId = 10_001
 
 export function buildPod(
   request: PodRequest,
@@ -31,10 +31,10 @@ export function buildPod(
     metadata: {
       name: request.name,
       labels: {
-        ...SANDBOX_ROLE,
-        [LABELS.managedBy]: 'sandlot',
-        [LABELS.installation]: installationId,
-        ...(request.sandboxId === undefined ? {} : { [LABELS.sandbox]: request.sandboxId }),
+        ...sandboxRoleLabels,
+        [labelNames.managedBy]: 'sandlot',
+        [labelNames.installation]: installationId,
+        ...(request.sandboxId === undefined ? {} : { [labelNames.sandbox]: request.sandboxId }),
       },
     },
     spec: {
@@ -56,9 +56,9 @@ export function buildPod(
       ...resolvers(sandbox.egress),
       securityContext: {
         runAsNonRoot: true,
-        runAsUser: UID,
-        runAsGroup: UID,
-        fsGroup: UID,
+        runAsUser: userId,
+        runAsGroup: userId,
+        fsGroup: userId,
         fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
       },
@@ -73,7 +73,7 @@ export function buildPod(
 }
 
 const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container => ({
-  name: CONTAINER,
+  name: containerName,
   image,
   imagePullPolicy: 'IfNotPresent',
   // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.

@@ -13,8 +13,8 @@ export interface KubeletSettings {
 }
 
 /** Nodes that are asked at a time. */
-const AT_ONCE = 10
-const NAMED = 3
+const mostAtOnce = 10
+const mostNamed = 3
 
 /**
  * Asks every kubelet, through the API server.
@@ -27,7 +27,7 @@ export async function examineNodes(connection: ClusterConnection, pids: number):
   const gaps = new Map<string, string[]>()
   const { items } = await api.listNode()
   const names = items.flatMap(({ metadata }) => metadata?.name ?? [])
-  const limit = pLimit(AT_ONCE)
+  const limit = pLimit(mostAtOnce)
   await Promise.all(names.map((name) => limit(examine, name)))
   return [...gaps].map(([gap, nodes]) => `${namesOf(nodes)}: ${gap}`)
 
@@ -62,4 +62,5 @@ const check = (pids: number) =>
   `Make sure that its kubelet has podPidsLimit: ${pids} and evictionHard nodefs.inodesFree: 5%.`
 
 const namesOf = (nodes: string[]): string =>
-  nodes.slice(0, NAMED).join(', ') + (nodes.length > NAMED ? ` and ${nodes.length - NAMED} more nodes` : '')
+  nodes.slice(0, mostNamed).join(', ') +
+  (nodes.length > mostNamed ? ` and ${nodes.length - mostNamed} more nodes` : '')

@@ -4,18 +4,18 @@
  */
 import type { KubernetesObject, V1NetworkPolicy } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
-import { SANDBOX_ROLE } from './manifest.ts'
+import { sandboxRoleLabels } from './manifest.ts'
 
 export type Egress = Settings['sandbox']['egress']
 
-export const SERVICE_ACCOUNT = 'sandlot-worker'
+export const serviceAccountName = 'sandlot-worker'
 
-export const RUN_CLUSTER =
+export const runClusterHint =
   "Run `npm run cluster` with an administrator's KUBECONFIG, and give the workers the kubeconfig it makes. " +
   'Where the chart made it: run `helm upgrade`.'
 
 /** The rights without which a worker makes no sandbox. */
-export const NEEDED_RULES = [
+export const neededRules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'delete', 'get', 'list', 'patch', 'watch'] },
   // Over a WebSocket both are a GET; from Kubernetes 1.35 on they also need what a POST needs.
   { apiGroups: [''], resources: ['pods/exec', 'pods/portforward'], verbs: ['create', 'get'] },
@@ -25,13 +25,13 @@ export const NEEDED_RULES = [
 ]
 
 /** The rights of the workers' role, and no more. A test compares them with what the cluster allows. */
-export const WORKER_RULES = [
-  ...NEEDED_RULES,
+export const workerRules = [
+  ...neededRules,
   // Events tell of a container's start seconds before its pod's status does.
   { apiGroups: [''], resources: ['events'], verbs: ['list', 'watch'] },
 ]
 
-export const WALLS = {
+export const namespaceWalls = {
   /** The annotation of the network policy that keeps which public addresses are the cluster's own. */
   ownRanges: 'sandlot.dev/own-ranges',
   /** Labels of the namespace, by which the cluster refuses pods that are not restricted. */
@@ -42,10 +42,10 @@ export const WALLS = {
 }
 
 /** All addresses of the internet, and more. */
-export const INTERNET = { v4: '0.0.0.0/0', v6: '2000::/3' }
+export const wholeInternet = { v4: '0.0.0.0/0', v6: '2000::/3' }
 
 /** What of that is not the internet: private, shared, local, link-local (metadata), multicast, reserved. */
-export const NOT_INTERNET = {
+export const notInternet = {
   v4: [
     '0.0.0.0/8',
     '10.0.0.0/8',
@@ -86,7 +86,7 @@ export function buildPolicies(
     {
       apiVersion: 'v1',
       kind: 'Namespace',
-      metadata: { name: namespace, labels: { ...labels, ...WALLS.podSecurity, ...tell } },
+      metadata: { name: namespace, labels: { ...labels, ...namespaceWalls.podSecurity, ...tell } },
     },
     // They come first, before anything can make a pod.
     {
@@ -100,20 +100,20 @@ export function buildPolicies(
     {
       apiVersion: 'v1',
       kind: 'ServiceAccount',
-      metadata: { ...named(SERVICE_ACCOUNT), namespace: workersIn },
+      metadata: { ...named(serviceAccountName), namespace: workersIn },
     },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'Role',
-      metadata: named(SERVICE_ACCOUNT),
-      rules: WORKER_RULES,
+      metadata: named(serviceAccountName),
+      rules: workerRules,
     },
     {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'RoleBinding',
-      metadata: named(SERVICE_ACCOUNT),
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: SERVICE_ACCOUNT },
-      subjects: [{ kind: 'ServiceAccount', name: SERVICE_ACCOUNT, namespace: workersIn }],
+      metadata: named(serviceAccountName),
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: serviceAccountName },
+      subjects: [{ kind: 'ServiceAccount', name: serviceAccountName, namespace: workersIn }],
     },
   ]
   return objects
@@ -131,10 +131,10 @@ export const buildNetworkPolicy = (
     name: 'sandlot-sandboxes',
     namespace,
     labels,
-    ...(own.length > 0 ? { annotations: { [WALLS.ownRanges]: own.join(',') } } : {}),
+    ...(own.length > 0 ? { annotations: { [namespaceWalls.ownRanges]: own.join(',') } } : {}),
   },
   spec: {
-    podSelector: { matchLabels: SANDBOX_ROLE },
+    podSelector: { matchLabels: sandboxRoleLabels },
     // A direction that is named without rules is denied. Both are named, so that an applied policy takes rules away.
     policyTypes: ['Ingress', 'Egress'],
     ingress: [],
@@ -143,8 +143,10 @@ export const buildNetworkPolicy = (
 })
 
 const toInternet = (own: readonly string[]) => [
-  { ipBlock: { cidr: INTERNET.v4, except: [...NOT_INTERNET.v4, ...own.filter((range) => !isV6(range))] } },
-  { ipBlock: { cidr: INTERNET.v6, except: [...NOT_INTERNET.v6, ...own.filter(isV6)] } },
+  {
+    ipBlock: { cidr: wholeInternet.v4, except: [...notInternet.v4, ...own.filter((range) => !isV6(range))] },
+  },
+  { ipBlock: { cidr: wholeInternet.v6, except: [...notInternet.v6, ...own.filter(isV6)] } },
 ]
 
 const isV6 = (range: string) => range.includes(':')

@@ -5,12 +5,12 @@ import { duplexOf } from '../duplex.ts'
 import { openChannels, type PodProcess, type Protocol } from './channels.ts'
 import type { ClusterConnection } from './client.ts'
 
-const CHANNEL = { data: 0, error: 1 } as const
+const channels = { data: 0, error: 1 } as const
 
 /** Milliseconds without a byte from the listener after which a connection ends whose own side has ended. */
-const LINGER_MS = 10_000
+const lingerMs = 10_000
 /** RFC 6455's registry of close codes. */
-const NORMAL = 1000
+const normalClosure = 1000
 const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
 
 /**
@@ -45,17 +45,17 @@ class PortForward implements Protocol {
   take: Protocol['take'] = (channel, bytes, { stdout, end }) => {
     this.end = end
     if (!this.begun.has(channel)) return void this.begun.add(channel)
-    if (channel === CHANNEL.error) return end({ kind: 'lost', why: bytes.toString() })
+    if (channel === channels.error) return end({ kind: 'lost', why: bytes.toString() })
     this.lingering?.refresh()
     stdout.push(bytes)
   }
 
   closed: Protocol['closed'] = (code) =>
-    code === NORMAL ? wellEnded : { kind: 'lost', why: `the connection closed (${code})` }
+    code === normalClosure ? wellEnded : { kind: 'lost', why: `the connection closed (${code})` }
 
   /** Kubernetes cannot be told. */
   endInput: Protocol['endInput'] = (_, done) => {
-    this.lingering = setTimeout(() => this.end(wellEnded), LINGER_MS)
+    this.lingering = setTimeout(() => this.end(wellEnded), lingerMs)
     this.lingering.unref()
     done()
   }

@@ -5,7 +5,7 @@ import type { Settings } from '../../../shared/platform/settings.ts'
 import { NotSetUp } from '../driver.ts'
 import { ClusterConnection, driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { buildPod } from './manifest.ts'
-import { buildNetworkPolicy, RUN_CLUSTER } from './policies.ts'
+import { buildNetworkPolicy, runClusterHint } from './policies.ts'
 import {
   compareLabels,
   comparePod,
@@ -18,10 +18,10 @@ import {
 } from './walls.ts'
 
 /** Days before its end from which on the end of the credential is told, once a day. */
-const TELL_DAYS = 28
-const DAY_MS = 24 * 3600 * 1000
+const tellDays = 28
+const dayMs = 24 * 3600 * 1000
 /** Milliseconds between two looks at a setup that somebody may be repairing. */
-const REPAIR_MS = 5_000
+const repairMs = 5_000
 
 type SetupSettings = Pick<Settings, 'kubernetes' | 'sandbox'>
 
@@ -53,8 +53,8 @@ export function watchSetup(
 
   async function tellOfEnd() {
     const isNear = () =>
-      (connection.readEnd()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() < TELL_DAYS * DAY_MS
-    if (performance.now() - toldAt < DAY_MS || !isNear()) return
+      (connection.readEnd()?.getTime() ?? Number.POSITIVE_INFINITY) - Date.now() < tellDays * dayMs
+    if (performance.now() - toldAt < dayMs || !isNear()) return
     await connection.readAgain()
     if (!isNear()) return
     toldAt = performance.now()
@@ -71,7 +71,7 @@ export function watchSetup(
     })
     await tellOfEnd()
     verdict = { problem }
-    lookAt = performance.now() + (problem ? Math.min(sweepMs, REPAIR_MS) : sweepMs)
+    lookAt = performance.now() + (problem ? Math.min(sweepMs, repairMs) : sweepMs)
     if (problem && problem.message !== before)
       log.error({ err: problem }, 'the cluster is not set up for Sandlot')
   }
@@ -160,7 +160,7 @@ async function findProblem(
   if (differences.length > 0) return new NotSetUp(`Kubernetes: ${describeDifferences(differences)}`)
 }
 
-const asDifference = ({ message }: Failure): Difference => ({ what: message, help: RUN_CLUSTER })
+const asDifference = ({ message }: Failure): Difference => ({ what: message, help: runClusterHint })
 
 /** Makes nothing. Any other objection of the cluster's to this pod comes up when a real one is made. */
 async function tryPod(

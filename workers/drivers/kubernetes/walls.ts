@@ -9,8 +9,8 @@ import type {
   V1Pod,
   V1ResourceRule,
 } from '@kubernetes/client-node'
-import { LABELS } from './manifest.ts'
-import { NEEDED_RULES, RUN_CLUSTER, WALLS } from './policies.ts'
+import { labelNames } from './manifest.ts'
+import { namespaceWalls, neededRules, runClusterHint } from './policies.ts'
 
 /** What differs, in words, and what an operator does about it. */
 export interface Difference {
@@ -35,7 +35,7 @@ export function comparePolicies(
 ): Difference[] {
   const { name } = make([]).metadata!
   const ours = found.find(({ metadata }) => metadata?.name === name)
-  const own = ours?.metadata?.annotations?.[WALLS.ownRanges]?.split(',') ?? []
+  const own = ours?.metadata?.annotations?.[namespaceWalls.ownRanges]?.split(',') ?? []
   const loss = ours ? findLoss(ours, make(own)) : 'is missing'
   const openers = found.filter(
     (policy) =>
@@ -45,7 +45,7 @@ export function comparePolicies(
       mayApply(policy.spec?.podSelector, pod),
   )
   return [
-    ...(loss ? [{ what: `the network policy ${name} ${loss}`, help: RUN_CLUSTER }] : []),
+    ...(loss ? [{ what: `the network policy ${name} ${loss}`, help: runClusterHint }] : []),
     ...openers.map(({ metadata }) => ({
       what: `the network policy ${metadata!.name} opens a way to or from sandboxes`,
       help: `Delete ${metadata!.name}, or name it in SANDBOX_NETWORK_POLICIES.`,
@@ -93,7 +93,7 @@ function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector =
     ...matchExpressions,
   ]
   return all.every(({ key, operator, values = [] }) => {
-    if (key === LABELS.sandbox) return true
+    if (key === labelNames.sandbox) return true
     if (operator === 'In') return key in labels && values.includes(labels[key]!)
     if (operator === 'NotIn') return !(key in labels && values.includes(labels[key]!))
     return (operator === 'Exists') === key in labels
@@ -102,11 +102,11 @@ function mayApply({ matchLabels = {}, matchExpressions = [] }: V1LabelSelector =
 
 /** @param labels of the namespace */
 export function compareLabels(labels: Record<string, string> = {}): Difference[] {
-  return Object.entries(WALLS.podSecurity)
+  return Object.entries(namespaceWalls.podSecurity)
     .filter(([key, value]) => labels[key] !== value)
     .map(([key, value]) => ({
       what: `the namespace's label ${key} is ${labels[key] ?? 'missing'}, not ${value}`,
-      help: RUN_CLUSTER,
+      help: runClusterHint,
     }))
 }
 
@@ -116,7 +116,9 @@ export function comparePod(sent: V1Pod, taken: V1Pod): Difference[] {
     sent.spec?.runtimeClassName === taken.spec?.runtimeClassName ? [] : ['spec.runtimeClassName'],
     // A cluster that does not know user namespaces forgets it.
     sent.spec?.hostUsers === taken.spec?.hostUsers ? [] : ['spec.hostUsers'],
-    sent.metadata?.labels?.[LABELS.role] === taken.metadata?.labels?.[LABELS.role] ? [] : [LABELS.role],
+    sent.metadata?.labels?.[labelNames.role] === taken.metadata?.labels?.[labelNames.role]
+      ? []
+      : [labelNames.role],
   ].flat()
   return changes.map((field) => ({
     what: `the cluster changes ${field} of the pods of sandboxes`,
@@ -127,25 +129,27 @@ export function comparePod(sent: V1Pod, taken: V1Pod): Difference[] {
 /** The rights that a worker needs and these rules do not give. */
 export function findMissingRights(rules: readonly V1ResourceRule[]): Right[] {
   const has = (all: string[] | undefined, one: string) => all?.some((each) => each === one || each === '*')
-  return NEEDED_RULES.flatMap(({ apiGroups, resources, verbs }) =>
-    resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0]!, resource, verb }))),
-  ).filter(
-    ({ group, resource, verb }) =>
-      !rules.some(
-        (rule) =>
-          has(rule.apiGroups, group) &&
-          has(rule.resources, resource) &&
-          has(rule.verbs, verb) &&
-          !rule.resourceNames?.length,
-      ),
-  )
+  return neededRules
+    .flatMap(({ apiGroups, resources, verbs }) =>
+      resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0]!, resource, verb }))),
+    )
+    .filter(
+      ({ group, resource, verb }) =>
+        !rules.some(
+          (rule) =>
+            has(rule.apiGroups, group) &&
+            has(rule.resources, resource) &&
+            has(rule.verbs, verb) &&
+            !rule.resourceNames?.length,
+        ),
+    )
 }
 
 /** The workers' role, said as one difference. */
 export function describeMissing(rights: readonly Right[]): Difference[] {
   if (rights.length === 0) return []
   const words = rights.map(({ resource, verb }) => `${verb} ${resource}`)
-  return [{ what: `the workers' role may not ${words.join(', ')}`, help: RUN_CLUSTER }]
+  return [{ what: `the workers' role may not ${words.join(', ')}`, help: runClusterHint }]
 }
 
 /** One line of words, each remedy once. */

@@ -1,15 +1,15 @@
 /** The pods of this installation, as the cluster reports them, kept up to date by two watches a process. */
 import { EventEmitter, once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
+import { within } from '../../../shared/platform/patience.ts'
 import type { PodDeath, PodState } from '../driver.ts'
 import type { ClusterConnection } from './client.ts'
 import { podDeath } from './death.ts'
 import { follow } from './follow.ts'
-import { LABELS } from './manifest.ts'
+import { labelNames } from './manifest.ts'
 
-const PAGE = 500
+const pageRows = 500
 
 export type DeadPod = PodState & { death: PodDeath }
 
@@ -38,7 +38,7 @@ export class PodWatch {
       ...common,
       what: 'the watch of pods',
       path: `${ofNamespace}/pods`,
-      query: { labelSelector: `${LABELS.installation}=${installationId}` },
+      query: { labelSelector: `${labelNames.installation}=${installationId}` },
       list: () => this.relist(),
       take: (type, pod) => (type === 'DELETED' ? this.drop(pod) : this.keep(pod)),
     })
@@ -64,11 +64,11 @@ export class PodWatch {
   tellsStarts = (): boolean => this.hearsStarts() && !this.missesStarts
 
   /** Resolves at the next news of a pod, at the latest after `ms`. Rejects when the signal aborts. */
-  async changed(name: string, ms: number, signal?: AbortSignal): Promise<void> {
+  async awaitChange(name: string, ms: number, signal?: AbortSignal): Promise<void> {
     const waiting = new AbortController()
     const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
     try {
-      await Promise.race([once(this.news, name, { signal: end }), sleep(ms, undefined, { signal: end })])
+      await within(ms, once(this.news, name, { signal: end }))
     } finally {
       waiting.abort()
     }
@@ -149,8 +149,8 @@ export async function listPods(connection: ClusterConnection, namespace: string,
   do {
     const page = await api.listNamespacedPod({
       namespace,
-      labelSelector: `${LABELS.installation}=${installationId}`,
-      limit: PAGE,
+      labelSelector: `${labelNames.installation}=${installationId}`,
+      limit: pageRows,
       ...(next ? { _continue: next } : {}),
     })
     pods.push(...page.items)
@@ -163,5 +163,5 @@ export async function listPods(connection: ClusterConnection, namespace: string,
 export const presentPod = ({ metadata }: V1Pod) => ({
   name: metadata?.name ?? '',
   uid: metadata?.uid ?? '',
-  sandboxId: metadata?.labels?.[LABELS.sandbox],
+  sandboxId: metadata?.labels?.[labelNames.sandbox],
 })

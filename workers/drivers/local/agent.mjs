@@ -11,9 +11,9 @@ import { Frame, FrameReader, sendFrame } from './frames.mjs'
 import { onTerminal } from './terminal.mjs'
 
 /** Milliseconds that output is carried after the exit, while another process holds the pipes open. */
-const DRAIN_MS = 200
-const DRAIN_STEP_MS = 20
-const SPARE_PIPES = 24
+const drainMs = 200
+const drainStepMs = 20
+const sparePipes = 24
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const [socketPath, pipesFolder] = process.argv.slice(2)
@@ -243,13 +243,13 @@ function carry(socket, outputs, output, type) {
 /** Time counts only while the reader takes what there is. */
 function drained(socket) {
   return new Promise((resolve) => {
-    let left = DRAIN_MS
+    let left = drainMs
     const timer = setInterval(() => {
-      if (!socket.writableNeedDrain || socket.destroyed) left -= DRAIN_STEP_MS
+      if (!socket.writableNeedDrain || socket.destroyed) left -= drainStepMs
       if (left > 0) return
       clearInterval(timer)
       resolve()
-    }, DRAIN_STEP_MS)
+    }, drainStepMs)
   })
 }
 
@@ -273,7 +273,7 @@ function pipePool() {
     async take() {
       while (spare.length < 3) await fill()
       const names = spare.splice(0, 3)
-      if (spare.length < SPARE_PIPES / 2) fill().catch(() => {})
+      if (spare.length < sparePipes / 2) fill().catch(() => {})
       const [stdin, stdout, stderr] = names
       const streams = [openInput(stdin), openOutput(stdout), openOutput(stderr)]
       for (const name of names) fs.unlinkSync(name)
@@ -283,7 +283,7 @@ function pipePool() {
 
   function fill() {
     filling ??= new Promise((resolve, reject) => {
-      const names = Array.from({ length: SPARE_PIPES }, () => `${pipesFolder}/${process.pid}-${count++}`)
+      const names = Array.from({ length: sparePipes }, () => `${pipesFolder}/${process.pid}-${count++}`)
       const child = spawn('mkfifo', ['-m', '600', ...names], { stdio: 'ignore', env })
       child.on('error', reject)
       child.on('exit', (code) => {

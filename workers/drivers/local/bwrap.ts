@@ -33,15 +33,15 @@ export interface SystemView {
   filters?: { whole: string; unsharing: string } | undefined
 }
 
-export const USER = 10_001
+export const sandboxUser = 10_001
 /** The files that run inside; the first one is started. */
-export const AGENT_FILES = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
-const TMP_BYTES = 64 * 1024 * 1024
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-const INSIDE = '/run/sandlot'
+export const agentFiles = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
+const tmpBytes = 64 * 1024 * 1024
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const insideFolder = '/run/sandlot'
 
 /** Restarts the agent for ever, and reaps what other processes leave. */
-const INIT = `ulimit -c 0
+const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
 [ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
 shift 2
@@ -54,20 +54,25 @@ done`
 /** The whole command of a sandbox. It runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
   if (plan.isolation === 'plain') return plainCommand(plan, view)
-  const agent = [`${INSIDE}/node`, `${INSIDE}/agent.mjs`, `${INSIDE}/run/agent.sock`, `${INSIDE}/run`]
-  return [...walls(plan, view), ...shell(INIT), ...limits(plan), ...becomeUser(plan), ...agent]
+  const agent = [
+    `${insideFolder}/node`,
+    `${insideFolder}/agent.mjs`,
+    `${insideFolder}/run/agent.sock`,
+    `${insideFolder}/run`,
+  ]
+  return [...walls(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
 /** The same isolation and the same user, around a Node that ends at once. */
 export function trialCommand(plan: SandboxPlan, view: SystemView): string[] {
-  return [...walls(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${INSIDE}/node`, '-e', '0']
+  return [...walls(plan, view), ...shell('"$@"'), ...becomeUser(plan), `${insideFolder}/node`, '-e', '0']
 }
 
 function walls(plan: SandboxPlan, view: SystemView): string[] {
   return [
     ...filtered(plan, view),
     ...(plan.isolation === 'user'
-      ? ['--unshare-user', '--uid', String(USER), '--gid', String(USER), '--cap-drop', 'ALL']
+      ? ['--unshare-user', '--uid', String(sandboxUser), '--gid', String(sandboxUser), '--cap-drop', 'ALL']
       : ['--cap-drop', 'ALL', ...keep('CAP_SETUID'), ...keep('CAP_SETGID'), ...keep('CAP_SETPCAP')]),
     ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
     ...['--hostname', 'sandbox', '--as-pid-1', '--die-with-parent', '--new-session'],
@@ -75,7 +80,12 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...view.hidden.filter((path) => isWithin(path, view.shown)).flatMap((path) => ['--tmpfs', path]),
     ...view.links.flatMap(({ target, path }) => ['--symlink', target, path]),
     // Otherwise folders that bwrap makes on the way could be entered by root only.
-    ...['/etc', '/etc/ssl', '/nix', '/run', INSIDE].flatMap((path) => ['--perms', '0755', '--dir', path]),
+    ...['/etc', '/etc/ssl', '/nix', '/run', insideFolder].flatMap((path) => [
+      '--perms',
+      '0755',
+      '--dir',
+      path,
+    ]),
     ...view.shown.filter((path) => !path.startsWith('/usr')).flatMap(show),
     ...view.etc.flatMap(({ source, path }) => ['--ro-bind', source, path]),
     ...['--proc', '/proc', '--dev', '/dev'],
@@ -83,9 +93,9 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...(plan.isolation === 'root' ? ['--bind-try', '/proc/sys/user', '/proc/sys/user'] : []),
     ...tmpfs('/dev/shm'),
     ...tmpfs('/tmp'),
-    ...['--ro-bind', view.node, `${INSIDE}/node`],
-    ...AGENT_FILES.flatMap((file) => ['--ro-bind', `${view.code}/${file}`, `${INSIDE}/${file}`]),
-    ...['--bind', `${plan.home}/run`, `${INSIDE}/run`],
+    ...['--ro-bind', view.node, `${insideFolder}/node`],
+    ...agentFiles.flatMap((file) => ['--ro-bind', `${view.code}/${file}`, `${insideFolder}/${file}`]),
+    ...['--bind', `${plan.home}/run`, `${insideFolder}/run`],
     ...['--bind', `${plan.home}/workspace`, '/workspace'],
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', '/'],
     ...['--clearenv', ...Object.entries(environment('/workspace')).flatMap((pair) => ['--setenv', ...pair])],
@@ -104,8 +114,8 @@ function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): s
  * Runs the agent in a user namespace inside another one that allows only this one, so no further one can be made. (The
  * kernel counts all namespaces below a user, however deep.)
  */
-const LAST_NAMESPACE = `echo 1 >/proc/sys/user/max_user_namespaces &&
-exec unshare --user --map-user=${USER} --map-group=${USER} "$@"`
+const lastNamespaceScript = `echo 1 >/proc/sys/user/max_user_namespaces &&
+exec unshare --user --map-user=${sandboxUser} --map-group=${sandboxUser} "$@"`
 
 /** Only the agent changes its user: a first process that did so would no longer die with its parent. */
 function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
@@ -113,7 +123,7 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   const drop = ['setpriv', '--reuid', String(hostUid), '--regid', String(hostUid), '--clear-groups']
   const harden = ['--no-new-privs', '--bounding-set=-all', '--inh-caps=-all']
   if (isolation !== 'root') return [...drop, ...harden]
-  return [...drop, ...harden, 'unshare', '--user', '--map-root-user', ...shell(LAST_NAMESPACE)]
+  return [...drop, ...harden, 'unshare', '--user', '--map-root-user', ...shell(lastNamespaceScript)]
 }
 
 function plainCommand(plan: SandboxPlan, view: SystemView): string[] {
@@ -121,7 +131,7 @@ function plainCommand(plan: SandboxPlan, view: SystemView): string[] {
   const variables = { ...environment(`${home}/workspace`), TMPDIR: `${home}/tmp`, SANDBOX_POD: marker }
   const clean = ['env', '-i', ...Object.entries(variables).map((pair) => pair.join('='))]
   const agent = [`${home}/agent/agent.mjs`, `${home}/run/agent.sock`, `${home}/run`]
-  const asUser = [...clean, ...becomeUser(plan), ...shell(INIT), ...limits(plan)]
+  const asUser = [...clean, ...becomeUser(plan), ...shell(initScript), ...limits(plan)]
   if (plan.hostUid === undefined) return [...asUser, view.node, ...agent]
   // The user may not be able to enter Node's folder, but can run a file that is open already.
   return ['sh', '-c', 'exec 9<"$0"; exec "$@"', view.node, ...asUser, '/proc/self/fd/9', ...agent]
@@ -135,6 +145,6 @@ const limits = ({ fileSize, processes }: SandboxPlan) => [
 ]
 const keep = (capability: string) => ['--cap-add', capability]
 const show = (path: string) => ['--ro-bind', path, path]
-const tmpfs = (path: string) => ['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', path]
-const environment = (home: string) => ({ PATH, HOME: home, LANG: 'C.UTF-8' })
+const tmpfs = (path: string) => ['--perms', '1777', '--size', String(tmpBytes), '--tmpfs', path]
+const environment = (home: string) => ({ PATH: searchPath, HOME: home, LANG: 'C.UTF-8' })
 const isWithin = (path: string, folders: string[]) => folders.some((folder) => path.startsWith(`${folder}/`))

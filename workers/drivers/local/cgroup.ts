@@ -23,8 +23,8 @@ export interface CgroupParent {
   controllers: Controller[]
 }
 
-const CONTROLLERS: Controller[] = ['cpu', 'memory', 'pids']
-const CPU_PERIOD_US = 100_000
+const neededControllers: Controller[] = ['cpu', 'memory', 'pids']
+const cpuPeriodUs = 100_000
 
 /**
  * Folders that may work, the best first for each controller. Pure.
@@ -41,7 +41,7 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
     if (!mountpoint || !options) return []
     if (type !== 'cgroup' && type !== 'cgroup2') return []
     const version = type === 'cgroup' ? 1 : 2
-    const controllers = CONTROLLERS.filter((name) => version === 2 || options.split(',').includes(name))
+    const controllers = neededControllers.filter((name) => version === 2 || options.split(',').includes(name))
     const named = version === 2 ? '' : controllers[0]
     if (named === undefined) return []
     const path = own.find((group) => group.controllers.includes(named))?.path ?? '/'
@@ -95,14 +95,14 @@ export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): 
 /** Which values to write into which files, in this order. Pure. */
 export function limitFiles(version: 1 | 2, controller: Controller, limits: Limits): Record<string, string> {
   const memory = String(Math.floor(limits.memory))
-  const quota = String(Math.max(1000, Math.round(limits.cpu * CPU_PERIOD_US)))
+  const quota = String(Math.max(1000, Math.round(limits.cpu * cpuPeriodUs)))
   if (controller === 'pids') return { 'pids.max': String(limits.pids) }
   if (controller === 'memory') {
     if (version === 2) return { 'memory.max': memory, 'memory.swap.max': '0' }
     return { 'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory }
   }
-  if (version === 2) return { 'cpu.max': `${quota} ${CPU_PERIOD_US}` }
-  return { 'cpu.cfs_period_us': String(CPU_PERIOD_US), 'cpu.cfs_quota_us': quota }
+  if (version === 2) return { 'cpu.max': `${quota} ${cpuPeriodUs}` }
+  return { 'cpu.cfs_period_us': String(cpuPeriodUs), 'cpu.cfs_quota_us': quota }
 }
 
 /** Kills whatever is left in a group and removes it. Resolves when it is gone. */

@@ -18,9 +18,9 @@ import {
 import { duplexOf } from '../duplex.ts'
 import { usedUpBy } from '../exhausted.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
-import { Frame, FrameReader, MAX_PAYLOAD, sendFrame } from './frames.mjs'
+import { Frame, FrameReader, mostPayloadBytes, sendFrame } from './frames.mjs'
 
-const CHUNK = 64 * 1024
+const chunkBytes = 64 * 1024
 /** Bytes of an agent's own messages: a status, or why a process did not start. */
 const mostWords = 4 * 1024
 /** Linux's O_PATH, which Node does not name. */
@@ -52,8 +52,8 @@ export async function greet(path: string, ms: number): Promise<void> {
 }
 
 /** How answers of an agent begin that cannot make a terminal, or finds nobody at a port. */
-const NO_TERMINAL = 'no terminal: '
-const NOBODY = 'nobody listens'
+const noTerminal = 'no terminal: '
+const nobodyListens = 'nobody listens'
 
 /**
  * Resolves when the process runs.
@@ -88,7 +88,7 @@ export async function endAll(path: string, ms: number): Promise<void> {
 
 async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean): Promise<AgentProcess> {
   const words = Buffer.from(JSON.stringify(what))
-  if (words.length > MAX_PAYLOAD) throw new Error('the argv is too long')
+  if (words.length > mostPayloadBytes) throw new Error('the argv is too long')
   const socket = openSocket(path)
   const process = new AgentProcess(socket, words, hasTerminal)
   try {
@@ -122,7 +122,7 @@ class AgentProcess implements Process {
     this.request = request
     this.opened = this.opening.promise
     this.ended = this.ending.promise
-    const output = outputsOf(socket, CHUNK)
+    const output = outputsOf(socket, chunkBytes)
     this.outputs = { stdout: output(), stderr: output() }
     this.stdin = inputOf(socket)
     this.stdout = this.outputs.stdout.stream
@@ -178,8 +178,8 @@ class AgentProcess implements Process {
 }
 
 function refusal(why: string): Error {
-  if (why.startsWith(NO_TERMINAL)) return new DriverUnavailable(why)
-  if (why.startsWith(NOBODY)) return new PortRefused(why)
+  if (why.startsWith(noTerminal)) return new DriverUnavailable(why)
+  if (why.startsWith(nobodyListens)) return new PortRefused(why)
   const resource = usedUpBy(why)
   return resource ? new PodExhausted(resource, why) : new Error(why)
 }
@@ -187,11 +187,11 @@ function refusal(why: string): Error {
 function inputOf(socket: Socket): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
-      for (let start = 0; start < chunk.length; start += CHUNK) {
-        const isLast = start + CHUNK >= chunk.length
+      for (let start = 0; start < chunk.length; start += chunkBytes) {
+        const isLast = start + chunkBytes >= chunk.length
         // An ended process reads no more, which is not the writer's fault.
         const sent = isLast ? () => done() : undefined
-        sendFrame(socket, Frame.stdin, chunk.subarray(start, start + CHUNK), sent)
+        sendFrame(socket, Frame.stdin, chunk.subarray(start, start + chunkBytes), sent)
       }
       if (chunk.length === 0) done()
     },

@@ -9,8 +9,8 @@ import { identify, isAlive, kill, killPid, type ProcessId } from './process-id.t
 import { type LocalPod, podFolder, readSupervisor, readText } from './state.ts'
 
 const run = promisify(execFile)
-const POLL_MS = 1
-const PATIENCE_MS = 2_000
+const pollEveryMs = 1
+const patienceMs = 2_000
 
 /** Resolves when nothing of the pod is left. The caller holds the pod's lock. */
 export async function endPod(directory: string, pod: LocalPod): Promise<void> {
@@ -72,7 +72,7 @@ async function findFirstProcess(
   pod: LocalPod,
   supervisor: ProcessId | undefined,
 ): Promise<ProcessId | undefined> {
-  const end = performance.now() + PATIENCE_MS
+  const end = performance.now() + patienceMs
   for (;;) {
     const status = (await readText(join(podFolder(directory, pod.name), 'status'))) ?? ''
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
@@ -80,13 +80,13 @@ async function findFirstProcess(
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
     // It may not be there yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
-    await sleep(POLL_MS)
+    await sleep(pollEveryMs)
   }
 }
 
 async function waitForEnd(id: ProcessId): Promise<void> {
-  const end = performance.now() + PATIENCE_MS
-  while (isAlive(id) && performance.now() < end) await sleep(POLL_MS)
+  const end = performance.now() + patienceMs
+  while (isAlive(id) && performance.now() < end) await sleep(pollEveryMs)
 }
 
 /** `pod.json` goes last, so that a pod whose deletion is interrupted can be deleted again. */

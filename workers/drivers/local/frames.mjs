@@ -24,10 +24,10 @@ export const Frame = {
 }
 
 /** Bytes. Larger frames are refused: their sender is broken or hostile. */
-export const MAX_PAYLOAD = 1024 * 1024
+export const mostPayloadBytes = 1024 * 1024
 
-const HEADER = 5
-const TYPES = new Set(Object.values(Frame))
+const headerBytes = 5
+const frameTypes = new Set(Object.values(Frame))
 
 /**
  * Writes a frame to a socket.
@@ -38,7 +38,7 @@ const TYPES = new Set(Object.values(Frame))
  * @returns {boolean} false when the socket wants the sender to wait
  */
 export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
-  const header = Buffer.allocUnsafe(HEADER)
+  const header = Buffer.allocUnsafe(headerBytes)
   header.writeUInt8(type, 0)
   header.writeUInt32BE(payload.length, 1)
   if (payload.length === 0) return socket.write(header, done)
@@ -50,7 +50,7 @@ export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
 }
 
 /** Frames that carry a stream of bytes, which is passed on in the pieces in which it comes, without a copy. */
-const IN_PIECES = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
+const typesInPieces = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
 
 /** Reads frames from chunks. Holds one incomplete frame at most, and none of a stream. */
 export class FrameReader {
@@ -58,10 +58,10 @@ export class FrameReader {
    * @param {(type: number, payload: Buffer) => void} onFrame
    * @param {number} [most] bytes of a payload that is not a stream
    */
-  constructor(onFrame, most = MAX_PAYLOAD) {
+  constructor(onFrame, most = mostPayloadBytes) {
     this.onFrame = onFrame
     this.most = most
-    this.header = Buffer.alloc(HEADER)
+    this.header = Buffer.alloc(headerBytes)
     this.inHeader = 0
     this.left = 0
   }
@@ -73,27 +73,27 @@ export class FrameReader {
   read(chunk) {
     let at = 0
     while (at < chunk.length) {
-      at += this.inHeader < HEADER ? this.takeHeader(chunk, at) : this.takePayload(chunk, at)
-      if (this.inHeader === HEADER && this.left === 0) this.finish()
+      at += this.inHeader < headerBytes ? this.takeHeader(chunk, at) : this.takePayload(chunk, at)
+      if (this.inHeader === headerBytes && this.left === 0) this.finish()
     }
   }
 
   takeHeader(chunk, at) {
     const copied = chunk.copy(this.header, this.inHeader, at)
     this.inHeader += copied
-    if (this.inHeader < HEADER) return copied
+    if (this.inHeader < headerBytes) return copied
     this.type = this.header.readUInt8(0)
     this.left = this.header.readUInt32BE(1)
-    const most = IN_PIECES.has(this.type) ? MAX_PAYLOAD : this.most
-    if (!TYPES.has(this.type) || this.left > most) throw new Error('not a frame')
+    const most = typesInPieces.has(this.type) ? mostPayloadBytes : this.most
+    if (!frameTypes.has(this.type) || this.left > most) throw new Error('not a frame')
     // One buffer, filled as bytes come: single bytes must not cost an object each.
-    if (!IN_PIECES.has(this.type)) this.payload = Buffer.alloc(this.left)
+    if (!typesInPieces.has(this.type)) this.payload = Buffer.alloc(this.left)
     return copied
   }
 
   takePayload(chunk, at) {
     const piece = chunk.subarray(at, at + this.left)
-    if (IN_PIECES.has(this.type)) this.onFrame(this.type, piece)
+    if (typesInPieces.has(this.type)) this.onFrame(this.type, piece)
     else piece.copy(this.payload, this.payload.length - this.left)
     this.left -= piece.length
     return piece.length
@@ -103,6 +103,6 @@ export class FrameReader {
     const { type, payload } = this
     this.inHeader = 0
     this.payload = undefined
-    if (!IN_PIECES.has(type)) this.onFrame(type, payload)
+    if (!typesInPieces.has(type)) this.onFrame(type, payload)
   }
 }

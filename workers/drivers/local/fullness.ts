@@ -9,13 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { LocalPod } from './state.ts'
 
-const LOOK_MS = 1_000
-/** The share of the time that a round takes at most, as far as {@link LONGEST_MS} allows. */
-const SHARE = 1 / 30
-const LONGEST_MS = 10_000
+const lookEveryMs = 1_000
+/** The share of the time that a round takes at most, as far as {@link longestMs} allows. */
+const roundShare = 1 / 30
+const longestMs = 10_000
 /** Entries that are read at a time: a millisecond's work. */
-const CHUNK = 512
-const FIND_MS = 30_000
+const entriesAtOnce = 512
+const findMs = 30_000
 
 /** The folders on disk that a sandbox can write to. Its /tmp is memory. */
 const foldersOf = ({ home, isolation }: LocalPod): string[] =>
@@ -35,7 +35,7 @@ export async function watchFullness(
   const lookAt = async (pod: LocalPod) => {
     if ((await countEntries(foldersOf(pod), most)) > most) await onFull(pod)
   }
-  for (let ms = LOOK_MS; ; ) {
+  for (let ms = lookEveryMs; ; ) {
     await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
     if (signal.aborted) return
     const began = performance.now()
@@ -44,7 +44,7 @@ export async function watchFullness(
       // A pod that is gone, or cannot be ended now, is looked at again in the next round.
       await lookAt(pod).catch(() => {})
     }
-    ms = Math.min(Math.max(LOOK_MS, (performance.now() - began) / SHARE), LONGEST_MS)
+    ms = Math.min(Math.max(lookEveryMs, (performance.now() - began) / roundShare), longestMs)
   }
 }
 
@@ -57,7 +57,7 @@ export async function countEntries(folders: readonly string[], most: number): Pr
   let count = 0
   for (let folder = open.pop(); folder !== undefined && count <= most; folder = open.pop()) {
     try {
-      for await (const entry of await opendir(folder, { bufferSize: CHUNK })) {
+      for await (const entry of await opendir(folder, { bufferSize: entriesAtOnce })) {
         count++
         if (entry.isDirectory()) open.push(join(folder, entry.name))
         if (count > most) break
@@ -74,7 +74,7 @@ const run = promisify(execFile)
 
 async function countByFind(folders: readonly string[], most: number): Promise<number> {
   const script = 'most=$1; shift; find "$@" -mindepth 1 -printf . 2>/dev/null | head -c "$most" | wc -c'
-  const options = { timeout: FIND_MS, killSignal: 'SIGKILL' as const }
+  const options = { timeout: findMs, killSignal: 'SIGKILL' as const }
   const { stdout } = await run('/bin/sh', ['-c', script, 'sh', String(most + 1), ...folders], options)
   return Number(stdout)
 }

@@ -37,11 +37,11 @@ import { withLock } from './lock.ts'
 import { describeIsolation, examineMachine, listWeaknesses, type Machine, refuseToRun } from './machine.ts'
 import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
 
-const WATCH_MS = 500
-const READY_POLL_MS = 4
-const ANSWER_MS = 10_000
+const watchEveryMs = 500
+const pollReadyEveryMs = 4
+const answerMs = 10_000
 /** Milliseconds that an agent may be away. One that its user has killed is back sooner. */
-const AGENT_PATIENCE_MS = 2_000
+const agentPatienceMs = 2_000
 
 export class LocalDriver implements Driver {
   readonly kind = 'local'
@@ -120,7 +120,7 @@ export class LocalDriver implements Driver {
       const life = await readLife(this.directory, pod)
       if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       try {
-        await greet(agentSocket(pod), ANSWER_MS)
+        await greet(agentSocket(pod), answerMs)
         if (trial) await untilAborted(signal, trial())
         return await noteReady(this.directory, pod)
       } catch (error) {
@@ -128,7 +128,7 @@ export class LocalDriver implements Driver {
         const isPassing = error instanceof NoAnswer || error instanceof DriverUnavailable
         if (!isPassing && !(error instanceof PodGone)) throwUnavailable(error)
       }
-      await sleep(READY_POLL_MS, undefined, { signal })
+      await sleep(pollReadyEveryMs, undefined, { signal })
     }
   }
 
@@ -163,23 +163,23 @@ export class LocalDriver implements Driver {
         onDeath({ ...state, death: state.death })
       }
       for (const uid of told) if (!states.some((state) => state.uid === uid)) told.delete(uid)
-    }, WATCH_MS).unref()
+    }, watchEveryMs).unref()
   }
 
   start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
-    return this.ask(name, (agent) => startProcess(agent, argv, ANSWER_MS, options))
+    return this.ask(name, (agent) => startProcess(agent, argv, answerMs, options))
   }
 
   endProcesses(name: PodName): Promise<void> {
-    return this.ask(name, (agent) => endAll(agent, ANSWER_MS))
+    return this.ask(name, (agent) => endAll(agent, answerMs))
   }
 
   connect(name: PodName, port: number): Promise<Duplex> {
-    return this.ask(name, (agent) => openPort(agent, port, ANSWER_MS))
+    return this.ask(name, (agent) => openPort(agent, port, answerMs))
   }
 
   private async ask<T>(name: PodName, question: (agent: string) => Promise<T>): Promise<T> {
-    const end = performance.now() + AGENT_PATIENCE_MS
+    const end = performance.now() + agentPatienceMs
     for (;;) {
       const pod = await this.findAlive(name)
       try {
@@ -193,7 +193,7 @@ export class LocalDriver implements Driver {
         }
         if (performance.now() > end) throwUnavailable(error)
       }
-      await sleep(READY_POLL_MS)
+      await sleep(pollReadyEveryMs)
     }
   }
 

@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PodRequest } from '../driver.ts'
-import { AGENT_FILES, sandboxCommand } from './bwrap.ts'
+import { agentFiles, sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
 import { isReachable, type Machine, pickHostUid, readUidMap } from './machine.ts'
 import { identify, isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText, readTime } from './state.ts'
 
-const DRAFT = '.new-'
+const draftPrefix = '.new-'
 /** Milliseconds that making a folder takes at most. */
-const DRAFT_MAX_MS = 60_000
-const GO_PATIENCE_MS = 2_000
+const draftMostMs = 60_000
+const goPatienceMs = 2_000
 
 /** Makes the pod of a sandbox, finds it, or continues where a worker died. The caller holds the pod's lock. */
 export async function createLocalPod(
@@ -34,11 +34,11 @@ export async function createLocalPod(
 /** Removes folders that never got their name, because a worker died. */
 export async function removeDrafts(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (!name.startsWith(DRAFT) && !name.startsWith('.trial-')) continue
+    if (!name.startsWith(draftPrefix) && !name.startsWith('.trial-')) continue
     const path = join(directory, name)
     const made = await stat(path).catch(() => undefined)
     const age = made && (await readTime(directory)) - made.mtimeMs
-    if (age !== undefined && age > DRAFT_MAX_MS) await rm(path, { recursive: true, force: true })
+    if (age !== undefined && age > draftMostMs) await rm(path, { recursive: true, force: true })
   }
 }
 
@@ -65,7 +65,7 @@ async function makeFolder(
     cgroups: machine.cgroups.map((parent) => join(parent.folder, `sandlot-${uid}`)),
     home: isElsewhere ? join(tmpdir(), `sandlot-${uid}`) : folder,
   }
-  const draft = join(directory, `${DRAFT}${uid}`)
+  const draft = join(directory, `${draftPrefix}${uid}`)
   await mkdir(draft, { mode: isPlain ? 0o711 : 0o700 })
   await writeFile(join(draft, 'pod.json'), JSON.stringify(pod), { mode: 0o600 })
   if (isElsewhere) await mkdir(pod.home, { mode: 0o711 })
@@ -83,7 +83,7 @@ async function makeFolder(
 async function copyAgent(code: string, folder: string): Promise<void> {
   await mkdir(folder)
   await chmod(folder, 0o755)
-  for (const file of AGENT_FILES) {
+  for (const file of agentFiles) {
     await copyFile(join(code, file), join(folder, file))
     await chmod(join(folder, file), 0o644)
   }
@@ -127,7 +127,7 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
 
 /** A supervisor whose worker died before writing `go` ends by itself at once. */
 async function waitForGo(directory: string, name: string): Promise<void> {
-  const end = performance.now() + GO_PATIENCE_MS
+  const end = performance.now() + goPatienceMs
   while (performance.now() < end) {
     const supervisor = await readSupervisor(directory, name)
     if (!supervisor || !isAlive(supervisor)) return

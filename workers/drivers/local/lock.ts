@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DriverUnavailable } from '../driver.ts'
 
-const RETRY_MS = 5
-const PATIENCE_MS = 30_000
+const retryEveryMs = 5
+const patienceMs = 30_000
 
 /**
  * Runs `work` while nobody else holds the lock of this name.
@@ -22,12 +22,12 @@ export async function withLock<T>(directory: string, name: string, work: () => P
 }
 
 async function takeLock(address: string): Promise<Server> {
-  const end = performance.now() + PATIENCE_MS
+  const end = performance.now() + patienceMs
   for (;;) {
     const server = await listen(address)
     if (server) return server
     if (performance.now() > end) throw new DriverUnavailable('another worker does not let go of this sandbox')
-    await sleep(RETRY_MS)
+    await sleep(retryEveryMs)
   }
 }
 

@@ -16,7 +16,7 @@ import {
 import { homedir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import type { Settings } from '../../../shared/platform/settings.ts'
-import { type SandboxPlan, type SystemView, trialCommand, USER } from './bwrap.ts'
+import { type SandboxPlan, type SystemView, sandboxUser, trialCommand } from './bwrap.ts'
 import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
 import { readQuantity } from './quantity.ts'
 import { buildFilter } from './seccomp.ts'
@@ -36,15 +36,15 @@ export interface Machine {
 }
 
 /** Processes of the agent and its helpers, beyond those of the user. */
-const OWN_PROCESSES = 24
+const ownProcesses = 24
 
-const REMEDY =
+const remedy =
   'Install bubblewrap (apt-get install bubblewrap); on Ubuntu 24.04 and later also allow user namespaces ' +
   '(sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a container, run it privileged; ' +
   'or use SANDBOX_DRIVER=kubernetes.'
 
-const CODE = import.meta.dirname
-const PROJECT = resolve(CODE, '../../..')
+const codeFolder = import.meta.dirname
+const projectFolder = resolve(codeFolder, '../../..')
 
 export function examineMachine(settings: Settings): Machine {
   const { directory } = settings.local
@@ -52,7 +52,7 @@ export function examineMachine(settings: Settings): Machine {
   const limits: Limits = {
     cpu: readQuantity(settings.sandbox.limits.cpu),
     memory: readQuantity(settings.sandbox.limits.memory),
-    pids: settings.sandbox.pids + OWN_PROCESSES,
+    pids: settings.sandbox.pids + ownProcesses,
   }
   const view = lookAround(directory, settings.local.bwrap ?? 'bwrap')
   const machine: Machine = {
@@ -84,7 +84,7 @@ export function examineMachine(settings: Settings): Machine {
 export function refuseToRun(machine: Machine, { local }: Pick<Settings, 'local'>): string | undefined {
   if (machine.isolation !== 'plain' || local.isUnsafe) return undefined
   return (
-    `Local sandboxes would have no walls here: bubblewrap does not work (${machine.refusal}).\n${REMEDY}\n` +
+    `Local sandboxes would have no walls here: bubblewrap does not work (${machine.refusal}).\n${remedy}\n` +
     'To run without walls, where commands can read what you can, the keys of Sandlot itself among it, set ' +
     'SANDBOX_LOCAL_UNSAFE=yes.'
   )
@@ -111,7 +111,7 @@ export function listWeaknesses(machine: Machine): string[] {
   const hasNoWalls = isolation === 'plain'
   const weaknesses = [
     hasNoWalls &&
-      `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}) and SANDBOX_LOCAL_UNSAFE allows it. Run only what you trust. ${REMEDY}`,
+      `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}) and SANDBOX_LOCAL_UNSAFE allows it. Run only what you trust. ${remedy}`,
     !hasNoWalls &&
       !view.filters &&
       'No system calls are filtered: there is no filter for this processor, or bubblewrap takes none.',
@@ -179,14 +179,14 @@ function lookAround(directory: string, bwrap: string): SystemView {
   return {
     bwrap,
     node: process.execPath,
-    code: CODE,
+    code: codeFolder,
     shown: [
       '/usr',
       ...present.filter((path) => !isLink(path)),
       ...['/nix/store', ...configuration].filter((path) => existsSync(path)),
     ],
     links: present.filter(isLink).map((path) => ({ target: readlinkSync(path), path })),
-    hidden: [PROJECT, directory, homedir()],
+    hidden: [projectFolder, directory, homedir()],
     etc: writeEtc(directory),
     filters: writeFilters(directory),
   }
@@ -214,8 +214,8 @@ function writeWhole(path: string, content: string | Buffer): string {
 /** Writes an /etc that tells a sandbox nothing of the machine's users and names. */
 function writeEtc(directory: string): SystemView['etc'] {
   const files = {
-    passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${USER}:${USER}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
-    group: `root:x:0:\nsandbox:x:${USER}:\nnogroup:x:65534:\n`,
+    passwd: `root:x:0:0:root:/root:/bin/sh\nsandbox:x:${sandboxUser}:${sandboxUser}::/workspace:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n`,
+    group: `root:x:0:\nsandbox:x:${sandboxUser}:\nnogroup:x:65534:\n`,
     hosts: '127.0.0.1 localhost sandbox\n::1 localhost\n',
     'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files\n',
     'resolv.conf': '',

@@ -1,4 +1,4 @@
-const UNITS: Record<string, number> = {
+const unitFactors: Record<string, number> = {
   m: 1e-3,
   '': 1,
   k: 1e3,
@@ -14,7 +14,7 @@ const UNITS: Record<string, number> = {
 /** The number a Kubernetes quantity stands for: `500m` is 0.5, `512Mi` is 536870912. */
 export function readQuantity(text: string): number {
   const [, digits, unit] = /^([\d.]+)([A-Za-z]*)$/.exec(text) ?? []
-  const factor = UNITS[unit ?? '']
+  const factor = unitFactors[unit ?? '']
   if (digits === undefined || factor === undefined) throw new Error(`not a quantity: ${text}`)
   return Number(digits) * factor
 }

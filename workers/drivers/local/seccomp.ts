@@ -67,9 +67,9 @@ const unshare: Numbers = [272, 97]
 const clone: Numbers = [56, 220]
 const socket: Numbers = [41, 198]
 
-const NEW_USER = 0x10000000
+const cloneNewUser = 0x10000000
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWPID and NEWNET. */
-const NEW_OTHERS = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
+const cloneNewOthers = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000
 /** No network namespace confines these sockets: they reach the machine that runs this one. */
 const AF_VSOCK = 40
 
@@ -78,18 +78,18 @@ const architectures: Record<string, { audit: number; column: 0 | 1 }> = {
   arm64: { audit: 0xc00000b7, column: 1 },
 }
 /** On x86-64, numbers from here on belong to another calling convention. */
-const X32 = 0x40000000
+const x32Bit = 0x40000000
 
 const EPERM = 1
 const ENOSYS = 38
 /** Offsets in a filter's `seccomp_data`. */
-const AT = { number: 0, architecture: 4, firstArgument: 16 }
-const ALLOW = 0x7fff0000
-const ERRNO = 0x00050000
+const offsets = { number: 0, architecture: 4, firstArgument: 16 }
+const retAllow = 0x7fff0000
+const retErrno = 0x00050000
 
 const load = (offset: number) => instruction(0x20, offset)
 const answer = (value: number) => instruction(0x06, value)
-const fail = (errno: number) => answer(ERRNO | errno)
+const fail = (errno: number) => answer(retErrno | errno)
 /** Continues with the next instruction when it is equal, otherwise skips `skip` of them. */
 const equals = (value: number, skip: number) => instruction(0x15, value, 0, skip)
 const differs = (value: number, skip: number) => instruction(0x15, value, skip, 0)
@@ -113,18 +113,18 @@ export function buildFilter(
     return number === undefined ? [] : [equals(number, then.length), ...then]
   }
   const whenFirst = (numbers: Numbers, test: Buffer) =>
-    when(numbers, [load(AT.firstArgument), test, fail(EPERM), answer(ALLOW)])
+    when(numbers, [load(offsets.firstArgument), test, fail(EPERM), answer(retAllow)])
   return Buffer.concat([
-    load(AT.architecture),
+    load(offsets.architecture),
     ...[differs(audit, 1), fail(EPERM)],
-    load(AT.number),
-    ...[reaches(X32, 1), fail(EPERM)],
-    ...whenFirst(unshare, hasAnyOf(mayUnshareUser ? NEW_OTHERS : NEW_OTHERS | NEW_USER, 1)),
-    ...whenFirst(clone, hasAnyOf(NEW_OTHERS | NEW_USER, 1)),
+    load(offsets.number),
+    ...[reaches(x32Bit, 1), fail(EPERM)],
+    ...whenFirst(unshare, hasAnyOf(mayUnshareUser ? cloneNewOthers : cloneNewOthers | cloneNewUser, 1)),
+    ...whenFirst(clone, hasAnyOf(cloneNewOthers | cloneNewUser, 1)),
     ...whenFirst(socket, equals(AF_VSOCK, 1)),
     ...Object.values(missing).flatMap((numbers) => when(numbers, [fail(ENOSYS)])),
     ...Object.values(refused).flatMap((numbers) => when(numbers, [fail(EPERM)])),
-    answer(ALLOW),
+    answer(retAllow),
   ])
 }
 

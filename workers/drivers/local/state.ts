@@ -49,7 +49,7 @@ export type Life =
   | { stage: 'dead'; death: PodDeath }
 
 /** A file that is written to read the file system's clock. */
-const CLOCK = '.clock'
+const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
 export const agentSocket = (pod: LocalPod): string => join(pod.home, 'run', 'agent.sock')
@@ -99,7 +99,7 @@ const dead = (reason: PodDeath['reason'], detail: string): Life => ({
  * reads the same clock.
  */
 export async function readTime(directory: string): Promise<number> {
-  const path = join(directory, CLOCK)
+  const path = join(directory, clockFile)
   await writeFile(path, '.', { mode: 0o600 })
   return (await stat(path)).mtimeMs
 }

@@ -1,0 +1,29 @@
+/** What the API and the workers check of a sandbox before they work in it, in the same words. */
+import type { SandboxRow } from '../data/sandboxes.ts'
+import { Problem } from './problem.ts'
+
+/** Also for a sandbox of another account. @throws {Problem} `not_found` */
+export function refuseMissing(): never {
+  throw new Problem('not_found', 'There is no such sandbox.')
+}
+
+/** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being made */
+export function mustRun(sandbox: SandboxRow): void {
+  if (sandbox.destroyed_at) refuseDestroyed(sandbox)
+  if (sandbox.ready_at) return
+  throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {
+    retryAfterSeconds: 2,
+  })
+}
+
+/** @throws {Problem} `sandbox_destroyed` */
+export function refuseDestroyed({
+  id,
+  destroy_reason,
+  destroy_detail,
+}: Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>): never {
+  const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
+  throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {
+    members: { sandbox_id: id, destroy_reason, destroy_detail },
+  })
+}
