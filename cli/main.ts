@@ -21,7 +21,7 @@ if (isTooOld(process.versions.node)) {
     const { version } = await import('./core/version.ts')
     process.stdout.write(`${version}\n`)
   } else {
-    const { runProgram } = await import('./core/program.ts')
+    const { runProgram } = await import('./program.ts')
     process.exitCode = await runProgram(args)
   }
 }

@@ -90,7 +90,7 @@ const withoutUnused = {
 const withProgram = {
   name: 'with-program',
   setup({ onLoad }) {
-    const program = join(root, 'cli', 'core', 'program.ts')
+    const program = join(root, 'cli', 'program.ts')
     const first = ['main.ts', 'core/version.ts'].map((name) => join(root, 'cli', name))
     onLoad({ filter: /\/cli\/.*\.tsx?$/ }, async ({ path }) => {
       if (first.includes(path)) return undefined

@@ -4,9 +4,8 @@ import { readLine, writeWords } from '../completion/bash.ts'
 import { type Candidate, type Completion, complete } from '../completion/candidates.ts'
 import { directives } from '../completion/scripts.ts'
 import { openSources } from '../completion/sources.ts'
-import type { Define } from '../core/command.ts'
+import type { CommandTree, Define } from '../core/command.ts'
 import { oneLine } from '../core/printable.ts'
-import { describeProgram } from '../core/program.ts'
 
 interface Options {
   line?: string
@@ -14,37 +13,37 @@ interface Options {
   type: string
 }
 
-export const define: Define = (command) => {
+export const define: Define = (command, _exitWith, describeProgram) => {
   command
     .argument('[word...]', 'behind --: the words after the program, the last one up to the cursor')
     .option('--line <text>', "bash's COMP_LINE up to the cursor, instead of words")
     .option('--breaks <letters>', 'COMP_WORDBREAKS', '')
     .option('--type <number>', 'COMP_TYPE', '')
     .action(async () => {
-      const text = await answer(command)
+      const text = await answer(command, describeProgram())
       // A request that is too late must not keep the process, and so the prompt, waiting.
       process.stdout.write(text, () => process.exit())
     })
 }
 
 /** One candidate a line, and a last line for the script; nothing after a failure. */
-async function answer(command: Command): Promise<string> {
+async function answer(command: Command, commands: CommandTree): Promise<string> {
   const { line, breaks, type } = command.opts<Options>()
   try {
     if (line === undefined) {
-      const completion = await completeWords(command.args.slice(0, -1), command.args.at(-1) ?? '')
+      const completion = await completeWords(commands, command.args.slice(0, -1), command.args.at(-1) ?? '')
       return write(completion, completion.candidates.map(describe))
     }
     const cursor = readLine(line, breaks)
-    const completion = await completeWords(cursor.words.slice(1), cursor.current)
+    const completion = await completeWords(commands, cursor.words.slice(1), cursor.current)
     return write(completion, writeWords(completion.candidates, cursor, type))
   } catch {
     return ''
   }
 }
 
-async function completeWords(words: string[], current: string): Promise<Completion> {
-  const completion = await complete(describeProgram(), words, current, openSources)
+async function completeWords(commands: CommandTree, words: string[], current: string): Promise<Completion> {
+  const completion = await complete(commands, words, current, openSources)
   // One line each, so a value with line breaks or control characters cannot be given.
   const candidates = completion.candidates
     .filter(({ value }) => value === oneLine(value))

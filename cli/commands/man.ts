@@ -5,8 +5,8 @@ import { writeManual } from '../core/manual.ts'
 export const define = defineCommand({
   notes: '\nTo read it: sandlot man | man -l -',
   examples: ['sandlot man | man -l -'],
-  handle: async ({ output }) => {
-    const manual = await writeManual()
+  handle: async ({ output, describeProgram }) => {
+    const manual = await writeManual(describeProgram())
     output.result({ format: 'man', manual }, manual)
   },
 })

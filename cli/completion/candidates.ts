@@ -1,6 +1,6 @@
 /** What may be completed at the cursor, made from the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
-import { fieldsOf } from '../core/command.ts'
+import { type CommandTree, fieldsOf } from '../core/command.ts'
 import { topics } from '../core/topics.ts'
 
 export interface Candidate {
@@ -13,12 +13,6 @@ export interface Completion {
   candidates: Candidate[]
   /** Whether local files may be completed too; the shell does that. */
   files: boolean
-}
-
-/** The commands, each with its options once it is loaded. */
-export interface CommandTree {
-  program: Command
-  load(command: Command): Promise<void>
 }
 
 /** What only the service, or the settings file, can tell. */

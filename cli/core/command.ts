@@ -11,7 +11,18 @@ import { selectSession } from './session.ts'
 import { Settings } from './settings.ts'
 
 /** A command file exports one: it adds arguments, options, help and action to its command. */
-export type Define = (command: Command, exitWith: (code: number) => void) => void
+export type Define = (
+  command: Command,
+  exitWith: (code: number) => void,
+  describeProgram: () => CommandTree,
+) => void
+
+/** All commands as they are declared. */
+export interface CommandTree {
+  program: Command
+  /** Gives a command its arguments and options, or its subcommands. Call it once a command. */
+  load(command: Command): Promise<void>
+}
 
 export interface Invocation<Options> {
   /** Operands as typed. */
@@ -28,6 +39,8 @@ export interface Invocation<Options> {
   command: Command
   /** Sets the exit code, where it is not 0. */
   exitWith(code: number): void
+  /** For what is made from all commands. */
+  describeProgram(): CommandTree
 }
 
 export interface CommonOptions {
@@ -137,7 +150,7 @@ interface Declaration<Options> {
 export function defineCommand<Options extends object>(declaration: Declaration<Options>): Define {
   const { declare, notes = '', examples: lines, fields, list, makesProfile = false, handle } = declaration
   const known = (options: Options) => (typeof fields === 'function' ? fields(options) : fields)
-  return (command, exitWith) => {
+  return (command, exitWith, describeProgram) => {
     declare?.(command)
     if (notes !== '') command.addHelpText('after', notes)
     examples.set(command, lines)
@@ -158,7 +171,8 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
       const session = (typed?: string) => selectSession(settings, api, typed)
       const { args } = command
       try {
-        await handle({ command, args, options, settings, api, trace, output, ask, session, exitWith })
+        const own = { command, args, options, settings, api, trace, output, ask, session }
+        await handle({ ...own, exitWith, describeProgram })
       } catch (error) {
         if (!(error instanceof CliError)) throw error
         if (error.details.errors !== undefined) {

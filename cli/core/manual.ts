@@ -1,13 +1,11 @@
 /** The manual as roff (man(7)), made from the commands as they are declared. */
 import type { Argument, Command, Option } from 'commander'
-import { examplesOf } from './command.ts'
+import { type CommandTree, examplesOf } from './command.ts'
 import { pathOf } from './help.ts'
-import { describeProgram } from './program.ts'
 import { topics } from './topics.ts'
 import { version } from './version.ts'
 
-export async function writeManual(): Promise<string> {
-  const { program, load } = describeProgram()
+export async function writeManual({ program, load }: CommandTree): Promise<string> {
   const commands = await collect(program, load)
   return [
     `.TH ${quote(program.name().toUpperCase())} 1 "" ${quote(`${program.name()} ${version}`)} "User Commands"`,

@@ -2,8 +2,8 @@
 import type { Command } from 'commander'
 import { pathOf } from '../../cli/core/help.ts'
 import { collect, optionsOf, ownOptionsOf, sentence } from '../../cli/core/manual.ts'
-import { describeProgram } from '../../cli/core/program.ts'
 import { topics } from '../../cli/core/topics.ts'
+import { describeProgram } from '../../cli/program.ts'
 import { code, fenced, table } from './table.ts'
 
 export async function commands(): Promise<string> {

@@ -9,6 +9,7 @@ import { ConnectionError } from '../../core/http.ts'
 import { readPairs, readSeconds } from '../../core/parse.ts'
 import { execFields, sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
+import type { Creation } from './run-once.ts'
 
 interface Options {
   image?: string
@@ -80,9 +81,7 @@ async function create(invocation: Invocation<Options>): Promise<void> {
   )
 }
 
-export type Creation = ReturnType<typeof prepareCreate>
-
-function prepareCreate({ options, api, output }: Invocation<Options>) {
+function prepareCreate({ options, api, output }: Invocation<Options>): Creation {
   const body = readBody(options)
   // With a key, a create whose answer was lost can be repeated and makes one sandbox.
   const key = options.idempotencyKey ?? randomUUID()
@@ -103,7 +102,6 @@ function prepareCreate({ options, api, output }: Invocation<Options>) {
     }
   }
   return {
-    /** Creates the session; with --wait, once there is room. @throws {CliError} */
     async make() {
       using progress = output.progress('creating a session')
       const attempt = () => call(options.async === true)
@@ -111,9 +109,7 @@ function prepareCreate({ options, api, output }: Invocation<Options>) {
       const { waitOut } = await import('../../core/waiting.ts')
       return await waitOut(api, attempt, { note: output.note, say: progress.say })
     },
-    /** The session that was created. If the answer was lost it asks again: the same key creates no second one. */
     made: async () => made ?? (await call(true)),
-    /** Whether the session may exist: not after a refusal. */
     mayHaveMade: () => mayHaveMade,
   }
 }

@@ -1,6 +1,6 @@
 /** `sandlot session create --rm -- CMD…`: a session for one command, destroyed on every way out. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Api } from '../../core/api.ts'
+import type { Api, Reply } from '../../core/api.ts'
 import type { Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
 import { hasPipedInput } from '../../core/input.ts'
@@ -12,7 +12,16 @@ import { print } from '../../exec/print.ts'
 import { createRemote } from '../../exec/remote.ts'
 import { patiently } from '../../exec/retry.ts'
 import { runStreaming } from '../../exec/stream.ts'
-import type { Creation } from './create.ts'
+
+/** A create, prepared by `session create`. */
+export interface Creation {
+  /** Creates the session; with --wait, once there is room. @throws {CliError} */
+  make(): Promise<Reply<'createSandbox'>>
+  /** The session that was created. If the answer was lost it asks again: the same key creates no second one. */
+  made(): Promise<Reply<'createSandbox'>>
+  /** Whether the session may exist: not after a refusal. */
+  mayHaveMade(): boolean
+}
 
 /** @returns the exit code. @throws {CliError} when the command never ran */
 export async function runOnce(

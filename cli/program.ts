@@ -1,15 +1,15 @@
 /** The command line: finds the command that was asked for, loads it alone, and ends in an exit code. */
 import { Command, CommanderError } from 'commander'
-import { type Branch, commands, type Entry } from '../commands/index.ts'
-import { otherWords } from '../commands/other-words.ts'
-import { addCommonOptions, type CommonOptions, optionsOf } from './command.ts'
-import { canDraw, colorChoices } from './drawing.ts'
-import { CliError, describeError, exitCodes } from './errors.ts'
-import { formatHelp, pathOf } from './help.ts'
-import { isLeaving, leave } from './leaving.ts'
-import { createOutput, type Output } from './output.ts'
-import { printable } from './printable.ts'
-import { version } from './version.ts'
+import { type Branch, commands, type Entry } from './commands/index.ts'
+import { otherWords } from './commands/other-words.ts'
+import { addCommonOptions, type CommandTree, type CommonOptions, optionsOf } from './core/command.ts'
+import { canDraw, colorChoices } from './core/drawing.ts'
+import { CliError, describeError, exitCodes } from './core/errors.ts'
+import { formatHelp, pathOf } from './core/help.ts'
+import { isLeaving, leave } from './core/leaving.ts'
+import { createOutput, type Output } from './core/output.ts'
+import { printable } from './core/printable.ts'
+import { version } from './core/version.ts'
 
 /**
  * Runs one command line.
@@ -30,7 +30,7 @@ export async function runProgram(args: string[]): Promise<number> {
   try {
     const program = createProgram(run)
     if (opensPicker(program, args)) {
-      const { openPicker } = await import('../ui/index.ts')
+      const { openPicker } = await import('./ui/index.ts')
       return await openPicker(program.opts())
     }
     if (args.length === 0) sayWhyNotDrawn()
@@ -74,11 +74,10 @@ function sayWhyNotDrawn(): void {
 }
 
 /** The command line as it is declared, for what is made from it: completions, the manual. */
-export function describeProgram() {
+export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {
     program: createProgram(run),
-    /** Gives a command its arguments and options, or its subcommands. Call it once a command. */
     load: (command: Command) => load(command, run),
   }
 }
@@ -133,7 +132,7 @@ const isCommand = (name: string): boolean =>
 /** A topic that is no command. @throws {CliError} `usage` when there is neither */
 async function readTopic(name: string): Promise<string | undefined> {
   if (isCommand(name) || name.startsWith('-')) return undefined
-  const { topics } = await import('./topics.ts')
+  const { topics } = await import('./core/topics.ts')
   if (Object.hasOwn(topics, name)) return topics[name]!()
   throw new CliError('usage', `There is no help on ${JSON.stringify(name)}.`, {
     hint: `\`sandlot --help\` lists the commands. There is help on ${Object.keys(topics).join(' and ')} too.`,
@@ -159,9 +158,10 @@ async function load(command: Command, run: Run): Promise<void> {
   if ('commands' in entry) addCommands(command, entry.commands, run)
   else {
     const { define } = await entry.load()
-    define(command, (code) => {
+    const exitWith = (code: number) => {
       run.code = code
-    })
+    }
+    define(command, exitWith, describeProgram)
   }
   addCommonOptions(command)
   agreeToNegated(command)
