@@ -7,8 +7,6 @@ export interface SandboxPlan {
   home: string
   /** The sandbox's user on the host, where the worker is root. */
   hostUid?: number | undefined
-  /** Marks the sandbox's processes, where nothing else tells them apart. */
-  marker: string
   /** The largest file, in bytes. */
   fileSize: number
   /** How many processes the user may have; undefined where a control group counts them. */
@@ -53,7 +51,6 @@ done`
 
 /** The whole command of a sandbox. It runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
-  if (plan.isolation === 'plain') return plainCommand(plan, view)
   const agent = [`${INSIDE}/node`, `${INSIDE}/agent.mjs`, `${INSIDE}/run/agent.sock`, `${INSIDE}/run`]
   return [...walls(plan, view), ...shell(INIT), ...limits(plan), ...becomeUser(plan), ...agent]
 }
@@ -88,7 +85,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...['--bind', `${plan.home}/run`, `${INSIDE}/run`],
     ...['--bind', `${plan.home}/workspace`, '/workspace'],
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', '/'],
-    ...['--clearenv', ...Object.entries(environment('/workspace')).flatMap((pair) => ['--setenv', ...pair])],
+    ...['--clearenv', ...Object.entries(environment).flatMap((pair) => ['--setenv', ...pair])],
     ...['--json-status-fd', '4', '--'],
   ]
 }
@@ -116,17 +113,6 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   return [...drop, ...harden, 'unshare', '--user', '--map-root-user', ...shell(LAST_NAMESPACE)]
 }
 
-function plainCommand(plan: SandboxPlan, view: SystemView): string[] {
-  const { home, marker } = plan
-  const variables = { ...environment(`${home}/workspace`), TMPDIR: `${home}/tmp`, SANDBOX_POD: marker }
-  const clean = ['env', '-i', ...Object.entries(variables).map((pair) => pair.join('='))]
-  const agent = [`${home}/agent/agent.mjs`, `${home}/run/agent.sock`, `${home}/run`]
-  const asUser = [...clean, ...becomeUser(plan), ...shell(INIT), ...limits(plan)]
-  if (plan.hostUid === undefined) return [...asUser, view.node, ...agent]
-  // The user may not be able to enter Node's folder, but can run a file that is open already.
-  return ['sh', '-c', 'exec 9<"$0"; exec "$@"', view.node, ...asUser, '/proc/self/fd/9', ...agent]
-}
-
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
 /** `ulimit -f` counts blocks of 512 bytes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
@@ -136,5 +122,5 @@ const limits = ({ fileSize, processes }: SandboxPlan) => [
 const keep = (capability: string) => ['--cap-add', capability]
 const show = (path: string) => ['--ro-bind', path, path]
 const tmpfs = (path: string) => ['--perms', '1777', '--size', String(TMP_BYTES), '--tmpfs', path]
-const environment = (home: string) => ({ PATH, HOME: home, LANG: 'C.UTF-8' })
+const environment = { PATH, HOME: '/workspace', LANG: 'C.UTF-8' }
 const isWithin = (path: string, folders: string[]) => folders.some((folder) => path.startsWith(`${folder}/`))

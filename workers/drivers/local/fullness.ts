@@ -7,7 +7,7 @@ import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { LocalPod } from './state.ts'
+import { type LocalPod, podFolder } from './state.ts'
 
 const LOOK_MS = 1_000
 /** The share of the time that a round takes at most, as far as {@link LONGEST_MS} allows. */
@@ -18,8 +18,8 @@ const CHUNK = 512
 const FIND_MS = 30_000
 
 /** The folders on disk that a sandbox can write to. Its /tmp is memory. */
-const foldersOf = ({ home, isolation }: LocalPod): string[] =>
-  ['workspace', 'run', ...(isolation === 'plain' ? ['tmp'] : [])].map((name) => join(home, name))
+const foldersOf = (directory: string, { name }: LocalPod): string[] =>
+  ['workspace', 'run'].map((each) => join(podFolder(directory, name), each))
 
 /**
  * Looks at all pods again and again, until the signal aborts.
@@ -27,13 +27,14 @@ const foldersOf = ({ home, isolation }: LocalPod): string[] =>
  * @param onFull may be called for the same pod by several workers
  */
 export async function watchFullness(
+  directory: string,
   most: number,
   pods: () => Promise<LocalPod[]>,
   onFull: (pod: LocalPod) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const lookAt = async (pod: LocalPod) => {
-    if ((await countEntries(foldersOf(pod), most)) > most) await onFull(pod)
+    if ((await countEntries(foldersOf(directory, pod), most)) > most) await onFull(pod)
   }
   for (let ms = LOOK_MS; ; ) {
     await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
