@@ -33,7 +33,7 @@ export interface SystemView {
 
 export const USER = 10_001
 /** The files that run inside; the first one is started. */
-export const AGENT_FILES = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
+const AGENT_FILES = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
 const TMP_BYTES = 64 * 1024 * 1024
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const INSIDE = '/run/sandlot'

@@ -53,7 +53,7 @@ export async function watchFullness(
  * Counts files and folders below these, without following links, up to just above `most`. A folder that this process
  * cannot read counts as one.
  */
-export async function countEntries(folders: readonly string[], most: number): Promise<number> {
+async function countEntries(folders: readonly string[], most: number): Promise<number> {
   const open = [...folders]
   let count = 0
   for (let folder = open.pop(); folder !== undefined && count <= most; folder = open.pop()) {

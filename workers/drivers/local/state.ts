@@ -138,7 +138,7 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
 /** ENODEV is a file of a control group that goes while it is read. */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
-export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (missingCodes.includes(error.code ?? '')) return undefined
   throw error
 }
