@@ -13,7 +13,7 @@ import { table } from './figures.ts'
 const day = 24 * 3600
 
 /** Seconds at which creates come: few at night, most in the afternoon, and a class that starts on the hour. */
-export function arrivalsOfADay(random = seeded(7)): number[] {
+function arrivalsOfADay(random = seeded(7)): number[] {
   const arrivals: number[] = []
   for (let second = 0; second < day; second++) {
     const hour = second / 3600

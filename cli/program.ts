@@ -73,7 +73,7 @@ function sayWhyNotDrawn(): void {
     )
 }
 
-/** The command line as it is declared, for what is made from it: completions, the manual. */
+/** The command line as it is declared, for what is made from it: completions, docs/cli.md. */
 export function describeProgram(): CommandTree {
   const run: Run = { command: undefined, code: exitCodes.done, output: createOutput({}), entries: new Map() }
   return {

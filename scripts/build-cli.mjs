@@ -2,13 +2,10 @@
  * Bundles the client into cli/dist, which is all that its package holds. Each command is a file of its own:
  * a command without the picker starts in a third of the time of one big bundle. The build takes half a second.
  */
-import { execFile } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { provideGet, requireBuiltin, takeBuiltins } from './node-modules.mjs'
-import { projectNode } from './project-node.mjs'
 import { root } from './root.mjs'
 import { describeThirdParty, packagesIn } from './third-party.mjs'
 
@@ -18,7 +15,6 @@ export async function buildCli() {
   const files = await bundle(outdir)
   await replaceFolder(outdir, async (folder) => {
     for (const [name, text] of files) await write(join(folder, name), text)
-    await write(join(folder, 'man', 'sandlot.1'), await printManual(join(folder, 'main.js')))
   })
 }
 
@@ -98,14 +94,6 @@ const withProgram = {
       return { contents, loader: path.endsWith('x') ? 'tsx' : 'ts' }
     })
   },
-}
-
-/** The manual is made from the commands, by the client itself. */
-async function printManual(main) {
-  // The folder is about to be renamed, so its compiled code must not be cached.
-  const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' }
-  const { stdout } = await promisify(execFile)(projectNode(), [main, 'man'], { env })
-  return stdout
 }
 
 async function write(path, text) {

@@ -122,7 +122,7 @@ function npmEnvironment() {
  * Whether node_modules holds every package of the lockfile that this machine can use. npm writes
  * its own record when it is done, so an install that was cut short has none.
  */
-export function isInstalled() {
+function isInstalled() {
   const wanted = readPackages(join(root, 'package-lock.json'))
   const present = readPackages(join(root, 'node_modules', '.package-lock.json'))
   if (present === undefined) return false

@@ -154,7 +154,6 @@ export const commands: Branch = {
     summary: 'print a script that completes commands in your shell',
     load: () => import('./completion.ts'),
   },
-  man: { summary: 'print the manual, as roff', load: () => import('./man.ts') },
   version: { summary: 'print the version, as --version does', load: () => import('./version.ts') },
   __complete: {
     summary: 'what the completion scripts ask',

@@ -97,7 +97,7 @@ export async function listActive(api: Api): Promise<Sandbox[]> {
   }
 }
 
-export const isId = (text: string): boolean => text.startsWith('sbx_')
+const isId = (text: string): boolean => text.startsWith('sbx_')
 
 function findByName(typed: string, active: Sandbox[]): string {
   const [found, ...more] = active.filter(({ name }) => name === typed)

@@ -29,7 +29,7 @@ function isNear(typed: string, { id, name }: Sandbox): boolean {
 }
 
 /** How many letters have to be put in, left out or changed (Levenshtein). */
-export function distance(one: string, other: string): number {
+function distance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (const [index, letter] of [...one].entries()) {
     const next = [index + 1]

@@ -52,7 +52,7 @@ const pad = (text: string, cells: number): string => text + ' '.repeat(Math.max(
  * Columns of the terminal that a text takes: two for East Asian letters and emoji, none for marks on others.
  * Not string-width, which the picker uses: to load it takes more time than to start Node.
  */
-export function cellsOf(text: string): number {
+function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length
   let cells = 0
   for (const character of text) cells += none.test(character) ? 0 : two.test(character) ? 2 : 1

@@ -20,7 +20,7 @@ export function showFiles(ui: Ui): void {
 }
 
 /** Asks for the entries of a folder, and opens it. */
-export function loadFolder(ui: Ui, id: string, location: SandboxPath): void {
+function loadFolder(ui: Ui, id: string, location: SandboxPath): void {
   changeTree(ui, (tree) => putFolder(tree, location, { isOpen: true }))
   attempt(ui, async () => {
     try {

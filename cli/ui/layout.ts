@@ -3,12 +3,12 @@ import { pageOf, type State, sessionInFront } from './state.ts'
 import { oneLine, wrapWords } from './text.ts'
 
 /** On narrower screens, parts side by side are stacked, and the least important are left out. */
-export const wideColumns = 72
+const wideColumns = 72
 
 export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 
 /** The header of the list: account and bars on one line or two, and a rule. */
-export const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
+const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const mostNoticeRows = 3
 /** The rows of the notice at the bottom. */
@@ -43,11 +43,11 @@ export function bodyRows(state: State): number {
   return Math.max(1, state.size.rows - head - bottom)
 }
 
-export const promptRows = ({ dialog }: State): number =>
+const promptRows = ({ dialog }: State): number =>
   dialog?.kind === 'form' && (dialog.form.error !== undefined || dialog.form.busy !== undefined) ? 2 : 1
 
 /** Name and time left, facts, tabs; on low screens fewer facts. */
-export const sessionHeadRows = (state: State): number => 2 + factRows(state)
+const sessionHeadRows = (state: State): number => 2 + factRows(state)
 
 export function factRows(state: State): number {
   const ended = sessionInFront(state)?.state === 'destroyed' ? 1 : 0

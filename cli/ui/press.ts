@@ -40,7 +40,7 @@ function isPasted({ store }: Ui, input: string): boolean {
 }
 
 /** One input of Ink may be several keys that were typed quickly. */
-export function pressesOf(input: string, key: InkKey): Press[] {
+function pressesOf(input: string, key: InkKey): Press[] {
   if (key.tab) return [{ key: key.shift ? 'shift+tab' : 'tab', text: '' }]
   for (const [name, is] of Object.entries(named)) {
     if (key[name as keyof typeof named]) return [{ key: is, text: '' }]

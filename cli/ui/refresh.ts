@@ -54,7 +54,7 @@ export function startRefreshing(ui: Ui) {
 }
 
 /** The service's time. */
-export const serviceNow = ({ clockAhead }: State): number => Date.now() + clockAhead
+const serviceNow = ({ clockAhead }: State): number => Date.now() + clockAhead
 
 function pauseFor(state: State, tookMs: number): number {
   const left = [...(state.sessions?.values() ?? [])]

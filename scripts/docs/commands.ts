@@ -1,7 +1,6 @@
 /** The tables of docs/cli.md, from the commands as the client declares them. */
-import type { Command } from 'commander'
+import type { Command, Option } from 'commander'
 import { pathOf } from '../../cli/core/help.ts'
-import { collect, optionsOf, ownOptionsOf, sentence } from '../../cli/core/manual.ts'
 import { topics } from '../../cli/core/topics.ts'
 import { describeProgram } from '../../cli/program.ts'
 import { code, fenced, table } from './table.ts'
@@ -13,12 +12,24 @@ export async function commands(): Promise<string> {
   return table(['command', 'what it does', 'its own options'], rows)
 }
 
-function describe(command: Command, common: ReturnType<typeof optionsOf>): string[] {
+/** All that can be called, in the order of the help. */
+async function collect(parent: Command, load: (command: Command) => Promise<void>): Promise<Command[]> {
+  const found: Command[] = []
+  const visible = parent.createHelp().visibleCommands(parent)
+  for (const command of parent.commands.filter((each) => visible.includes(each))) {
+    await load(command)
+    found.push(...(command.commands.length > 0 ? await collect(command, load) : [command]))
+  }
+  return found
+}
+
+function describe(command: Command, common: Option[]): string[] {
   const [usage = ''] = command.usage().split('\n')
   return [
     code(`${pathOf(command)} ${usage.replace(/\[options\] ?/, '')}`.trim()),
     sentence(command.description()),
-    ownOptionsOf(command, common)
+    optionsOf(command)
+      .filter(({ long }) => !common.some((each) => each.long === long))
       .map(({ long, short }) => code(long ?? short ?? ''))
       .join(' '),
   ]
@@ -38,3 +49,9 @@ export const localSettings = (): string => fenced(topics.settings!())
 
 /** As `sandlot help exit-codes` prints it. */
 export const exitCodes = (): string => fenced(topics['exit-codes']!())
+
+const optionsOf = (command: Command): Option[] => command.createHelp().visibleOptions(command)
+
+/** Begins with a capital and ends with a full stop. */
+const sentence = (words: string): string =>
+  words === '' ? '' : `${words[0]!.toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? '' : '.'}`

@@ -14,7 +14,7 @@ export async function findBubblewrap(say: (line: string) => void): Promise<strin
   if (unpacked !== undefined) return runnable(unpacked)
   const names = { debian: 'bubblewrap', fedora: 'bubblewrap', alpine: 'bubblewrap', arch: 'bubblewrap' }
   say(
-    'bubblewrap is missing: without it no local sandbox runs, unless SANDBOX_LOCAL_UNSAFE=yes.\n' +
+    'bubblewrap is missing: without it no local sandbox runs.\n' +
       `  Install it: ${installCommand(names)}`,
   )
   return undefined

@@ -42,8 +42,6 @@ export function readStackSettings(args: string[], dataFolder: string) {
     driver: env.SANDBOX_DRIVER || 'local',
     localDirectory: resolve(root, env.SANDBOX_LOCAL_DIR || join(dataFolder, 'sandboxes')),
     bwrap: env.SANDBOX_LOCAL_BWRAP || undefined,
-    /** Sandboxes may run without isolation. */
-    isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
     production: env.NODE_ENV === 'production',
   }
 }

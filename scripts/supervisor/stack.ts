@@ -1,7 +1,6 @@
 /** The databases and the Procfile's processes of one clone: starts them in order, stops them in reverse. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { styleText } from 'node:util'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
@@ -26,10 +25,6 @@ export interface Stack {
   /** Ends everything that runs by now, applications first. */
   stop(): Promise<void>
 }
-
-const unsafe = `
-SANDBOX_LOCAL_UNSAFE=yes: where bubblewrap does not work, commands of every account run WITHOUT WALLS. They can read
-what you can read, the keys in .data/ and with them every secret. The worker's first lines say whether it works.`
 
 /** @param args `--workers 3`, `--apis 2` */
 export function startStack(args: string[], say: (line: string) => void): Stack {
@@ -69,8 +64,6 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
       applications.push(await keepRunning(name, run, say, failed.reject))
     }
     complete = true
-    if (settings.driver === 'local' && settings.isUnsafe)
-      say(styleText('red', unsafe, { stream: process.stderr }))
 
     await client
     const api = plan.find(({ kind }) => kind === 'api')

@@ -6,7 +6,7 @@ import { atMostBytes, bytes, bytesOf, Content, Environment, pathBytes, Text, who
 
 const argument = (least: number) => bytes(Text, least, limits.argumentBytes)
 
-export const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
+const execStatuses = ['exited', 'signaled', 'timed_out', 'killed', 'lost', 'running'] as const
 
 export const ExecRequest = z
   .strictObject({

@@ -3,7 +3,7 @@ import { ById, family, idempotencyKey, listOf, Page, Time } from './endpoint.ts'
 import { limits } from './limits.ts'
 import { characters, Environment, fieldName, Name, Text } from './texts.ts'
 
-export const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
+const destroyReasons = ['requested', 'expired', 'start_failed', 'suspended', 'pod_failed'] as const
 export type DestroyReason = (typeof destroyReasons)[number]
 
 /** What a sandbox can be, and what a list can be asked for. */

@@ -274,7 +274,7 @@ export async function readAllowlist(db: Queries, id: string): Promise<string[] |
 }
 
 /** Figures that an operator has set in place of the settings. */
-export const overrideColumns = [
+const overrideColumns = [
   'concurrent_limit',
   'hours_limit',
   'sandbox_seconds_limit',

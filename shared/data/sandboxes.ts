@@ -9,7 +9,7 @@ import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
 import { podName } from './ids.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { type Builder, statement } from './statement.ts'
 import { billedMs } from './usage.ts'
 
 export type { SandboxRow }
@@ -170,7 +170,7 @@ const clockNow = sql<Date>`clock.now`
 /** A row, what was billed for it over its whole life, in whichever months, and the time of that. */
 export type OwnSandbox = SandboxRow & { billed_ms: number; now: Date }
 
-const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
+const selectBilled = (db: Builder) =>
   db
     .with(
       (cte) => cte('clock').materialized(),
@@ -179,8 +179,9 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
     .selectFrom(['sandbox', 'clock'])
     .select(sandboxColumns)
     .select(['clock.now', billedMs(everSince, clockNow).as('billed_ms')])
-    .where('id', '=', id)
-    .where('account_id', '=', accountId),
+
+const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
+  selectBilled(db).where('id', '=', id).where('account_id', '=', accountId),
 )
 
 /** @returns undefined also for a sandbox of another account */
@@ -202,14 +203,7 @@ const list = (state: ListedState, isNext: boolean) =>
   statement<{ accountId: string; before: string; limit: number }>()(
     `list ${state}${isNext ? ' next' : ''}`,
     (db, { accountId, before, limit }) =>
-      db
-        .with(
-          (cte) => cte('clock').materialized(),
-          (db) => db.selectNoFrom(now.as('now')),
-        )
-        .selectFrom(['sandbox', 'clock'])
-        .select(sandboxColumns)
-        .select(['clock.now', billedMs(everSince, clockNow).as('billed_ms')])
+      selectBilled(db)
         .where('account_id', '=', accountId)
         .$if(state === 'active', (query) => query.where('destroyed_at', 'is', null))
         .$if(state === 'destroyed', (query) => query.where('destroyed_at', 'is not', null))

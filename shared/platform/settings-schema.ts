@@ -127,10 +127,6 @@ const drivers = {
     unset: 'found by `npm start`',
     description: 'The path of bubblewrap for local sandboxes.',
   }),
-  SANDBOX_LOCAL_UNSAFE: z
-    .enum(['yes', 'no'])
-    .default('no')
-    .describe('`yes` lets local sandboxes run without any isolation where bubblewrap does not work.'),
 }
 
 const sandboxes = {

@@ -97,8 +97,6 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     local: {
       directory: resolve(env.SANDBOX_LOCAL_DIR),
       bwrap: env.SANDBOX_LOCAL_BWRAP,
-      /** Whether sandboxes may run without isolation where none is to be had. */
-      isUnsafe: env.SANDBOX_LOCAL_UNSAFE === 'yes',
     },
     /** How many warm pods are kept ready, by image. */
     pools: readPools(env, env.SANDBOX_IMAGE),

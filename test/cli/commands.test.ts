@@ -196,7 +196,6 @@ const elsewhere = [
   'config set-key',
   'doctor',
   'completion',
-  'man',
 ]
 
 const names = (branch: Branch, before = ''): string[] =>

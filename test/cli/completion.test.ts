@@ -60,7 +60,7 @@ describe('what is declared', () => {
       ['--json=id,email,created_at', '--json=id,email,concurrent'],
     ],
     [['whoami', '--usage', '--json=sec'], ['--json=seconds']],
-    [['man', '--json='], []],
+    [['completion', '--json='], []],
     [['completion', 'z'], ['zsh']],
     [['mcp', 'init', 'cur'], ['cursor']],
     [['mcp', 'init', 'cursor', '--scope=p'], ['--scope=project']],

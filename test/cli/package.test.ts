@@ -52,21 +52,12 @@ test('holds what was built, and nothing else', () => {
     'README.md',
     'dist/LICENSE',
     'dist/THIRD-PARTY.txt',
-    'dist/man/sandlot.1',
     'package.json',
   ])
   expect(packed).toContain('dist/main.js')
   expect(readdirSync(join(empty, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'sandlot',
   ])
-})
-
-test('npm links its manual where man looks', () => {
-  const prefix = join(folder, 'everywhere')
-  npm('install', '--global', '--prefix', prefix, '--no-audit', '--no-fund', tarball)
-  expect(readFileSync(join(prefix, 'share', 'man', 'man1', 'sandlot.1'), 'utf8')).toMatch(
-    /^\.TH "SANDLOT" 1 /,
-  )
 })
 
 test('asks for no module but those of Node and its own', async () => {
@@ -173,7 +164,6 @@ describe.skipIf(!oldNode)('on Node 20', () => {
     const got = await user.run('files', 'get', 'main.js', '-')
     expect(got.stdout).toBe(readFileSync(main, 'utf8'))
     expect(await user.run('__complete', '--', 'session', '')).toMatchObject({ code: 0, stderr: '' })
-    expect(await user.run('man')).toMatchObject({ code: 0, stderr: '' })
     expect(await user.run('session', 'rm', '--yes')).toMatchObject({ code: 0 })
   })
 

@@ -9,7 +9,7 @@ import { newSandboxId, ofSandbox } from './requests.ts'
 
 const [directory = '', bwrap] = process.argv.slice(2)
 execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory])
-const settings = localSettings({ directory, bwrap, more: { SANDBOX_LOCAL_UNSAFE: 'yes' } })
+const settings = localSettings({ directory, bwrap })
 const driver = new LocalDriver({ settings, installationId: 'tests', log: pino({ level: 'silent' }) })
 const request = { ...ofSandbox(newSandboxId()), image: 'any', deadlineSeconds: 60 }
 const outcome = (work: Promise<unknown>) =>

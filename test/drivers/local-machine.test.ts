@@ -161,7 +161,7 @@ describe('the command line', () => {
     hidden: ['/usr/src/app', '/home/me'],
     etc: [],
   }
-  const plan = { home: '/data/pod', marker: 'uid', fileSize: 1024 }
+  const plan = { home: '/data/pod', fileSize: 1024 }
 
   test('a checkout below /usr is hidden, after /usr is shown', () => {
     const command = sandboxCommand({ ...plan, isolation: 'user' }, view).join(' ')

@@ -13,7 +13,6 @@ import {
   createReady,
   directory,
   findProcesses,
-  hasWalls,
   killFirstProcess,
   openDriver,
   openFiles,
@@ -22,7 +21,7 @@ import {
 import { run, shell } from './processes.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
-describe.runIf(hasWalls)('workers that die', () => {
+describe('workers that die', () => {
   test('a sandbox outlives the kill -9 of its worker and of all that is in the worker’s group', async () => {
     const sandboxId = newSandboxId()
     const worker = startWorker({ sandboxId, script: 'sleep 600 >/dev/null 2>&1 & echo $!' })
@@ -127,7 +126,7 @@ describe.runIf(hasWalls)('workers that die', () => {
   })
 })
 
-describe.runIf(hasWalls)('watching', () => {
+describe('watching', () => {
   test('tells within two seconds of a sandbox that died', async () => {
     const { pod, driver } = await createReady()
     const deaths = new Map<string, PodDeath>()

@@ -19,7 +19,6 @@ export const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwra
 /** Of the sandboxes of one test file. */
 export const directory = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
 export const machine = examineMachine(localSettings({ directory, bwrap }))
-export const hasWalls = machine.isolation !== 'plain'
 export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
 
 afterAll(async () => {

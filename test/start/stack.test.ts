@@ -51,14 +51,6 @@ test('a start runs the release first, then every process, and prints the address
   expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
 })
 
-test('that sandboxes may run without walls is said in red at each start', async () => {
-  await using clone = await startedBefore()
-  const stack = clone.start({ SANDBOX_DRIVER: 'local', SANDBOX_LOCAL_UNSAFE: 'yes', FORCE_COLOR: '1' })
-  await stack.ready()
-  expect(stack.output).toContain('\u001b[31m\nSANDBOX_LOCAL_UNSAFE=yes: ')
-  expect(stack.output).toContain('WITHOUT WALLS')
-})
-
 test('Ctrl-C stops all and exits with 0, and the next start finds the data and the secrets again', async () => {
   await using clone = new Clone()
   const data = (name: string) => join(clone.folder, '.data', name)

@@ -155,8 +155,6 @@ function localEnv(folder: string): Record<string, string> {
   return {
     SANDBOX_DRIVER: 'local',
     SANDBOX_LOCAL_DIR: join(folder, 'sandboxes'),
-    // The tests run on machines without bubblewrap too.
-    SANDBOX_LOCAL_UNSAFE: 'yes',
     ...(bwrap ? { SANDBOX_LOCAL_BWRAP: bwrap } : {}),
   }
 }

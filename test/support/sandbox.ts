@@ -42,8 +42,7 @@ export async function onCluster(image: string): Promise<Sandboxes> {
 
 async function onThisMachine(): Promise<Sandboxes> {
   const directory = mkdtempSync(join(tmpdir(), 'sandlot-sandboxes-'))
-  const more = { SANDBOX_LOCAL_UNSAFE: 'yes' }
-  const settings = localSettings({ directory, bwrap: inject('services').bwrap, more })
+  const settings = localSettings({ directory, bwrap: inject('services').bwrap })
   const open = () => new LocalDriver({ settings, installationId: 'test', log: pino({ level: 'silent' }) })
   const sandboxes = await sandboxesOf(open, 'any')
   return {

@@ -5,7 +5,7 @@ import { wholeLength } from '../shell/output.ts'
 export type StreamName = 'stdout' | 'stderr'
 
 /** Bytes: a position in a block fits into the two bytes of a turn. */
-export const blockBytes = 64 * 1024
+const blockBytes = 64 * 1024
 const turnBytes = 2
 
 const other = { stdout: 'stderr', stderr: 'stdout' } as const
@@ -15,24 +15,17 @@ export class Block {
   readonly at: Record<StreamName, number>
   /** Bytes that all blocks before cost beyond their output. */
   readonly overheadBefore: number
-  buffer: Buffer
+  buffer: Buffer = Buffer.allocUnsafeSlow(1024)
   length = 0
-  /** A download holds it. */
-  isPinned = false
   private first: StreamName = 'stdout'
   /** Where the bytes of the other stream begin, then those of the first again, and so on. */
   private turns = new Uint16Array(0)
   private turnCount = 0
   private isFull = false
 
-  constructor(
-    at: Record<StreamName, number>,
-    overheadBefore: number,
-    buffer: Buffer = Buffer.allocUnsafeSlow(1024),
-  ) {
+  constructor(at: Record<StreamName, number>, overheadBefore: number) {
     this.at = at
     this.overheadBefore = overheadBefore
-    this.buffer = buffer
   }
 
   get hasRoom(): boolean {

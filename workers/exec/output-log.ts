@@ -8,7 +8,7 @@ import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { firstIndex } from '../shell/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
-import { Block, blockBytes, type StreamName } from './output-block.ts'
+import { Block, type StreamName } from './output-block.ts'
 
 export type { StreamName } from './output-block.ts'
 
@@ -18,8 +18,6 @@ export type Item =
   | { kind: 'gap'; missed: OutputOffset; after: OutputOffset }
   | { kind: 'end'; after: OutputOffset }
 
-/** How many dropped blocks of 64 KiB are kept for reuse. */
-const mostSpare = 4
 const sum = ({ stdout, stderr }: OutputOffset): number => stdout + stderr
 
 export class OutputLog {
@@ -28,8 +26,6 @@ export class OutputLog {
   private blocks: Block[] = []
   /** Bytes that blocks cost beyond their output, including dropped ones. */
   private overhead = 0
-  /** Buffers of dropped blocks, for reuse: a command that prints much leaves less for V8 to collect. */
-  private spare: Buffer[] = []
   private readonly readers = new Set<Reader>()
   private readonly wakers = new Set<() => void>()
   private readonly unfinished: Record<StreamName, Buffer> = {
@@ -61,7 +57,6 @@ export class OutputLog {
       this.unfinished[stream] = Buffer.alloc(0)
     }
     this.ended = true
-    this.spare = []
     this.release()
   }
 
@@ -100,7 +95,6 @@ export class OutputLog {
   pin(stream: StreamName, from: number, to: number): { cost: number; copy(): Buffer }[] {
     const after = (index: number) => this.blocks[index + 1]?.at[stream] ?? this.total[stream]
     const wanted = this.blocks.filter((block, index) => block.at[stream] < to && after(index) > from)
-    for (const block of wanted) block.isPinned = true
     return wanted.map((block) => ({
       cost: block.buffer.length,
       copy: () => block.bytesOf(stream, Math.max(0, from - block.at[stream]), to - block.at[stream]),
@@ -118,10 +112,6 @@ export class OutputLog {
       if (!oldest || dropped + oldest.cost > most) break
       this.blocks.shift()
       dropped += oldest.cost
-      // A reader may hold a part of the block, and a download all of it. They must not change.
-      const isHeld = this.readers.size > 0 || oldest.isPinned
-      const isFree = !isHeld && oldest.buffer.length === blockBytes && !this.ended
-      if (isFree && this.spare.length < mostSpare) this.spare.push(oldest.buffer)
     }
   }
 
@@ -144,7 +134,7 @@ export class OutputLog {
   private roomyBlock(): Block {
     const last = this.blocks.at(-1)
     if (last?.hasRoom) return last
-    const fresh = new Block({ ...this.total }, this.overhead, this.spare.pop())
+    const fresh = new Block({ ...this.total }, this.overhead)
     this.blocks.push(fresh)
     return fresh
   }

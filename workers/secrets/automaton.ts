@@ -1,12 +1,11 @@
 /**
  * Finds many values in one pass over bytes, in time that no choice of values can spoil. Where no value is under way it
- * skips ahead (Wu and Manber: a table tells how far no value can begin). From where one might begin it goes byte by
- * byte (Aho and Corasick). 1 to 6 GiB/s; `bench/redact.ts` measures it.
+ * skips ahead (`skip-table.ts`). From where one might begin it goes byte by byte (Aho and Corasick). 1 to 6 GiB/s;
+ * `bench/redact.ts` measures it.
  */
 import { setImmediate } from 'node:timers/promises'
+import { makeSkipTable } from './skip-table.ts'
 
-/** Bytes of a window at most; the longest leap is one less. */
-const mostPrefix = 64
 /** States that are made before other work gets its turn: a millisecond or two. */
 const statesAtOnce = 32 * 1024
 
@@ -57,7 +56,7 @@ export async function buildAutomaton(values: readonly Uint8Array[]) {
     await setImmediate()
   }
 
-  const { leap, shiftAt, window } = makeLeap(values)
+  const { leap, shiftAt, window } = makeSkipTable(values)
   return {
     step,
     leap,
@@ -159,30 +158,4 @@ async function plant(values: readonly Uint8Array[]) {
       return depth + state - start
     },
   }
-}
-
-/** Looks at the last two bytes of a window as long as the shortest value (or {@link mostPrefix}). */
-function makeLeap(values: readonly Uint8Array[]) {
-  const window = values.reduce((least, { length }) => Math.min(least, length), mostPrefix)
-  const shifts = new Uint8Array(65_536).fill(window - 1)
-  for (const value of values) {
-    for (let last = 1; last < window; last++) {
-      const pair = (value[last - 1]! << 8) | value[last]!
-      shifts[pair] = Math.min(shifts[pair]!, window - 1 - last)
-    }
-  }
-  /** How far after a window that ends here the next window begins that may match. */
-  const shiftAt = (bytes: Uint8Array, last: number): number => shifts[(bytes[last - 1]! << 8) | bytes[last]!]!
-  /** The first index from `at` on where a value might begin. Asked only in state 0. */
-  const leap = (bytes: Uint8Array, at: number): number => {
-    let last = at + window - 1
-    while (last < bytes.length) {
-      const shift = shiftAt(bytes, last)
-      if (shift === 0) return last - window + 1
-      last += shift
-    }
-    // No window up to here matches. A value may begin in the rest.
-    return Math.min(bytes.length, last - window + 1)
-  }
-  return { leap, shiftAt, window }
 }

@@ -7,8 +7,6 @@ export interface SandboxPlan {
   home: string
   /** The sandbox's user on the host, where the worker is root. */
   hostUid?: number | undefined
-  /** Marks the sandbox's processes, where nothing else tells them apart. */
-  marker: string
   /** The largest file, in bytes. */
   fileSize: number
   /** How many processes the user may have; undefined where a control group counts them. */
@@ -35,7 +33,7 @@ export interface SystemView {
 
 export const sandboxUser = 10_001
 /** The files that run inside; the first one is started. */
-export const agentFiles = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
+const agentFiles = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
@@ -53,13 +51,7 @@ done`
 
 /** The whole command of a sandbox. It runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
-  if (plan.isolation === 'plain') return plainCommand(plan, view)
-  const agent = [
-    `${insideFolder}/node`,
-    `${insideFolder}/agent.mjs`,
-    `${insideFolder}/run/agent.sock`,
-    `${insideFolder}/run`,
-  ]
+  const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, `${insideFolder}/run/agent.sock`, `${insideFolder}/run`]
   return [...walls(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
@@ -98,7 +90,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...['--bind', `${plan.home}/run`, `${insideFolder}/run`],
     ...['--bind', `${plan.home}/workspace`, '/workspace'],
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', '/'],
-    ...['--clearenv', ...Object.entries(environment('/workspace')).flatMap((pair) => ['--setenv', ...pair])],
+    ...['--clearenv', ...Object.entries(environment).flatMap((pair) => ['--setenv', ...pair])],
     ...['--json-status-fd', '4', '--'],
   ]
 }
@@ -126,17 +118,6 @@ function becomeUser({ isolation, hostUid }: SandboxPlan): string[] {
   return [...drop, ...harden, 'unshare', '--user', '--map-root-user', ...shell(lastNamespaceScript)]
 }
 
-function plainCommand(plan: SandboxPlan, view: SystemView): string[] {
-  const { home, marker } = plan
-  const variables = { ...environment(`${home}/workspace`), TMPDIR: `${home}/tmp`, SANDBOX_POD: marker }
-  const clean = ['env', '-i', ...Object.entries(variables).map((pair) => pair.join('='))]
-  const agent = [`${home}/agent/agent.mjs`, `${home}/run/agent.sock`, `${home}/run`]
-  const asUser = [...clean, ...becomeUser(plan), ...shell(initScript), ...limits(plan)]
-  if (plan.hostUid === undefined) return [...asUser, view.node, ...agent]
-  // The user may not be able to enter Node's folder, but can run a file that is open already.
-  return ['sh', '-c', 'exec 9<"$0"; exec "$@"', view.node, ...asUser, '/proc/self/fd/9', ...agent]
-}
-
 const shell = (script: string) => ['/bin/sh', '-c', script, 'sh']
 /** `ulimit -f` counts blocks of 512 bytes. */
 const limits = ({ fileSize, processes }: SandboxPlan) => [
@@ -146,5 +127,5 @@ const limits = ({ fileSize, processes }: SandboxPlan) => [
 const keep = (capability: string) => ['--cap-add', capability]
 const show = (path: string) => ['--ro-bind', path, path]
 const tmpfs = (path: string) => ['--perms', '1777', '--size', String(tmpBytes), '--tmpfs', path]
-const environment = (home: string) => ({ PATH: searchPath, HOME: home, LANG: 'C.UTF-8' })
+const environment = { PATH: searchPath, HOME: '/workspace', LANG: 'C.UTF-8' }
 const isWithin = (path: string, folders: string[]) => folders.some((folder) => path.startsWith(`${folder}/`))

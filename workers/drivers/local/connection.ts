@@ -206,7 +206,6 @@ function inputOf(socket: Socket): Writable {
  * the host. So the file itself is opened, and must be a socket.
  */
 function openSocket(path: string): Socket {
-  if (process.platform !== 'linux') return connect(path)
   let fd: number
   try {
     fd = openSync(path, O_PATH | constants.O_NOFOLLOW)

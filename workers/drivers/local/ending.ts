@@ -25,14 +25,9 @@ export async function evictPod(directory: string, pod: LocalPod, why: string): P
   await endProcesses(directory, pod)
 }
 
+/** Kills the first process, which takes all others with it. bwrap and the supervisor follow. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
-  if (pod.isolation === 'plain') await endPlain(directory, pod, supervisor)
-  else await endWalled(directory, pod, supervisor)
-}
-
-/** Kills the first process, which takes all others with it. bwrap and the supervisor follow. */
-async function endWalled(directory: string, pod: LocalPod, supervisor: ProcessId | undefined): Promise<void> {
   const first = await findFirstProcess(directory, pod, supervisor)
   if (first) kill(first)
   if (supervisor) await waitForEnd(supervisor)
@@ -40,22 +35,10 @@ async function endWalled(directory: string, pod: LocalPod, supervisor: ProcessId
   if (supervisor && (isAlive(supervisor) || !first)) await endByForce(directory, pod, supervisor)
 }
 
-async function endPlain(directory: string, pod: LocalPod, supervisor: ProcessId | undefined): Promise<void> {
-  // The supervisor goes first, or it would record an end. The loop that restarts the agent is its child.
-  if (supervisor) kill(supervisor)
-  await run('/bin/sh', [
-    join(import.meta.dirname, 'end-plain.sh'),
-    pod.uid,
-    pod.hostUid === undefined ? '' : String(pod.hostUid),
-  ])
-  if (supervisor) await endByForce(directory, pod, supervisor)
-}
-
 /** For a sandbox that is just starting, or does not end as it should. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
   const trace = podFolder(directory, pod.name)
-  if (process.platform !== 'linux') return
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
     // The folder's path is in the arguments of `timeout` and bwrap.
@@ -92,8 +75,7 @@ async function waitForEnd(id: ProcessId): Promise<void> {
 /** `pod.json` goes last, so that a pod whose deletion is interrupted can be deleted again. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
-  if (pod.home !== folder) await removeTree(pod.home)
-  for (const name of ['workspace', 'run', 'tmp']) await removeTree(join(folder, name))
+  for (const name of ['workspace', 'run']) await removeTree(join(folder, name))
   await removeTree(folder)
 }
 

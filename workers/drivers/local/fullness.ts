@@ -7,7 +7,7 @@ import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { LocalPod } from './state.ts'
+import { type LocalPod, podFolder } from './state.ts'
 
 const lookEveryMs = 1_000
 /** The share of the time that a round takes at most, as far as {@link longestMs} allows. */
@@ -18,8 +18,8 @@ const entriesAtOnce = 512
 const findMs = 30_000
 
 /** The folders on disk that a sandbox can write to. Its /tmp is memory. */
-const foldersOf = ({ home, isolation }: LocalPod): string[] =>
-  ['workspace', 'run', ...(isolation === 'plain' ? ['tmp'] : [])].map((name) => join(home, name))
+const foldersOf = (directory: string, { name }: LocalPod): string[] =>
+  ['workspace', 'run'].map((each) => join(podFolder(directory, name), each))
 
 /**
  * Looks at all pods again and again, until the signal aborts.
@@ -27,13 +27,14 @@ const foldersOf = ({ home, isolation }: LocalPod): string[] =>
  * @param onFull may be called for the same pod by several workers
  */
 export async function watchFullness(
+  directory: string,
   most: number,
   pods: () => Promise<LocalPod[]>,
   onFull: (pod: LocalPod) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const lookAt = async (pod: LocalPod) => {
-    if ((await countEntries(foldersOf(pod), most)) > most) await onFull(pod)
+    if ((await countEntries(foldersOf(directory, pod), most)) > most) await onFull(pod)
   }
   for (let ms = lookEveryMs; ; ) {
     await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
@@ -52,7 +53,7 @@ export async function watchFullness(
  * Counts files and folders below these, without following links, up to just above `most`. A folder that this process
  * cannot read counts as one.
  */
-export async function countEntries(folders: readonly string[], most: number): Promise<number> {
+async function countEntries(folders: readonly string[], most: number): Promise<number> {
   const open = [...folders]
   let count = 0
   for (let folder = open.pop(); folder !== undefined && count <= most; folder = open.pop()) {

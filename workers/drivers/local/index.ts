@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { untilAborted } from '../../../shared/platform/patience.ts'
-import { type Settings, SettingsError } from '../../../shared/platform/settings.ts'
+import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   type Driver,
   type DriverOptions,
@@ -34,7 +34,7 @@ import { endPod, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
-import { describeIsolation, examineMachine, listWeaknesses, type Machine, refuseToRun } from './machine.ts'
+import { describeIsolation, examineMachine, listWeaknesses, type Machine } from './machine.ts'
 import { agentSocket, type Life, type LocalPod, noteReady, readLife, readPod, readPods } from './state.ts'
 
 const watchEveryMs = 500
@@ -58,7 +58,7 @@ export class LocalDriver implements Driver {
   /**
    * Examines the machine, and warns where a sandbox is less isolated than on Kubernetes.
    * @param options.settings `local` and `sandbox` are read
-   * @throws {SettingsError} there would be no isolation, and the settings do not allow that
+   * @throws {SettingsError} bubblewrap does not work here
    * @throws {NotSetUp} the disk is full
    */
   constructor({ settings, installationId, log }: DriverOptions) {
@@ -72,8 +72,6 @@ export class LocalDriver implements Driver {
     } catch (error) {
       throw usedUpBy(String(error)) === 'disk' ? new NotSetUp(noSpace(this.directory)) : error
     }
-    const refusal = refuseToRun(this.machine, settings)
-    if (refusal !== undefined) throw new SettingsError(refusal)
     this.isolation = describeIsolation(this.machine)
     log.info({ isolation: this.isolation }, 'sandboxes run on this machine')
     log.warn({ isolation: this.isolation }, listWeaknesses(this.machine).join(' '))
@@ -120,7 +118,7 @@ export class LocalDriver implements Driver {
       const life = await readLife(this.directory, pod)
       if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       try {
-        await greet(agentSocket(pod), answerMs)
+        await greet(agentSocket(this.directory, pod), answerMs)
         if (trial) await untilAborted(signal, trial())
         return await noteReady(this.directory, pod)
       } catch (error) {
@@ -153,7 +151,7 @@ export class LocalDriver implements Driver {
     this.counting = new AbortController()
     const living = async () =>
       (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod)
-    void watchFullness(this.sandbox.inodes, living, (pod) => this.evict(pod), this.counting.signal)
+    void watchFullness(this.directory, this.sandbox.inodes, living, (pod) => this.evict(pod), this.counting.signal)
     this.watching = setInterval(async () => {
       // A round that fails here does no harm: the sweep uses `list`.
       const states = await this.list().catch(() => [])
@@ -183,7 +181,7 @@ export class LocalDriver implements Driver {
     for (;;) {
       const pod = await this.findAlive(name)
       try {
-        return await question(agentSocket(pod))
+        return await question(agentSocket(this.directory, pod))
       } catch (error) {
         if (error instanceof PortRefused) throw error
         if (!(error instanceof NoAnswer)) {

@@ -1,14 +1,13 @@
 /** Starts a sandbox in steps, so that another worker can continue wherever one dies. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { chmod, chown, copyFile, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { chown, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PodRequest } from '../driver.ts'
-import { agentFiles, sandboxCommand } from './bwrap.ts'
+import { sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
-import { isReachable, type Machine, pickHostUid, readUidMap } from './machine.ts'
+import { type Machine, pickHostUid, readUidMap } from './machine.ts'
 import { identify, isAlive } from './process-id.ts'
 import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText, readTime } from './state.ts'
 
@@ -50,9 +49,6 @@ async function makeFolder(
   const { name } = request
   const uid = randomUUID()
   const born = await readTime(directory)
-  const isPlain = machine.isolation === 'plain'
-  const isElsewhere = isPlain && machine.isRoot && !isReachable(directory)
-  const folder = podFolder(directory, name)
   const pod: LocalPod = {
     name,
     uid,
@@ -63,46 +59,28 @@ async function makeFolder(
     isolation: machine.isolation,
     ...(machine.isRoot ? { hostUid: pickHostUid(readUidMap()) } : {}),
     cgroups: machine.cgroups.map((parent) => join(parent.folder, `sandlot-${uid}`)),
-    home: isElsewhere ? join(tmpdir(), `sandlot-${uid}`) : folder,
   }
   const draft = join(directory, `${draftPrefix}${uid}`)
-  await mkdir(draft, { mode: isPlain ? 0o711 : 0o700 })
+  await mkdir(draft, { mode: 0o700 })
   await writeFile(join(draft, 'pod.json'), JSON.stringify(pod), { mode: 0o600 })
-  if (isElsewhere) await mkdir(pod.home, { mode: 0o711 })
-  const home = isElsewhere ? pod.home : draft
-  for (const each of ['run', 'workspace', ...(isPlain ? ['tmp'] : [])]) {
-    await mkdir(join(home, each), { mode: 0o700 })
-    if (pod.hostUid !== undefined) await chown(join(home, each), pod.hostUid, pod.hostUid)
+  for (const each of ['run', 'workspace']) {
+    await mkdir(join(draft, each), { mode: 0o700 })
+    if (pod.hostUid !== undefined) await chown(join(draft, each), pod.hostUid, pod.hostUid)
   }
-  if (isPlain) await copyAgent(machine.view.code, join(home, 'agent'))
-  await rename(draft, folder)
+  await rename(draft, podFolder(directory, name))
   return pod
-}
-
-/** The user of a sandbox without isolation may not be able to read this project. */
-async function copyAgent(code: string, folder: string): Promise<void> {
-  await mkdir(folder)
-  await chmod(folder, 0o755)
-  for (const file of agentFiles) {
-    await copyFile(join(code, file), join(folder, file))
-    await chmod(join(folder, file), 0o644)
-  }
 }
 
 async function startSupervisor(directory: string, machine: Machine, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
   const groups = machine.cgroups.map((parent) => makeCgroup(parent, `sandlot-${pod.uid}`, machine.limits))
   const areCounted = machine.cgroups.some((parent) => parent.controllers.includes('pids'))
-  const { isolation, home, hostUid, uid: marker } = pod
+  const { isolation, hostUid } = pod
   const processes = areCounted ? undefined : machine.limits.pids
-  const plan = { isolation, home, hostUid, marker, fileSize: machine.fileSize, processes }
+  const plan = { isolation, home: folder, hostUid, fileSize: machine.fileSize, processes }
   const command = sandboxCommand(plan, machine.view)
   const seconds = String(Math.max(0.001, (pod.deadline - (await readTime(directory))) / 1000))
-  const isPlain = pod.isolation === 'plain'
-  const arguments_ = [
-    ...[seconds, isPlain ? pod.uid : '', isPlain ? String(pod.hostUid ?? '') : ''],
-    ...[...groups.map((group) => join(group, 'cgroup.procs')), '--', ...command],
-  ]
+  const arguments_ = [seconds, ...groups.map((group) => join(group, 'cgroup.procs')), '--', ...command]
   const log = await open(join(folder, 'log'), 'w', 0o600)
   try {
     const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {

@@ -1,7 +1,6 @@
 /** A lock for each pod: among all workers on this machine, one at a time changes it. */
 import { createHash } from 'node:crypto'
 import { createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DriverUnavailable } from '../driver.ts'
 
@@ -33,11 +32,11 @@ async function takeLock(address: string): Promise<Server> {
 
 /**
  * The address of an abstract socket: the kernel gives its name to one process, and frees it when that process dies,
- * however it dies. Only Linux has them. Elsewhere a file is used, which may have to be removed by hand after a crash.
+ * however it dies.
  */
 function lockAddress(directory: string, name: string): string {
   const id = createHash('sha256').update(`${directory}\n${name}`).digest('hex').slice(0, 40)
-  return process.platform === 'linux' ? `\0sandlot-${id}` : `${tmpdir()}/sandlot-${id}.lock`
+  return `\0sandlot-${id}`
 }
 
 function listen(address: string): Promise<Server | undefined> {

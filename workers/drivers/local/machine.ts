@@ -10,13 +10,12 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
-import type { Settings } from '../../../shared/platform/settings.ts'
-import { type SandboxPlan, type SystemView, sandboxUser, trialCommand } from './bwrap.ts'
+import { join, resolve } from 'node:path'
+import { type Settings, SettingsError } from '../../../shared/platform/settings.ts'
+import { type SandboxPlan, type SystemView, trialCommand, sandboxUser } from './bwrap.ts'
 import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
 import { readQuantity } from './quantity.ts'
 import { buildFilter } from './seccomp.ts'
@@ -31,8 +30,6 @@ export interface Machine {
   /** The largest file, in bytes. */
   fileSize: number
   view: SystemView
-  /** Why bwrap cannot be used, in its own words. */
-  refusal?: string
 }
 
 /** Processes of the agent and its helpers, beyond those of the user. */
@@ -46,6 +43,7 @@ const remedy =
 const codeFolder = import.meta.dirname
 const projectFolder = resolve(codeFolder, '../../..')
 
+/** @throws {SettingsError} bubblewrap does not work, in words for an operator */
 export function examineMachine(settings: Settings): Machine {
   const { directory } = settings.local
   const isRoot = process.getuid?.() === 0
@@ -55,65 +53,49 @@ export function examineMachine(settings: Settings): Machine {
     pids: settings.sandbox.pids + ownProcesses,
   }
   const view = lookAround(directory, settings.local.bwrap ?? 'bwrap')
-  const machine: Machine = {
-    isolation: 'plain',
+  const machine = {
     isRoot,
     cgroups: findCgroupParents(limits),
     limits,
     fileSize: readQuantity(settings.sandbox.limits.disk),
     view,
   }
-  if (process.platform !== 'linux') return { ...machine, refusal: 'bubblewrap is for Linux' }
+  if (process.platform !== 'linux') throw refused('it is for Linux')
   let refusal = ''
   const views = view.filters ? [view, { ...view, filters: undefined }] : [view]
   for (const isolation of isRoot ? (['root', 'root-no-userns'] as const) : (['user'] as const)) {
     for (const view of views) {
-      const words = tryIsolation(isolation, directory, { ...machine, view })
+      const words = tryIsolation(isolation, directory, { isRoot, view })
       if (words === undefined) return { ...machine, isolation, view }
       // bubblewrap's own message; that of a try with a filter may be a shell's.
       if (!view.filters) refusal ||= words
     }
   }
-  return { ...machine, refusal }
+  throw refused(refusal)
 }
 
-/**
- * @returns why sandboxes cannot run here, in words for an operator; undefined when they can, or when the settings allow
- *   them to run without isolation
- */
-export function refuseToRun(machine: Machine, { local }: Pick<Settings, 'local'>): string | undefined {
-  if (machine.isolation !== 'plain' || local.isUnsafe) return undefined
-  return (
-    `Local sandboxes would have no walls here: bubblewrap does not work (${machine.refusal}).\n${remedy}\n` +
-    'To run without walls, where commands can read what you can, the keys of Sandlot itself among it, set ' +
-    'SANDBOX_LOCAL_UNSAFE=yes.'
-  )
-}
+const refused = (why: string) =>
+  new SettingsError(`Local sandboxes have no walls here: bubblewrap does not work (${why}).\n${remedy}`)
 
 /** One sentence on how a sandbox on this machine is isolated. */
-export function describeIsolation({ isolation, isRoot, cgroups, view }: Machine): string {
+export function describeIsolation({ isolation, cgroups, view }: Machine): string {
   const walls = {
     root: 'bubblewrap with namespaces of its own, no network, and a user of its own on the host',
     'root-no-userns': 'bubblewrap with namespaces of its own but that of users, and no network',
     user: 'bubblewrap with namespaces of its own and no network',
-    plain: isRoot ? 'ordinary processes under a user of their own' : 'ordinary processes',
   }[isolation]
   const limited = cgroups.flatMap((parent) => parent.controllers).sort()
-  const filter = isolation !== 'plain' && view.filters ? ', and a filter of system calls' : ''
+  const filter = view.filters ? ', and a filter of system calls' : ''
   return `${walls}${filter}; limits of ${limited.length === 0 ? 'nothing' : limited.join(', ')} by control groups`
 }
 
 /** What is weaker than on Kubernetes and what can be done about it, a sentence each. */
 export function listWeaknesses(machine: Machine): string[] {
-  const { isolation, cgroups, refusal, isRoot, view } = machine
+  const { isolation, cgroups, isRoot, view } = machine
   const limited = new Set<Controller>(cgroups.flatMap((parent) => parent.controllers))
   const missing = (['cpu', 'memory', 'pids'] as const).filter((controller) => !limited.has(controller))
-  const hasNoWalls = isolation === 'plain'
   const weaknesses = [
-    hasNoWalls &&
-      `SANDBOXES HAVE NO WALLS HERE: commands can read what ${isRoot ? 'every user of' : 'you on'} this machine can read, and use its network, because bubblewrap does not work (${refusal}) and SANDBOX_LOCAL_UNSAFE allows it. Run only what you trust. ${remedy}`,
-    !hasNoWalls &&
-      !view.filters &&
+    !view.filters &&
       'No system calls are filtered: there is no filter for this processor, or bubblewrap takes none.',
     isolation === 'root-no-userns' &&
       'Sandboxes have no user namespace of their own: this kernel lets ordinary users make none (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).',
@@ -130,7 +112,7 @@ export function listWeaknesses(machine: Machine): string[] {
 function tryIsolation(
   isolation: Isolation,
   directory: string,
-  { isRoot, view }: Machine,
+  { isRoot, view }: Pick<Machine, 'isRoot' | 'view'>,
 ): string | undefined {
   const home = mkdtempSync(join(directory, '.trial-'))
   try {
@@ -139,7 +121,7 @@ function tryIsolation(
       mkdirSync(join(home, name), { mode: 0o700 })
       if (hostUid !== undefined) chownSync(join(home, name), hostUid, hostUid)
     }
-    const plan: SandboxPlan = { isolation, home, hostUid, marker: 'trial', fileSize: 0 }
+    const plan: SandboxPlan = { isolation, home, hostUid, fileSize: 0 }
     const [file, ...args] = trialCommand(plan, view)
     const trial = spawnSync(file!, args, {
       stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'pipe'],
@@ -244,10 +226,4 @@ export function pickHostUid(map: string, random = Math.random()): number {
 
 export function readUidMap(): string {
   return existsSync('/proc/self/uid_map') ? readFileSync('/proc/self/uid_map', 'utf8') : '0 0 4294967295'
-}
-
-/** Whether any user can enter a folder, by the permissions of the folders above it. */
-export function isReachable(folder: string): boolean {
-  const parent = dirname(folder)
-  return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))
 }

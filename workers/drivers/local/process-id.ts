@@ -1,5 +1,4 @@
 /** Identifies a process by pid, start time and boot, because pids are used again. */
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { readStat } from '../../../shared/platform/process-stat.mjs'
 
@@ -11,7 +10,6 @@ export interface ProcessId {
 
 /** The process that has this pid now; undefined when there is none, or a zombie. */
 export function identify(pid: number): ProcessId | undefined {
-  if (process.platform !== 'linux') return identifyByPs(pid)
   const stat = readStat(pid)
   if (!stat || stat[0] === 'Z' || stat[0] === 'X') return undefined
   return { pid, started: `${stat[19]}@${bootId()}` }
@@ -38,11 +36,4 @@ let boot: string | undefined
 function bootId(): string {
   boot ??= readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   return boot
-}
-
-function identifyByPs(pid: number): ProcessId | undefined {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' })
-  const line = stdout?.trim()
-  if (!line || line.startsWith('Z')) return undefined
-  return { pid, started: line.slice(line.indexOf(' ')).trim() }
 }

@@ -30,17 +30,14 @@ export interface LocalPod {
   hostUid?: number
   /** Folders of its control groups. */
   cgroups: string[]
-  /** The folder with `workspace/` and `run/`: the pod's own, unless the sandbox could not reach it. */
-  home: string
 }
 
 /**
  * - `root`: bwrap run by root, the user inside has a host uid and a user namespace of its own
  * - `root-no-userns`: the same without the user namespace
  * - `user`: bwrap run by an ordinary user
- * - `plain`: processes in a session of their own, no walls
  */
-export type Isolation = 'root' | 'root-no-userns' | 'user' | 'plain'
+export type Isolation = 'root' | 'root-no-userns' | 'user'
 
 export type Life =
   | { stage: 'living' }
@@ -52,7 +49,8 @@ export type Life =
 const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
-export const agentSocket = (pod: LocalPod): string => join(pod.home, 'run', 'agent.sock')
+export const agentSocket = (directory: string, { name }: LocalPod): string =>
+  join(podFolder(directory, name), 'run', 'agent.sock')
 
 export async function readPod(directory: string, name: string): Promise<LocalPod | undefined> {
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))
@@ -140,7 +138,7 @@ async function wasOutOfMemory(pod: LocalPod): Promise<boolean> {
 /** ENODEV is a file of a control group that goes while it is read. */
 const missingCodes = ['ENOENT', 'ENOTDIR', 'ENODEV']
 
-export function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (missingCodes.includes(error.code ?? '')) return undefined
   throw error
 }

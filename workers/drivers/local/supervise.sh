@@ -2,9 +2,7 @@
 # Watches over one sandbox, in a session of its own, so that it outlives the worker: starts it,
 # ends it at its deadline, and records how it ended. Runs in the pod's folder.
 #
-#     supervise.sh SECONDS MARKER UID [CGROUP-PROCS-FILE ...] -- COMMAND [ARG ...]
-#
-# MARKER and UID are empty for a sandbox whose processes all end with COMMAND.
+#     supervise.sh SECONDS [CGROUP-PROCS-FILE ...] -- COMMAND [ARG ...]
 
 # Closes files that the worker itself inherited, for example from a terminal.
 # Shells other than bash can name only the first ten.
@@ -30,8 +28,8 @@ read -r go || exit 1
 [ "$go" = go ] || exit 1
 exec </dev/null
 
-seconds=$1 marker=$2 uid=$3
-shift 3
+seconds=$1
+shift
 while [ "$1" != -- ]; do
   echo $$ >"$1" || exit 1
   shift
@@ -67,5 +65,4 @@ while
   # A signal to this process ends the waiting, not the sandbox.
   kill -0 "$sandbox" 2>/dev/null
 do :; done
-[ -z "$marker" ] || sh "${0%/*}/end-plain.sh" "$marker" "$uid"
 echo $code >ended

@@ -1,0 +1,30 @@
+/** How far no value can begin (Wu and Manber): most bytes of output are skipped without a look. */
+
+/** Bytes of a window at most; the longest leap is one less. */
+const mostPrefix = 64
+
+/** Looks at the last two bytes of a window as long as the shortest value (or {@link mostPrefix}). */
+export function makeSkipTable(values: readonly Uint8Array[]) {
+  const window = values.reduce((least, { length }) => Math.min(least, length), mostPrefix)
+  const shifts = new Uint8Array(65_536).fill(window - 1)
+  for (const value of values) {
+    for (let last = 1; last < window; last++) {
+      const pair = (value[last - 1]! << 8) | value[last]!
+      shifts[pair] = Math.min(shifts[pair]!, window - 1 - last)
+    }
+  }
+  /** How far after a window that ends here the next window begins that may match. */
+  const shiftAt = (bytes: Uint8Array, last: number): number => shifts[(bytes[last - 1]! << 8) | bytes[last]!]!
+  /** The first index from `at` on where a value might begin. Asked only in state 0. */
+  const leap = (bytes: Uint8Array, at: number): number => {
+    let last = at + window - 1
+    while (last < bytes.length) {
+      const shift = shiftAt(bytes, last)
+      if (shift === 0) return last - window + 1
+      last += shift
+    }
+    // No window up to here matches. A value may begin in the rest.
+    return Math.min(bytes.length, last - window + 1)
+  }
+  return { leap, shiftAt, window }
+}
