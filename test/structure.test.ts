@@ -37,7 +37,7 @@ const imports: Import[] = [...sources].flatMap(([from, text]) =>
   }),
 )
 
-/** Those that are read when a file is loaded; `import('…')` asks later, and may ask for whoever asked for it. */
+/** Those that are read when a file is loaded; `import('…')` asks later, and may ask for a file that imports this one. */
 const atLoad = new Map(
   files.map((file) => [file, imports.filter(({ from, later }) => from === file && !later)]),
 )
@@ -154,7 +154,7 @@ test('ARCHITECTURE.md lists the rooms from the top down, and what each may impor
   expect(upwards).toEqual([])
 })
 
-test('every file of a folder with rooms is in one, but for what puts them together', () => {
+test('every file of a folder with rooms is in one, except those that put the rooms together', () => {
   const loose = files.filter((file) => {
     const [folder, room, inRoom] = file.split('/')
     return folder! in rooms && !(inRoom && room! in rooms[folder!]!)
@@ -169,7 +169,7 @@ test('every file of a folder with rooms is in one, but for what puts them togeth
   ])
 })
 
-test('no file imports itself by way of others', () => {
+test('no imports form a circle', () => {
   const done = new Set<string>()
   const cycles: string[][] = []
   const visit = (file: string, way: string[]) => {
@@ -265,7 +265,7 @@ test('no file outgrows 400 lines', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('whoever listens for an abort learns of one that has already been', () => {
+test('a listener for an abort learns of an earlier one', () => {
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })

@@ -1,4 +1,4 @@
-/** What is drawn over on stderr: on a terminal alone, and gone when it is over. */
+/** Progress on stderr: only on a terminal, and gone at the end. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ async function startPatientPeer() {
   }
 }
 
-test('a create that takes long shows it on a terminal, and leaves nothing of it there', async () => {
+test('a slow create shows progress on a terminal, and removes it at the end', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))

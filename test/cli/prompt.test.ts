@@ -58,7 +58,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks again for what is no address, is too short, or differs the second time', async () => {
+test('signup asks again for an invalid email, for a short password, and for two that differ', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())

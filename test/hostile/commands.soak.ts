@@ -81,7 +81,7 @@ test('commands as large and as many as may be keep nobody waiting, and go with t
   })
 })
 
-test('secrets as many and as large as may be are hidden beside a neighbour who has none', async () => {
+test('400 secrets are blanked out, and slow a neighbour who has none only within bounds', async () => {
   const { result } = await withNeighbour(world, async ({ account, exec }) => {
     const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
     for (let index = 0; index < 400; index++) {

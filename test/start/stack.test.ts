@@ -51,7 +51,7 @@ test('a start runs the release first, then every process, and prints the address
   expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
 })
 
-test('that sandboxes may run without walls is said in red at each start', async () => {
+test('each start warns in red that sandboxes may run without walls', async () => {
   await using clone = await startedBefore()
   const stack = clone.start({ SANDBOX_DRIVER: 'local', SANDBOX_LOCAL_UNSAFE: 'yes', FORCE_COLOR: '1' })
   await stack.ready()
@@ -59,7 +59,7 @@ test('that sandboxes may run without walls is said in red at each start', async 
   expect(stack.output).toContain('WITHOUT WALLS')
 })
 
-test('Ctrl-C stops all and exits with 0, and the next start finds the data and the secrets again', async () => {
+test('Ctrl-C stops all processes and exits with 0, and the next start finds the data and the secrets again', async () => {
   await using clone = new Clone()
   const data = (name: string) => join(clone.folder, '.data', name)
   const first = clone.start()
@@ -161,7 +161,7 @@ test('a SIGTERM while the databases start leaves nothing alive', async () => {
 describe('a stack that runs', () => {
   const shared = shareStack()
 
-  test('a second start in the same clone says so and leaves the first alone', async () => {
+  test('a second start in the same clone says so and does nothing to the first', async () => {
     const { clone, stack: first } = shared()
     const [, url] = await first.ready()
     const second = clone.start()
@@ -210,7 +210,7 @@ test('a release that fails starts nothing', async () => {
   await clone.untilNothingRuns(5000)
 })
 
-test('a process whose settings are wrong is not started again: all of it ends with exit code 2', async () => {
+test('a process with wrong settings is not started again: the stack ends with exit code 2', async () => {
   await using clone = await startedBefore(
     usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
   )
@@ -242,7 +242,7 @@ describe('of what a start knows', () => {
     return { KUBECONFIG: kubeconfig }
   })
 
-  test('the credential of the cluster reaches the workers alone', async () => {
+  test('the credential of the cluster reaches only the workers', async () => {
     const { stack } = shared()
     await stack.says(/worker has .*, cluster \[.*\/kubeconfig\]/)
     await stack.says(/api has .*, cluster \[\]/)

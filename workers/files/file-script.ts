@@ -61,7 +61,7 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   [exits.exists]: ['file_exists', 'The file exists already. Send overwrite: true to replace it.'],
   [exits.cutShort]: ['unavailable', 'The content did not arrive whole; nothing was written. Try again.'],
-  [exits.changed]: ['file_changed', 'The file is not the one that was meant any more; nothing was written.'],
+  [exits.changed]: ['file_changed', 'The file has changed since you read it; nothing was written.'],
   [exits.notNew]: [
     'file_changed',
     'The file exists, and the condition was that it does not; nothing was written.',

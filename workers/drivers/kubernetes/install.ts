@@ -32,7 +32,7 @@ export interface ClusterOptions {
   say?: (line: string) => void
 }
 
-/** A year. Whoever loses the kubeconfig deletes the service account. A cluster may allow less. */
+/** A year. If the kubeconfig is lost, delete the service account. A cluster may allow less. */
 const TOKEN_SECONDS = 365 * 24 * 3600
 
 /**

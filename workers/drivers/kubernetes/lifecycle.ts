@@ -72,7 +72,7 @@ export async function assignClusterPod(
 ): Promise<void> {
   const { api, namespace } = cluster
   const body = {
-    // With a uid, another pod of this name is left alone.
+    // With a uid, another pod of this name stays.
     metadata: { ...(uid === undefined ? {} : { uid }), labels: { [LABELS.sandbox]: sandboxId } },
     spec: { activeDeadlineSeconds: wholeSeconds(deadlineSeconds) },
   }
