@@ -35,8 +35,8 @@ export const announceEveryMs = 1_000
  */
 const staleMs = 6_000
 /**
- * Milliseconds. A worker that cannot reach Redis may live all the same. Until its entry is this old, others find its
- * address there, and ask.
+ * Milliseconds. A worker that cannot reach Redis may still live. Until its entry is this old, other processes find its
+ * address there, and ask the worker.
  */
 const keptMs = 3_600_000
 /**

@@ -82,7 +82,7 @@ test('--template prints the result through it, unescaped, and errors only on std
   expect(peer.asked).toEqual([])
 })
 
-test('a field that is not there is a wrong usage that names those that are, before anything is asked', async () => {
+test('an unknown field is wrong usage, which names the known fields before any request', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })

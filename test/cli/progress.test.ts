@@ -99,7 +99,7 @@ test('an upload shows how far it is', async () => {
   server.close()
 })
 
-test('a bar never lies about its ends', () => {
+test('a bar says 0% at the beginning, and 100% only at the end', () => {
   expect(showTransfer(0, 10_000_000, 0)).toBe('[------------------------]   0%  0.0/10.0 MB')
   expect(showTransfer(9_999_999, 10_000_000, 1)).toContain('  99%  ')
   expect(showTransfer(10_000_000, 10_000_000, 4)).toBe(

@@ -181,7 +181,7 @@ test.each(whatIsAskedFor)('%j asks first; elsewhere it needs --yes', async (word
   expect(deleted()).toHaveLength(1)
 })
 
-test('a session that is named goes without a question, by id and by --session', async () => {
+test('a named session is destroyed without a question, by id and by --session', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {

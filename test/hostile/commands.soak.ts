@@ -6,7 +6,7 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '128Mi' } })
 
-/** Runs it for a while; how it ends is its own affair, as long as that is told. */
+/** Runs a command for a while. It may end in any way, if the answer says in which. */
 const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
   // A sandbox that has no process left takes a command again when those of the one before are gone.
   const result = await world.eventually(() => sh(script, { timeout_ms }), 15_000)

@@ -65,7 +65,7 @@ test('a reader that comes back at the offset of any item gets exactly what follo
   )
 })
 
-test('no character is cut in two, wherever the writes and the bites are', async () => {
+test('no character is cut in two, wherever writes and reads are split', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),

@@ -142,7 +142,7 @@ describeInSandboxes('slots', (open) => {
   describe('where starting is slow', () => {
     const slowly = () => changed(sandboxes.driver, { startsSlowly: true })
 
-    test('the slot that was prepared is the one that a command gets, and the next ones are opened at once', async () => {
+    test('a command gets the prepared slot, and the next ones are opened at once', async () => {
       const { pool, count } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       await eventually(() => pool.ready('sbx_a') === 1, 10_000)

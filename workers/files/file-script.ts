@@ -116,7 +116,7 @@ export interface FileScript {
   onStdout?: CommandIo['onStdout']
   /** Bytes that it may print; a script that prints more is ended. By default nearly none. */
   mostBytes?: number
-  /** Aborting it says that enough was printed: the script is ended, and that is no failure, nor is too much output then. */
+  /** Aborted once enough was printed. That ends the script, and neither this end nor too much output is a failure then. */
   enough?: AbortSignal
   /** Milliseconds. With `enough`, a time-out is no failure either. */
   timeoutMs?: number

@@ -7,15 +7,15 @@ import type { ClusterConnection } from './client.ts'
 
 const CHANNEL = { data: 0, error: 1 } as const
 
-/** Milliseconds without a byte from the listener after which a connection ends whose own side has ended. */
+/** Milliseconds of silence of the listener, after which a connection ends whose client has sent its `eof`. */
 const LINGER_MS = 10_000
 /** RFC 6455's registry of close codes. */
 const NORMAL = 1000
 const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
 
 /**
- * Connects. That nobody listens is told later, as a failure of the stream. containerd tells the end of a connection a
- * second late, and looks only at the loopback of IPv4.
+ * Connects. If nobody listens, the stream fails later. containerd tells the end of a connection a second late, and looks
+ * only at the loopback of IPv4.
  * @param opened is called with what must be abandoned when the pod is gone
  * @throws as {@link openChannels}
  */
