@@ -76,7 +76,7 @@ test('the first entry that allows a command is named', () => {
 test('a refusal names the command, what it may do instead, and no argument', () => {
   expect(decide(['git status', 'git log'], ['git', 'push', 'hunter2'])).toEqual({
     allowed: false,
-    reason: `"git" is on the account's command allowlist with other arguments alone: "git status", "git log".`,
+    reason: `"git" is allowed only with these arguments: "git status", "git log".`,
     needs: 'git',
   })
   expect(decide(['ls'], ['rm', 'hunter2'])).toEqual({

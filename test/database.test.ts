@@ -13,7 +13,7 @@ beforeAll(() => {
 })
 afterAll(() => db.close())
 
-test('a transaction that stands still gives its locks back, and fails', async () => {
+test('an idle transaction gives its locks back, and fails', async () => {
   const lock = 'select pg_advisory_xact_lock(4321)'
   const still = db.transaction(async (queries) => {
     await queries.query('set local idle_in_transaction_session_timeout = 300')

@@ -167,7 +167,7 @@ test('ARCHITECTURE.md lists the rooms from the top down, and what each may impor
   expect(upwards).toEqual([])
 })
 
-test('every file of a folder with rooms is in one, but for what puts them together', () => {
+test('every file of a folder with rooms is in one, except those that put the rooms together', () => {
   const loose = files.filter((file) => {
     const [folder, room, inRoom] = file.split('/')
     return folder! in rooms && !(inRoom && room! in rooms[folder!]!)
@@ -290,7 +290,7 @@ test('no file outgrows 400 lines', () => {
   expect(long.map(([file]) => file)).toEqual([])
 })
 
-test('whoever listens for an abort learns of one that has already been', () => {
+test('a listener for an abort learns of an earlier one', () => {
   const listening = [...sources].filter(([file, text]) => {
     return ['api', 'workers', 'shared'].includes(folderOf(file)) && /addEventListener\(\s*'abort'/.test(text)
   })

@@ -20,7 +20,7 @@ async function warningsOf(work: () => Promise<unknown>): Promise<string[]> {
 
 const never = new Promise<never>(() => {})
 
-test('a wait for what is left of a time that has run out ends at once, and warns of nothing', async () => {
+test('a wait whose time has run out already ends at once, without a warning', async () => {
   const results: unknown[] = []
   const wait = async () => {
     for (const ms of [-0.0003, -0.38, -5, 0]) results.push(await within(ms, never, () => 'late'))

@@ -44,7 +44,7 @@ export async function listActive({ api, store }: Ui): Promise<Sandbox[]> {
   }
 }
 
-/** Sessions that are no longer active have ended: looks up why. */
+/** Stores the active sessions and looks up why missing ones ended. */
 export async function takeActive(ui: Ui, active: Sandbox[]): Promise<void> {
   const { store } = ui
   const before = store.get().sessions

@@ -32,8 +32,8 @@ export async function startApplication(application: Application, watchdog: Watch
   let stopping = false
   const ended = new Promise<string>((resolve) => {
     child.on('exit', (code, signal) => {
-      // What it left in its group would keep its ports. During a stop that gets its time instead: the shell of a
-      // compound command ends before the program.
+      // Kills leftovers, which hold ports. During a stop they get the grace period, because the shell of a compound
+      // command ends before the program.
       if (!stopping) signalGroup(pid, 'SIGKILL')
       const how = signal ?? `exit code ${code}`
       // Waits for its last output, unless a process in another session still holds the pipe.

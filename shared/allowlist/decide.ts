@@ -64,7 +64,7 @@ function decideArgv(allowlist: readonly string[], argv: readonly string[]): Deci
   const reason =
     related.length === 0
       ? `${quoted(name)} is not on the account's command allowlist.`
-      : `${quoted(name)} is on the account's command allowlist with other arguments alone: ${listed(related)}.`
+      : `${quoted(name)} is allowed only with these arguments: ${listed(related)}.`
   return { allowed: false, reason, ...(canBeWord(name) ? { needs: name } : {}) }
 }
 

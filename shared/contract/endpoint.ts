@@ -27,9 +27,9 @@ export type Bucket =
 export type Scope = 'full' | 'run'
 
 /**
- * Whether a client that does not know what became of a request may send it again: `yes`; `gone`, where a 404 then says
- * that the first one did it; `keyed`, under an `Idempotency-Key`; `plain`, unless it has a condition, which the first one
- * may have changed (`If-Match`, `overwrite=false`); `no`.
+ * Whether a client may repeat a request that got no answer: `yes`; `gone`: yes, and a 404 then says that the first one did
+ * it; `keyed`: with an `Idempotency-Key`; `plain`: without a condition (`If-Match`, `overwrite=false`), because the first
+ * one may have changed what it is about; `no`.
  */
 export type Repeat = 'yes' | 'gone' | 'keyed' | 'plain' | 'no'
 
@@ -82,7 +82,7 @@ interface Declared {
   alsoEmpty?: true
   /** Statuses of refusals that are replies in JSON, as another protocol wants it, and what they mean. */
   refusals?: Readonly<Record<number, string>>
-  /** The error codes of this route alone. Those that any route may answer are added elsewhere. */
+  /** The error codes of only this route. Those that any route may answer are added elsewhere. */
   errors: readonly ErrorCode[]
 }
 

@@ -127,7 +127,7 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
 )
 
 /**
- * Sets the password, and ends all sessions. A password that was set meanwhile stays: whoever set it also knew the former
+ * Sets the password, and ends all logins. A password that was set meanwhile stays: its sender also knew the former
  * one.
  * @returns undefined when the session that asks for it was ended meanwhile: then nothing is changed
  */
@@ -150,7 +150,7 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
     .where('id', '=', id),
 )
 
-/** Sets a password, ends all sessions, and forgets from where the owner has logged in. */
+/** Sets a password, ends all logins, and forgets from where the owner has logged in. */
 export async function resetPassword(db: Queries, id: string, hash: Buffer): Promise<void> {
   await db.run(resetHash, { id, hash })
 }

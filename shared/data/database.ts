@@ -1,6 +1,6 @@
 /**
  * The database of a process: one pool, and statements whose values are always bound. The ORM makes the pool, builds the
- * statements and runs the migrations. Running them takes the pool alone: the ORM's entity manager costs more than a query.
+ * statements and runs the migrations. Running them takes only the pool, because the ORM's entity manager costs more than a query.
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'

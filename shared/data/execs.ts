@@ -74,7 +74,7 @@ const insertBy = (way: RawBuilder<unknown>, it: StartedExec) => sql<{ id: string
 /** Does not wait for PostgreSQL's disk. A crash of PostgreSQL may forget what was written in its last moments. */
 const quick = sql`select set_config('synchronous_commit', 'off', true)`
 
-/** A crash may forget the row of a command without an Idempotency-Key: one line in the list. */
+/** A crash of PostgreSQL may lose the row of a command without an Idempotency-Key, which then is not listed. */
 const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
 /** The row of a command with a key survives a crash, so that the command runs once. */
 const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>

@@ -18,7 +18,7 @@ const take = statement<{ seconds: number }>()('take the sweep', (db, { seconds }
   db
     .updateTable('installation')
     .set({ swept_at: realNow })
-    // One in the future stands there after a clock went back. A second is no such future: the column rounds.
+    // After a clock went back, the row holds a time in the future. One second ahead is allowed, because the column rounds.
     .where(
       sql<boolean>`(swept_at between ${realNow} - ${seconds}::double precision * interval '1 second'
                                     and ${realNow} + interval '1 second') is not true`,

@@ -72,7 +72,7 @@ const ofSandbox = statement<{ accountId: string; sandboxId: string }>()(
       .orderBy('sandbox_id', (order) => order.asc().nullsFirst()),
 )
 
-/** What a command there gets: the account's first, then the sandbox's own, which win. */
+/** The secrets for a command in a sandbox: first the account's, then the sandbox's own, which win. */
 export const readSecretsOf = (db: Queries, of: { accountId: string; sandboxId: string }) =>
   db.run(ofSandbox, of)
 

@@ -1,4 +1,4 @@
-/** The table `warm_pod`. Whoever deletes a row has its pod: a create, for its sandbox, or a worker, to delete it. */
+/** The table `warm_pod`. The process that deletes a row owns its pod: a create, for its sandbox, or a worker, to delete it. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { WarmPodRow } from './entities/warm-pod.ts'

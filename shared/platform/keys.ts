@@ -1,4 +1,4 @@
-/** Which keys each kind of process gets: those that it needs, so that whoever gets into one has not all of them. */
+/** Which keys each kind of process gets: those that it needs, so that an attacker in one has not all of them. */
 import { callsKeyOf, publicKeyOf } from './seal.ts'
 
 /** As in the environment: SECRETS_KEY and CALLS_KEY may be comma-separated lists; the first is used. */

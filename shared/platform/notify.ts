@@ -1,5 +1,5 @@
 /**
- * Notifications over Redis pub/sub: something happened to this sandbox, key or call. It wakes whoever waits for that.
+ * Notifications over Redis pub/sub: something happened to this sandbox, key or call. It wakes those who wait for that.
  * Waiters also look by themselves, so a lost one costs only time.
  */
 import type { Redis } from 'ioredis'

@@ -1,6 +1,6 @@
 /**
  * Whether two requests are the same: an Idempotency-Key stands for one of them. A request may hold little but a
- * password, so its hash is keyed: whoever reads the database cannot try passwords against it.
+ * password, so its hash is keyed: a reader of the database cannot try passwords against it.
  */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { StringDecoder } from 'node:string_decoder'

@@ -93,7 +93,7 @@ const keys = {
   CALLS_KEY: secrets.optional().meta({
     unset: 'made of `SECRETS_KEY`',
     description:
-      'API and workers know each other by it. It also protects the stored text of commands and the hashes of requests. `npm run admin -- public-key` prints it.',
+      'API and workers authenticate each other with it. It also protects the stored text of commands and the hashes of requests. `npm run admin -- public-key` prints it.',
   }),
 }
 

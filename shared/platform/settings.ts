@@ -32,7 +32,7 @@ export function readClusterSettings(environment: Record<string, string | undefin
   }
 }
 
-/** The cost of a password's hash, for whoever needs nothing else. */
+/** The cost of a password's hash, for a program that needs no other setting. */
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N
 
@@ -54,7 +54,7 @@ function missingKeys(role: Role, env: EnvironmentValues): (keyof EnvironmentValu
   return needed.filter((name) => env[name] === undefined)
 }
 
-/** The settings of a driver alone, by the rules of {@link readSettings}: before there are databases and keys. */
+/** Only the settings of a driver, by the rules of {@link readSettings}: before there are databases and keys. */
 export const readDriverSettings = (environment: Record<string, string | undefined>) =>
   driverSettings(check(Environment.omit({ DATABASE_URL: true, REDIS_URL: true }), environment))
 

@@ -19,7 +19,7 @@ export function askWhetherAlive(
       resolve(answer)
     }
     const timer = setTimeout(async () => {
-      // When this process itself was busy for that long, the answer may lie there unread.
+      // If this process was busy for that long, the answer may have come and not been read yet.
       await readWhatCame()
       done('silent')
       request.destroy()

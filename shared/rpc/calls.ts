@@ -125,7 +125,7 @@ export const nameAt = (path: string) => /^\/(?:calls|streams)\/(\w+)$/.exec(path
 export const attachPath = '/attach'
 export const portPath = '/port'
 
-/** The header with a stream's arguments, as JSON in base64url, when its body is the client's. */
+/** The header with a stream's arguments, as JSON in base64url, if the body comes from the client. */
 export const argsHeader = 'x-sandlot-args'
 /** The header with the account that a call is for: its body is counted before it is read. */
 export const accountHeader = 'x-sandlot-account'

@@ -9,7 +9,7 @@ import { Agent, type AgentOptions, type RequestOptions } from 'node:https'
 import type { TlsOptions } from 'node:tls'
 import { deriveKey } from '../platform/seal.ts'
 
-/** Each connection also has a key of its own, so whoever learns CALLS_KEY later can read nothing of before. */
+/** Each connection also has a key of its own, so an attacker who learns CALLS_KEY later can read nothing of before. */
 const suite = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
   // Node supports pre-shared keys for no later version.

@@ -35,7 +35,7 @@ export const announceEveryMs = 1_000
  */
 const keptMs = 3_600_000
 /**
- * Milliseconds that whoever owns Redis can show an old entry again, and that the clocks of two machines may differ. All
+ * Milliseconds for which an attacker who owns Redis can show an old entry again, and that the clocks of two machines may differ. All
  * it gains is a worker that seems to live: nobody else can take its calls (channel.ts).
  */
 const replayMs = 60_000

@@ -77,7 +77,7 @@ test("an account's own limits take the place of the settings within a second, an
   })
 })
 
-test('keys shows fingerprints of the keys of each process, and asks Redis alone', async () => {
+test('keys shows fingerprints of the keys of each process, and asks only Redis', async () => {
   const { redisUrl, jwtSecrets } = world.settings
   const { code, stdout } = await adminWith({ REDIS_URL: redisUrl }, ['--json', 'keys'])
   expect(code).toBe(0)

@@ -51,7 +51,7 @@ test('an account has no allowlist until it sets one, and none again when it clea
   expect((await alice.call('getAllowlist')).body.commands).toBeNull()
 })
 
-test('an allowlist is of its account alone', async () => {
+test('an allowlist holds only for its account', async () => {
   const [alice, bob] = [await accountWith([]), await world.account()]
   expect((await bob.call('getAllowlist')).body.commands).toBeNull()
   const check = (account: Account) => account.call('checkAllowlist', { body: { command: ['ls'] } })

@@ -193,7 +193,7 @@ test.each(['2999-01-01T00:00:00.000Z', '9998-12-31T23:59:59.000Z'])(
   },
 )
 
-test('an account has so many keys and no more, whoever asks at once; dead ones make way', async () => {
+test('an account has so many keys and no more, however many requests come at once; dead keys make room', async () => {
   const alice = await world.account()
   await world.db.query(
     `insert into api_key (id, account_id, hash, last_four, expires_at, revoked_at)
@@ -261,7 +261,7 @@ describe('a key of scope run', () => {
     expect((await alice.call('getAccount')).body.api_key).toEqual({ id: alice.keyId, scope: 'full' })
   })
 
-  test('only these routes are kept from it: whoever adds one decides', () => {
+  test('only these routes refuse it', () => {
     const kept = withKey.filter((name) => (endpoints[name] as { scope: string }).scope === 'full')
     expect(kept).toEqual(['setAllowlist', 'clearAllowlist', 'createSecret', 'deleteSecret'])
   })

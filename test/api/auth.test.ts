@@ -110,7 +110,7 @@ test('few passwords are hashed at once, and those that would wait too long are s
   }
 })
 
-test('a suspended account is told so with its password alone', async () => {
+test('a suspended account is told so only with its password', async () => {
   const alice = await world.account()
   await world.db.query('update account set suspended_at = sandlot_now() where id = ?', [alice.id])
   await expect(logIn(alice)).rejects.toMatchObject({ code: 'account_suspended' })
@@ -214,7 +214,7 @@ test('a token of the secret before still opens, one of a secret that is listed n
   expect((await renewed.call('listApiKeys', { api: newest })).status).toBe(200)
 })
 
-test('a password is changed with the current one alone, and ends every session but the one it answers', async () => {
+test('a password is changed only with the current one, and every login except the new one ends', async () => {
   const alice = await world.account()
   const other = alice.with({ token: (await logIn(alice)).body.token })
   const next = { email: alice.email, password: 'quite a new password' }

@@ -68,7 +68,7 @@ export function testBytes(runs: number, seed: number): void {
         expect(answer.status).toBe(isText(content) ? 201 : 400)
       }))
 
-    test('so is a query', () =>
+    test('a query is taken as it was sent if it is UTF-8, and is refused otherwise', () =>
       forAll(someName, async (name) => {
         const percent = [...name].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
         const { status } = await send('PUT', at(`${files}/raw?path=${percent}`), Buffer.from('found'))

@@ -110,7 +110,7 @@ test.each(['', ' ', 'x', '%00', '..', 'sbx_', "sbx_' or true --"])('the id %j is
   expect(response.status).toBe(404)
 })
 
-test('lists show what is of the account alone', async () => {
+test('lists show only what belongs to the account', async () => {
   const alice = await world.account()
   const bob = await world.account()
   await world.db.query(

@@ -95,7 +95,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(events, 'stderr').equals(Buffer.from(numbers(200_000)))).toBe(true)
   })
 
-  test('whoever comes back behind any event gets exactly the rest', async () => {
+  test('a reader who comes back after any event gets exactly the rest', async () => {
     const command =
       'seq 1 20000; seq 1 20000 >&2; printf "\\377é"; for i in 1 2 3 4 5 6; do sleep 0.03; echo "ü $i"; done'
     const first = await (await open({ command })).rest()
@@ -118,7 +118,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(bytesOf(again, 'stdout').equals(bytesOf(first, 'stdout'))).toBe(true)
   })
 
-  test.concurrent('whoever comes back within the grace finds the command running', async () => {
+  test.concurrent('a reader who comes back within the grace finds the command running', async () => {
     const events = await open({
       command: 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done',
       grace_ms: 20_000,
@@ -130,7 +130,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     expect(rest.at(-1)!.data).toMatchObject({ status: 'exited', exit_code: 0 })
   })
 
-  test.concurrent('to HEAD are a head alone, and the command waits for no reader of them', async () => {
+  test.concurrent('to HEAD are only a head, and the command waits for no reader of them', async () => {
     const command = ['sh', '-c', 'read go; head -c 12000000 /dev/zero']
     const { body } = await alice.call('execCommand', { params, body: { command, background: true } })
     const one = { ...params, exec_id: body.id }
@@ -179,7 +179,7 @@ describeOnBothDrivers('the events of a command', (driver) => {
     await world.eventually(async () => (await sh('test -e survived')).exit_code === 0, 10_000)
   })
 
-  test('a reader who comes too late for some of it is told how much is missing', async () => {
+  test('a reader who comes too late for some output is told how much is missing', async () => {
     const { body } = await alice.call('execCommand', {
       params,
       body: { command: 'head -c 20000000 /dev/zero | tr "\\0" x; echo end', background: true },

@@ -17,8 +17,8 @@ describe.skipIf(!hasCluster)('a command that loses', () => {
     const inPod = async (line: string) =>
       (await run(driver, { name: podName(params.id) }, shell(line))).stdout.trim().split('\n')
     const waiting = "grep -l '[I]FS= read' /proc/[0-9]*/cmdline | cut -d/ -f3"
-    // The command has its slot when it is written down; that is held up until the slot is gone. No lock of PostgreSQL
-    // would hold it up for so long.
+    // A command has its slot when its row is inserted. This trigger delays the insert until the slot is gone; a wait for
+    // a lock would end sooner.
     await world.db.query('create table held as select 1')
     await world.db.query(
       `create function hold() returns trigger language plpgsql as $$ begin

@@ -55,7 +55,7 @@ describeOnEveryImageAtOnce('two operations on one file', ({ driver, env }) => {
     }
     for (const [name, ask] of Object.entries(ways)) {
       await sh('rm -f written other go; : >written; ln written other')
-      // As a write does it, but for as long as the test wants.
+      // As a write does it, for as long as the test wants.
       const lock =
         'if command -v flock >/dev/null; then flock 8; else ln -s /proc/$$/cmdline /tmp/.sandlot-turn; fi'
       const write = `printf first >written; until [ -e go ]; do sleep 0.2; done; printf '${whole}' >written`

@@ -94,7 +94,7 @@ describeOnEveryImageAtOnce('changing and searching files', ({ driver, env }) => 
       alice.call('writeRawFile', { params, query: { path }, bytes: Buffer.from(content) }),
   }
 
-  test('a file that may not be written stays, and the reason is told', async () => {
+  test('a file without write permission stays, and the error says why', async () => {
     await create('shut', 'old')
     await sh('chmod a-w shut')
     for (const [way, write] of Object.entries(writes)) {
@@ -238,7 +238,7 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(glob({ pattern: '../*' })).rejects.toMatchObject({ code: 'invalid_request' })
   })
 
-  test('grep finds lines in the order of paths, by expression or text, and skips what is no text', async () => {
+  test('grep finds lines in the order of paths, by expression or text, and skips binary files', async () => {
     await sh(`mkdir -p g/sub; cd g; printf 'Alpha\\nbeta (x)\\n\\nalpha\\n' > b.txt; printf 'alpha beta\\n' > a.md
       printf 'alpha\\0' > sub/binary; printf 'alphabet' > sub/c.txt; touch empty`)
     const lines = async (query: CallOptions<'grepFiles'>['query']) =>

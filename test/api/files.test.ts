@@ -81,7 +81,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
     }
   })
 
-  test('a file that exists is left alone unless it may be overwritten, and then keeps its mode', async () => {
+  test('an existing file is overwritten only on request, and keeps its mode', async () => {
     await create({ path: 'script', content: 'old', mode: '755' })
     await expect(create({ path: 'script', content: 'new' })).rejects.toMatchObject({
       status: 409,

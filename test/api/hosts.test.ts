@@ -113,7 +113,7 @@ describe('a request', () => {
     expect(codeOf(['a.example'], '127.0.0.1', { origin, host })).toBe(code)
   })
 
-  test('for any host is of the page itself over TLS alone', () => {
+  test('for any host is of the page itself only over TLS', () => {
     const host = 'any.example'
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `https://${host}` })).toBe('ok')
     expect(codeOf(['*'], '127.0.0.1', { host, origin: `http://${host}` })).toBe('origin_not_allowed')

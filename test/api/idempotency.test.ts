@@ -37,7 +37,7 @@ test('the same key with another body is a conflict', async () => {
   })
 })
 
-test('of thirty creates at once with one key, all give the one sandbox', async () => {
+test('thirty creates at once with one key all give the same sandbox', async () => {
   const alice = await world.account()
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) => alice.call('createSandbox', { headers: keyed('k3'), api: n % 2 })),

@@ -65,7 +65,7 @@ const tokens = fc.array(
   { maxLength: 8 },
 )
 
-test('whatever a body says, valid or not', () => {
+test('a lifted body means the same as a parsed one, valid or not', () => {
   fc.assert(
     fc.property(object, (body) => void mustBeAsParsed(body)),
     { numRuns: 3_000 },

@@ -71,7 +71,7 @@ describe('a long command', () => {
     await world.eventually(async () => !(await isRunning('no-answer')), 10_000)
   })
 
-  test('is left alone by cancellations of other clients and other accounts with the same request id', async () => {
+  test('is not cancelled by other clients or accounts with the same request id', async () => {
     const request = { name: 'exec', arguments: { session_id, command: 'touch mine; sleep 3; echo finished' } }
     const answer = post(
       { 'mcp-session-id': 'mine' },

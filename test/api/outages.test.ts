@@ -86,7 +86,7 @@ describeBeside('Redis', () => {
     await world.eventually(async () => (await refused(view(alice))).status === 404, recoverMs)
   })
 
-  test('away at the start: the API starts all the same, and finds it when it comes', async () => {
+  test('away at the start: an API starts without it, and finds it when it comes', async () => {
     const alice = await world.account()
     await world.plugs.redis.stop()
     const late = await world.startApi()
@@ -230,7 +230,7 @@ describeBeside('PostgreSQL', () => {
     await world.eventually(() => alice.call('listApiKeys'), recoverMs)
   })
 
-  test('away at the start: the API starts all the same, and finds it when it comes', async () => {
+  test('away at the start: an API starts without it, and finds it when it comes', async () => {
     const alice = await world.account()
     await world.plugs.postgres!.stop()
     const late = await world.startApi()

@@ -88,7 +88,7 @@ describeOnBothDrivers('a port of a sandbox', (driver) => {
 
   if (driver === 'kubernetes') return
 
-  test('takes the end of one direction alone', async () => {
+  test('takes the end of only one direction', async () => {
     const line = await open()
     line.socket.send(Buffer.from('last words'))
     line.socket.send(JSON.stringify({ type: 'eof' }))

@@ -47,7 +47,7 @@ describe('a start', () => {
 })
 
 describe('an end', () => {
-  test('lets the requests that run finish, takes no new ones, and is clean', async () => {
+  test('lets running requests finish, takes no new ones, and leaves nothing behind', async () => {
     await using world = await startWorld()
     const alice = await world.account()
     const { body } = await alice.call('createSandbox')

@@ -143,7 +143,7 @@ describe('the concurrent quota', () => {
     const alice = await world.account()
     await world.db.query('update account set concurrent_limit = 1 where id = ?', [alice.id])
     const { body } = await alice.call('createSandbox', { body: { ttl_seconds: 600 } })
-    // Nothing but the create itself is left to end it.
+    // Only the create itself can end it now.
     await world.redis.flushall()
     // Until the worker has said again that it is there, a create is refused for that.
     const isFull = async () => codesOf([await create(alice)]).has('concurrent_sandbox_limit_reached')
@@ -180,7 +180,7 @@ describe('the monthly quota', () => {
     expect(codesOf([await create(alice)])).toEqual(new Set(['monthly_usage_limit_reached']))
   })
 
-  test('at its edge: one millisecond under it admits, at it nobody passes, of 200 at once', async () => {
+  test('at its edge: an account one millisecond below it is admitted, and at it none of 200 creates at once', async () => {
     const [under, at] = await makeAccounts(2)
     const now = new Date(newYear - 86_400_000)
     await setClock(world.db, now)

@@ -74,7 +74,7 @@ test('a primary that freezes is left; what comes back in its place is a replica 
   await first.promote()
   pair.lead(first)
   await expectRecovery()
-  // It wakes as the primary that it was, until Sentinel tells it.
+  // It wakes as a primary, and stays one until Sentinel demotes it.
   await second.plug.start()
   await second.follow(first)
   await expectRecovery()

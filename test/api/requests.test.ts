@@ -16,7 +16,7 @@ const endpointsWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) =
 
 const as = (account: Account) => ({ authorization: `Bearer ${account.token}` })
 
-/** A POST that makes an API key, if its body is one. */
+/** A POST that makes an API key, if its body is valid. */
 function post(account: Account, body: RawRequest['body'], headers: Record<string, string> = {}) {
   const type = { 'content-type': 'application/json' }
   return send(`${world.url()}/v1/api-keys`, {
@@ -34,7 +34,7 @@ test('every answer carries an id of its own, whatever the client sends as one', 
   const ids = answers.map(({ headers }) => String(headers['x-request-id']))
   expect(new Set(ids).size).toBe(paths.length)
   for (const id of ids) expect(id).toMatch(/^req_[0-9a-f-]{36}$/)
-  // Health and figures are on the internal port alone.
+  // Health and metrics are only on the internal port.
   expect(answers.map(({ status }) => status)).toEqual([404, 404, 401, 200, 404, 404])
 })
 

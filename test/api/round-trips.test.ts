@@ -63,7 +63,7 @@ const ofPool = [
   'is a pod owned',
 ]
 
-/** What was said while `work` was done, but for what is shared. */
+/** What was sent while `work` ran, except what is shared. */
 async function saidDuring(names: (keyof typeof wires)[], work: () => Promise<unknown>) {
   const before = names.map((name) => wires[name].said.length)
   await work()

@@ -77,7 +77,7 @@ test('a value that was sealed for one secret does not open as another', async ()
   expect(() => opener.open(a!.sealed_value, secretSealContext(b!.id))).toThrow()
 })
 
-test('secrets are of their account alone', async () => {
+test('no account sees or deletes the secrets of another', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const bobs = await sandboxOf(bob)
   await create(bob, 'TOKEN', 'of bob', bobs)
@@ -95,7 +95,7 @@ test('secrets are of their account alone', async () => {
 })
 
 describe('the secrets of a sandbox', () => {
-  test('are deleted with it, however it ends, and the account keeps its own', async () => {
+  test('are deleted when it ends, for any reason, and the account keeps its own', async () => {
     const alice = await world.account()
     await create(alice, 'KEPT', 'value')
     const ends: ((id: string) => Promise<unknown>)[] = [

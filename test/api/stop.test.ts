@@ -112,7 +112,7 @@ test('a stream of events ends without a last word, and goes on elsewhere from it
   expect(rest.at(-1)).toMatchObject({ event: 'exit', data: { status: 'exited', exit_code: 0 } })
 })
 
-test('the call of a tool has a result that says so', () => {
+test('a tool call has a result that says so', () => {
   expect(tool).toMatchObject({ code: 'unavailable', detail: expect.stringContaining('process is stopping') })
 })
 

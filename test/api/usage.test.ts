@@ -175,7 +175,7 @@ describe('by sandbox', () => {
     )
   })
 
-  test('all pages count up to the moment of the first, while sandboxes run on', async () => {
+  test('all pages count up to the moment of the first page, while sandboxes run on', async () => {
     const alice = await world.account()
     const started = newYear + minute
     const running = { created: started, ready: started, destroyed: null, expires: started + 30 * minute }

@@ -118,7 +118,7 @@ export class Ledger {
 
 const timeOf = (line: Line): number => new Date(line.time as string | number).getTime() || 0
 
-/** Nothing takes longer than its own limits, a frozen process and a restart together. */
+/** More than the limits of a request, a frozen process and a restart take together. */
 const answerMs = 90_000
 /** A client that was refused does not ask again at once. */
 const failedPauseMs = 100
@@ -126,7 +126,7 @@ const failedPauseMs = 100
 /** Every credential of the clients holds, and they repeat a request as it was. */
 const neverRefused: ReadonlySet<string> = new Set(['invalid_credentials', 'idempotency_conflict'])
 
-/** Of operations on a sandbox alone: a secret or a command may never have been made. */
+/** Only operations on a sandbox: a secret or a command may never have been made. */
 const isOfSandbox =
   /^(exec: |getSandbox|destroy|listExecs|listFiles|globFiles|grepFiles|createFile|writeRawFile)/
 

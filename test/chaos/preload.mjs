@@ -35,7 +35,7 @@ setInterval(readClock, 100).unref()
 
 const RealDate = Date
 const now = () => RealDate.now() + shiftMs
-// What a Date is stays the same, so that those which Node makes by itself are Dates too.
+// The class stays the same, so that dates which Node makes by itself are instances of it too.
 globalThis.Date = new Proxy(RealDate, {
   get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
   construct: (target, args, made) => Reflect.construct(target, args.length === 0 ? [now()] : args, made),

@@ -15,7 +15,7 @@ export interface Report {
   driver: Options['driver']
   seed: number
   startedAt: string
-  /** Of the faults alone, in seconds. */
+  /** Of only the faults, in seconds. */
   seconds: number
   faults: { total: number; byName: Record<string, number> }
   /** By operation, how often each outcome. */

@@ -57,7 +57,7 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     for (const made of policies) {
       const rendered = structuredClone(find(objects, made.kind!, made.metadata!.name!))
       expect(rendered.metadata!.labels!['app.kubernetes.io/managed-by']).toBe('Helm')
-      // Of whoever made it last.
+      // Of the process that made it last.
       rendered.metadata!.labels!['app.kubernetes.io/managed-by'] = 'sandlot'
       expect(rendered).toEqual(JSON.parse(JSON.stringify(made)))
     }

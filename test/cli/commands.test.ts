@@ -270,7 +270,7 @@ describe('keys', () => {
     await eventually(async () => (await other.run(['whoami'])).code === 4, 10_000)
   })
 
-  test('rm and rotate take a name, where one key alone has it', async () => {
+  test('rm and rotate take a name that only one key has', async () => {
     for (const name of ['one', 'two', 'two']) await user.run(ask('create', '--name', name), input)
     expect(await user.run(ask('rm', 'one'), input)).toMatchObject({
       code: 0,
@@ -338,7 +338,7 @@ test('a table fits the terminal: the widest column is cut, the id at last', asyn
   await owner.run(['session', 'rm', '--yes'])
 })
 
-test('--quiet prints ids alone, and nothing on stderr', async () => {
+test('--quiet prints only ids, and nothing on stderr', async () => {
   expect(await user.run(['session', 'ls', '--quiet'])).toMatchObject({ stdout: `${user.id}\n`, stderr: '' })
   expect((await onTerminal(['session', 'ls', '-q'])).text).toBe(`${user.id}\n`)
   expect((await onTerminal(['files', 'create', 'q', '--content', 'x', '--overwrite', '-q'])).text).toBe(

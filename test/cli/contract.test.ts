@@ -78,7 +78,7 @@ const knows = (command: Command, flag: string): boolean => {
   return flags.every((each) => command.options.some(({ short, long }) => short === each || long === each))
 }
 
-test('each command takes the options that all have', async () => {
+test('each command takes the global options', async () => {
   for (const command of await everyCommand()) {
     const flags = command.options.map(({ long }) => long)
     for (const flag of ['--json', '--quiet', '--no-input', '--yes', '--debug', '--color', '--profile'])

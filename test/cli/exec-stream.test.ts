@@ -237,7 +237,7 @@ test('--background prints an id at once, and the command goes on', async () => {
   await world.eventually(async () => (await exec(['-n', 'test', '-e', 'made-later'])).code === 0, 10_000)
 })
 
-test('a secret is shown with --reveal alone', async () => {
+test('a secret is shown only with --reveal', async () => {
   await user.run(['secrets', 'create', 'WORD'], { input: 'p4ssw0rd!\n' })
   expect((await exec(['-n', '--', 'printenv', 'WORD'])).stdout).toBe('[secret WORD]\n')
   expect((await exec(['-n', '--reveal', '--', 'printenv', 'WORD'])).stdout).toBe('p4ssw0rd!\n')

@@ -248,7 +248,7 @@ test('whatever is typed passes, up to the detach keys, however it comes in piece
   )
 })
 
-test('stdin at a terminal is sent with -i alone', async () => {
+test('stdin at a terminal is sent only with -i', async () => {
   const without = openClient(['--', 'cat'])
   await leaves(without, 0)
   const cat = openClient(['-i', '--', 'cat'])

@@ -1,4 +1,4 @@
-/** `sandlot exec` runs the words behind it, whatever they are; `ps`, `logs`, `kill` and `attach` manage commands. */
+/** `sandlot exec` runs the words after it, whatever they are; `ps`, `logs`, `kill` and `attach` manage commands. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'

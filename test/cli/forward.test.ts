@@ -99,7 +99,7 @@ test('ends with the session, and says so', async () => {
   })
 })
 
-test('says what it cannot do', async () => {
+test('a port that is in use is refused, and so is a word that is no port', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

@@ -52,7 +52,7 @@ test('--json=PATH prints a part of a field, and of each in a list', async () => 
     expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
 })
 
-test('--template prints the result through it, plainly, and errors on stderr alone', async () => {
+test('--template prints the result through it, unescaped, and errors only on stderr', async () => {
   using home = new Home()
   const session = { state: 'active', name: null, image: 'debian', created_at: '', expires_at: '' }
   const data = [
@@ -82,7 +82,7 @@ test('--template prints the result through it, plainly, and errors on stderr alo
   expect(peer.asked).toEqual([])
 })
 
-test('a field that is not there is a wrong usage that names those that are, before anything is asked', async () => {
+test('an unknown field is wrong usage, which names the known fields before any request', async () => {
   using home = new Home()
   await using peer = await answerAccount()
   const { code, json, stderr } = await home.run(['whoami', '--json=email,mail'], { env: env(peer.url) })

@@ -133,7 +133,7 @@ describe('files', () => {
     }
   })
 
-  test('are replaced with --overwrite alone, and get the mode asked for', async () => {
+  test('are replaced only with --overwrite, and get the mode asked for', async () => {
     const create = ['create', 'script', '--content', '#!/bin/sh\necho ran\n']
     expect(await files(create)).toMatchObject({ code: 0 })
     const again = await files([...create, '--json'])

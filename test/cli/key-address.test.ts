@@ -212,7 +212,7 @@ test.each([
   expect(isSameService(readAddress(one, 'test'), readAddress(other, 'test'))).toBe(same)
 })
 
-test('a saved address that is refused, or of another kind than text, has no key', () => {
+test('a saved address that is refused, or is no text, has no key', () => {
   const api_key = key('home')
   for (const wrong of ['http://sandlot.example', 'https://a@b.example', 5, ''])
     expect(keyIn({ api_key, base_url: wrong })).toMatchObject({ address: undefined })

@@ -148,13 +148,13 @@ describe('a JSON file', () => {
     )
   })
 
-  test('keeps the comments beside an entry that is taken out, each on its line', () => {
+  test('keeps the comments beside a removed entry, each on its line', () => {
     const before = '{"mcpServers": { // ours\n  "sandlot": {}, // old\n  "x": {}}}'
     expect(take(before)).toBe('{"mcpServers": { // ours\n   // old\n  "x": {}}}')
     expect(take('{"mcpServers": { // ours\n"sandlot": {}}}')).toBe('{"mcpServers": { // ours\n}}')
   })
 
-  test('with other servers is as before, to the byte, when ours is taken out again', () => {
+  test('that has other servers gets back its former bytes when ours is removed', () => {
     for (const before of [
       '{\n  "mcpServers": {\n    "x": {} // x\n  }\n}\n',
       '{\n\t"mcpServers": {\n\t\t"x": {}, // x\n\t\t/* y */\n\t},\n}',

@@ -255,7 +255,7 @@ describe('files', () => {
     expect(JSON.parse(readFileSync(file, 'utf8')).mcpServers.sandlot).toEqual(started)
   })
 
-  test('that a link leads to and that are not there yet come where it leads', async () => {
+  test('that a link leads to are made there, if they are missing', async () => {
     using home = new Place()
     mkdirSync(join(home.folder, '.cursor'))
     mkdirSync(join(home.folder, 'dotfiles'))

@@ -100,7 +100,7 @@ describe('what goes wrong', () => {
     ])
   })
 
-  test('a service that is away or refuses the key is an error in words', async () => {
+  test('an error says that the service is away, or refuses the key', async () => {
     using home = new Home()
     const key = { SANDLOT_API_KEY: 'sandlot_live_wrong' }
     const away = await serve(home, lines(ping(1)), { ...key, SANDLOT_URL: 'http://localhost:1' })

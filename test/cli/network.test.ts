@@ -184,7 +184,7 @@ test('https to a peer that speaks no TLS says so', async () => {
   expect(stderr).toContain('does not speak TLS')
 })
 
-test('the key is sent to the address alone, and printed nowhere', async () => {
+test('the key is sent only to the address, and printed nowhere', async () => {
   using home = new Home()
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   const { stdout, stderr } = await home.run(['whoami', '--json'], { env: env(peer.url) })
@@ -263,7 +263,7 @@ test('a reader that closes stdout early is no failure', async () => {
   expect(code).toBe(0)
 })
 
-test('a full disk behind stdout is one', async () => {
+test('stdout on a full disk is an error', async () => {
   using home = new Home()
   const { code, stderr } = await runProcess(
     'sh',

@@ -37,7 +37,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test("has the project's version and licence, needs Node 20 alone, and is not published by accident", () => {
+test("has the project's version and licence, needs only Node 20, and is not published by accident", () => {
   const manifest = read('cli/package.json')
   const { version, license } = read('package.json')
   expect(manifest).toMatchObject({ version, license })

@@ -9,5 +9,5 @@ const world = shareWorld({ workers: 0 })
 test('every two changes of the settings file at once, ten times', () =>
   tryPairs(settingsFile(world), { rounds: 10, atOnce: 2 }))
 
-test('a session that the picker makes current, and every other change at once, ten times', () =>
+test('the picker makes a session current while each other change is made, ten times', () =>
   tryPairs(pickersSettings(world), { rounds: 10, atOnce: 2 }))

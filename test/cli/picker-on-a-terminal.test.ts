@@ -283,7 +283,7 @@ describe.concurrent('with settings', () => {
     }
   })
 
-  test('what others have named cannot steer the terminal', async () => {
+  test('names that others chose cannot steer the terminal', async () => {
     await using own = await users.newSession()
     const name = 'a\u001b]0;evil\u0007\u001b[2Jb\u202e\u009b31mc'
     const key = String(parse(readFileSync(own.home.configFile, 'utf8')).api_key)

@@ -27,7 +27,7 @@ async function makeSession(name: string): Promise<string> {
   return stdout.trim()
 }
 
-test('whoever had the terminal, what comes back is whole: after Ctrl-Z, an editor, a shell and its end', async () => {
+test('the picker comes back whole after Ctrl-Z, an editor, a shell and its end', async () => {
   const editor = join(user.home.folder, 'editor')
   // The cursor stays within a line, in colour, on a screen of which only a part scrolls.
   const leftBehind = '\\033[31m\\033[5;9r\\033[20;30Hhalf a line'

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises'
 
 const mebibyte = 1024 * 1024
 
-/** @param mebibytes how many go in, no two of them alike */
+/** @param mebibytes how many MiB of input the process gets; no two MiB are equal */
 export async function pipeThrough(args: string[], env: Record<string, string>, mebibytes: number) {
   const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'close')

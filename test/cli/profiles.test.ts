@@ -73,7 +73,7 @@ test('an unknown profile is told, with those that there are; a name that is none
   expect(await at.home.run(['whoami', '--profile', 'a.b'])).toMatchObject({ code: 2 })
 })
 
-test('config set-url and set-key write into the profile, and leave all else as it is', async () => {
+test('config set-url and set-key write only into the profile', async () => {
   using at = homeWithProfiles()
   await at.home.run(['config', 'set-url', '--profile', 'work', 'https://moved.example'])
   expect(readFileSync(at.home.configFile, 'utf8')).toBe(

@@ -1,4 +1,4 @@
-/** What is drawn over on stderr: on a terminal alone, and gone when it is over. */
+/** Progress on stderr: only on a terminal, and gone at the end. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -29,7 +29,7 @@ async function startPatientPeer() {
   }
 }
 
-test('a create that takes long shows it on a terminal, and leaves nothing of it there', async () => {
+test('a slow create shows progress on a terminal, and removes it at the end', async () => {
   using home = new Home()
   await using peer = await startPatientPeer()
   const terminal = openTerminal(typed('session', 'create'), home.environment(env(peer.url)))
@@ -99,7 +99,7 @@ test('an upload shows how far it is', async () => {
   server.close()
 })
 
-test('a bar never lies about its ends', () => {
+test('a bar says 0% at the beginning, and 100% only at the end', () => {
   expect(showTransfer(0, 10_000_000, 0)).toBe('[------------------------]   0%  0.0/10.0 MB')
   expect(showTransfer(9_999_999, 10_000_000, 1)).toContain('  99%  ')
   expect(showTransfer(10_000_000, 10_000_000, 4)).toBe(

@@ -58,7 +58,7 @@ test.each([
   expect(terminal.screen()).toContain('Interrupted')
 })
 
-test('signup asks again for what is no address, is too short, or differs the second time', async () => {
+test('signup asks again for an invalid email, for a short password, and for two that differ', async () => {
   await using peer = await startPeer((_, response) => response.writeHead(500).end())
   using home = new Home()
   const terminal = openTerminal(client('signup', '--url', peer.url), home.environment())
@@ -181,7 +181,7 @@ test.each(whatIsAskedFor)('%j asks first; elsewhere it needs --yes', async (word
   expect(deleted()).toHaveLength(1)
 })
 
-test('a session that is named goes without a question, by id and by --session', async () => {
+test('a named session is destroyed without a question, by id and by --session', async () => {
   await using service = await startService()
   using home = new Home()
   for (const words of [['sbx_a'], ['--session', 'sbx_a']]) {

@@ -51,7 +51,7 @@ test.each([
   expect(sent(peer.asked, lost)).toHaveLength(2)
 })
 
-test('a delete that was answered, and one that is repeated and refused otherwise, say so', async () => {
+test('a delete fails if its first answer is 404, or if its repetition gets another error', async () => {
   await using missing = await startPeer((_, response) =>
     response.writeHead(404).end(problem(404, 'not_found')),
   )

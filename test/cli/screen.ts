@@ -74,7 +74,7 @@ export function openScreen(
     type: terminal.type,
     resize(rows, columns) {
       emulator.resize(columns, rows)
-      // The kernel tells whoever is in front.
+      // The kernel tells the process in the foreground.
       execFileSync('stty', ['-F', readFacts()[1]!, 'rows', String(rows), 'cols', String(columns)])
     },
     raw: terminal.screen,

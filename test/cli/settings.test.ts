@@ -230,7 +230,7 @@ test('a symbolic link to the file stays one', async () => {
   expect(readFileSync(home.configFile, 'utf8')).toBe(readFileSync(real, 'utf8'))
 })
 
-test('whoever reads while others write sees a whole file, and no temporary file is left', async () => {
+test('a reader sees a whole file while others write, and no temporary file is left', async () => {
   using home = new Home()
   home.writeConfig(`base_url = "https://a.example"\nlong = "${'y'.repeat(100_000)}"\n`)
   let writing = true

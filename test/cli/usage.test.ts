@@ -6,7 +6,7 @@ import { clientPath, Home } from './client.ts'
 
 const configured = { SANDLOT_URL: 'http://127.0.0.1:1', SANDLOT_API_KEY: 'sandlot_live_x' }
 
-test('sandlot alone prints help to stderr, exit code 2', async () => {
+test('sandlot without a command prints help to stderr, exit code 2', async () => {
   using home = new Home()
   const { code, stdout, stderr } = await home.run([])
   expect(code).toBe(2)

@@ -171,7 +171,7 @@ describe.skipIf(!hasCluster)('the setup of a cluster', () => {
       await eventually(() => isWell(refused), 20_000)
     })
 
-    test('that ends within weeks is told of, unless another is there', async () => {
+    test('that expires within weeks is warned of, unless a new one is there', async () => {
       const { status } = await world.api.createNamespacedServiceAccountToken({
         name: serviceAccountName,
         namespace: world.namespace,

@@ -137,7 +137,7 @@ describe('the filter of system calls', () => {
     expect(buildFilter('riscv64')).toBeUndefined()
   })
 
-  /** What the kernel does with it: loads, jumps, answers. */
+  /** Runs the filter as the kernel does: load, jump, return. */
   function runFilter(program: Buffer, data: { number: number; architecture: number; first: number }): number {
     const at: Record<number, number> = { 0: data.number, 4: data.architecture, 16: data.first }
     for (let pc = 0, loaded = 0; ; pc++) {

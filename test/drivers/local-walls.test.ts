@@ -85,7 +85,7 @@ describe('with walls', () => {
     expect(await run(driver, pod, shell(probe))).toMatchObject({ stdout: probed, code: 0 })
   })
 
-  test('one that makes more files than it may is ended, wherever it makes them, and nobody else is', async () => {
+  test('a sandbox with too many files is ended, wherever they are, and no other is', async () => {
     const more = { SANDBOX_INODES: '2000' }
     const fill = 'i=0; while [ $i -lt 3000 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The last is deeper than a path can be long.

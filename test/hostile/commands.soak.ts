@@ -6,7 +6,7 @@ import { type Tenant, withNeighbour } from './neighbour.ts'
 
 const world = shareWorld({ env: { SANDBOX_PIDS: '128', SANDBOX_MEMORY: '128Mi' } })
 
-/** Runs it for a while; how it ends is its own affair, as long as that is told. */
+/** Runs a command for a while. It may end in any way, if the answer says in which. */
 const endure = async ({ sh }: Tenant, script: string, timeout_ms = 2_500) => {
   // A sandbox that has no process left takes a command again when those of the one before are gone.
   const result = await world.eventually(() => sh(script, { timeout_ms }), 15_000)
@@ -81,7 +81,7 @@ test('commands as large and as many as may be keep nobody waiting, and go with t
   })
 })
 
-test('secrets as many and as large as may be are hidden beside a neighbour who has none', async () => {
+test('400 secrets are blanked out, and slow a neighbour who has none only within bounds', async () => {
   const { result } = await withNeighbour(world, async ({ account, exec }) => {
     const value = (index: number) => `${index}-`.repeat(400).slice(0, 1_000)
     for (let index = 0; index < 400; index++) {

@@ -42,7 +42,7 @@ describe.concurrent('strangers', () => {
     await Promise.all(refusals)
   })
 
-  test('a connection that breaks, in whatever moment, ends nothing else', async () => {
+  test('a connection that breaks at any moment ends nothing else', async () => {
     const json = { 'content-type': 'application/json', 'content-length': 1000 }
     const beginnings = [
       '',

@@ -42,7 +42,7 @@ test('200 connections that say nothing, and 50 with heads as large as may be, co
   })
 })
 
-test('creates that the quota refuses, 400 of them, leave a neighbour in peace', async () => {
+test('400 creates that the quota refuses slow a neighbour only within bounds', async () => {
   await withNeighbour(world, async ({ account }) => {
     await account.call('createSandbox')
     await limit(account)

@@ -70,7 +70,7 @@ test('110 downloads of 8 MiB of output that stand still', async () => {
   )
 })
 
-test('a download that takes nothing ends', async () => {
+test('a download whose client reads nothing ends', async () => {
   const account = await world.account()
   const { id } = (await account.call('createSandbox')).body
   const run = { command: 'head -c 8000000 /dev/zero' }

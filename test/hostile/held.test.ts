@@ -160,7 +160,7 @@ test.each([
   })
 })
 
-test('a tool takes as much as the route behind it', async () => {
+test('a tool takes as large a message as its route', async () => {
   const large = (name: string, more: object) => call(alice, { params: { name, arguments: more } })
   const session_id = params.id
   await expect(large('file_list', { session_id, path: 'x'.repeat(70_000) })).rejects.toMatchObject({

@@ -50,7 +50,7 @@ test('a holding that is free counts nothing more, and is freed once', () => {
   expect(ledger.sums.requests).toBe(0)
 })
 
-test('what moves to another kind is counted once, whoever is free first', () => {
+test('bytes that move to another kind are counted once, in either order of release', () => {
   const { ledger } = open()
   const request = ledger.open('acc_1', 'requests')
   request.add(ofAccount)
@@ -71,7 +71,7 @@ test('strangers share a quarter of what an account may have, and are told to com
   expect(refusal(() => other.add(1))).toMatchObject({ code: 'unavailable' })
 })
 
-test('when memory is short, whoever holds most is refused first, and nobody has more than the reserve', () => {
+test('when memory is short, the account that holds most is refused first, and nobody gets more than the reserve', () => {
   const { ledger } = open()
   const [first, second, third, small] = ['a', 'b', 'c', 'd'].map((id) => ledger.open(id, 'answers'))
   first!.add(900)

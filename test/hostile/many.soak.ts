@@ -62,7 +62,7 @@ test('secrets of 500 KiB that change before each of 40 commands', async () => {
   )
 })
 
-test('bodies that were packed very small, to every route that takes one, again and again', async () => {
+test('highly compressed bodies, to every route that takes a body, again and again', async () => {
   await withNeighbour(
     world,
     async ({ account }) => {

@@ -1,4 +1,4 @@
-/** What whoever owns Redis, or stands on the way from the API to a worker, can do: nothing but be in the way. */
+/** An attacker who owns Redis, or the wire from the API to a worker, can only be in the way. */
 import { request } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -103,7 +103,7 @@ test('a worker that nobody signed gets nothing, whatever its entry says', async 
 test('an entry of before is of no use: one is too old, and at the address of another nobody has the key', async () => {
   using spy = await eavesdrop()
   const { callsKeys } = world.settings
-  // Whoever took over an address that was announced a moment ago has a true entry, and no key.
+  // An attacker at an address that a worker announced a moment ago has a true entry, and no key.
   const id = await favouriteId()
   const tls = createTlsServer(acceptCallsTo(id, ['another key']), (socket) =>
     socket.on('data', () => expect.unreachable()),

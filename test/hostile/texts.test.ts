@@ -29,7 +29,7 @@ const texts = (length: number): string[] =>
   ].map((part) => `a${part.repeat(length / part.length)}`)
 
 describe.each(Object.entries<Endpoint>(endpoints))('%s', (_, { query, headers, body, bodyBytes }) => {
-  test('takes no time to speak of for any text in any field', () => {
+  test('is validated in little time, whatever text is in any field', () => {
     const sizes = { query: 128 * 1024, headers: 128 * 1024, body: bodyBytes ?? limits.usualBodyBytes }
     for (const [part, schema] of Object.entries({ query, headers, body })) {
       if (!schema) continue

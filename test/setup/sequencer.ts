@@ -1,4 +1,4 @@
-/** The order of the files: those that take long begin first, so that none of them is left alone at the end. */
+/** The order of the files: the slow ones begin first, so that none of them runs on when all others have ended. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The longest first, of those above half a minute. The gate's own output tells how long each file takes. */

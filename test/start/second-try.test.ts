@@ -6,7 +6,7 @@ const passed = (file: string) => ({ file, passed: 2, failed: 0, skipped: 0, fail
 const failed = (file: string) => ({ file, passed: 1, failed: 1, skipped: 0, failures: ['a > b'] })
 const run = (files: ReturnType<typeof passed>[], strays = 0) => ({ code: 0, files, strays })
 
-test('files that failed run once more, unless they are many or an error belongs to none', () => {
+test('failed files run once more, unless there are many or an error belongs to no file', () => {
   const names = (count: number) => Array.from({ length: count }, (_, at) => failed(`${at}`))
   expect(filesToTryAgain(run([passed('x')]))).toEqual([])
   expect(filesToTryAgain(run([passed('x'), ...names(5)]))).toEqual(names(5))
@@ -14,7 +14,7 @@ test('files that failed run once more, unless they are many or an error belongs 
   expect(filesToTryAgain(run(names(1), 1))).toEqual([])
 })
 
-test('what passes alone is flaky and counts as passed, what fails again is named last', () => {
+test('a file that passes on its own is flaky and counts as passed; one that fails again is named last', () => {
   const { lines, results } = judge([failed('x'), failed('y')], run([failed('x'), passed('y')]), [])
   expect(lines).toEqual(['flaky: y > a > b, passed alone', 'FAILED: x > a > b, alone too'])
   expect(results).toEqual([failed('x'), passed('y')])

@@ -153,7 +153,7 @@ test('a SIGTERM while the databases start leaves nothing alive', async () => {
 describe('a stack that runs', () => {
   const shared = shareStack()
 
-  test('a second start in the same clone says so and leaves the first alone', async () => {
+  test('a second start in the same clone says so and does nothing to the first', async () => {
     const { clone, stack: first } = shared()
     const [, url] = await first.ready()
     const second = clone.start()
@@ -202,7 +202,7 @@ test('a release that fails starts nothing', async () => {
   await clone.untilNothingRuns(5000)
 })
 
-test('a process whose settings are wrong is not started again: all of it ends with exit code 2', async () => {
+test('a process with wrong settings is not started again: the stack ends with exit code 2', async () => {
   await using clone = await startedBefore(
     usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
   )
@@ -234,7 +234,7 @@ describe('of what a start knows', () => {
     return { KUBECONFIG: kubeconfig }
   })
 
-  test('the credential of the cluster reaches the workers alone', async () => {
+  test('the credential of the cluster reaches only the workers', async () => {
     const { stack } = shared()
     await stack.says(/worker has .*, cluster \[.*\/kubeconfig\]/)
     await stack.says(/api has .*, cluster \[\]/)

@@ -115,7 +115,7 @@ const accountOf = (world: ApiUrls, facts: Facts): Account => ({
   with: (credentials) => accountOf(world, { ...facts, ...credentials }),
 })
 
-/** Calls a route as whoever has these credentials. @throws {Refusal} */
+/** Sends a request to a route with these credentials. @throws {Refusal} */
 export async function callAs<N extends EndpointName>(
   world: ApiUrls,
   credentials: { token?: string; key?: string },

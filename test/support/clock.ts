@@ -52,7 +52,7 @@ export async function setClock(db: Database, at: Date, { running = false } = {})
   })
 }
 
-/** Moves the clock from where it is; it goes on as it went. */
+/** Moves the clock by so much. A running clock runs on, and a stopped one stays stopped. */
 export async function moveClock(db: Database, byMs: number): Promise<void> {
   const [table] = await db.query<{ is: boolean }>("select to_regclass('test_clock') is not null as is")
   if (!table!.is) await setClock(db, new Date(), { running: true })

@@ -57,7 +57,7 @@ export async function dropDatabase({ name, server }: TestDatabase): Promise<void
 const otherDatabase = (url: string, name: string) => url.replace(/\/\/\/[^?]*/, `///${name}`)
 
 async function asAdmin(url: string, work: (db: Database) => Promise<unknown>): Promise<void> {
-  // Whoever makes the template keeps the others waiting.
+  // The process that makes the template keeps the others waiting.
   const bounds = { ...ofRequests, answer: 0, statement: 0, lock: 0, idle: 0 }
   const db = openDatabase(url, { connections: 2, bounds })
   try {

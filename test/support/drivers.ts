@@ -1,4 +1,4 @@
-/** The drivers that a suite runs on: both where there is a cluster, else the local one alone. */
+/** The drivers that a suite runs on: both where there is a cluster, else only the local one. */
 import { pino } from 'pino'
 import { describe } from 'vitest'
 import type { Driver } from '../../workers/drivers/driver.ts'
@@ -23,8 +23,8 @@ const bothDrivers: Place[] = [
 ]
 const inBusybox = { SANDBOX_IMAGE: images.busybox }
 /**
- * On most machines the local driver finds debian's tools. So the gate has those there, and on Kubernetes the smallest
- * ones; the soak has every image (vitest.soak.config.ts).
+ * On most machines the local driver finds debian's tools. So the gate tests debian's tools with it, and busybox, the
+ * smallest, on Kubernetes. The soak has every image (vitest.soak.config.ts).
  */
 const everyImage: Place[] = [
   ...(process.env.SANDLOT_IMAGES === 'all' ? bothDrivers : bothDrivers.slice(0, 1)),
@@ -44,7 +44,7 @@ const atOnce: Describe = (places, name, suite) => {
     })
 }
 
-/** Where times count, each has the machine to itself. */
+/** In the soak, where times count, each driver has the machine to itself. */
 const inTurn = isSoak ? oneByOne : atOnce
 
 export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>

@@ -24,7 +24,7 @@ export async function endAllSandboxes(world: World): Promise<void> {
     if ((await findUnreaped()).length > 0 || (await db.query('select from warm_pod')).length > 0) return false
     return (await unfinishedJobs(world)).length === 0
   }
-  // Whoever goes by those settings would fill it again.
+  // A worker with those settings would fill it again.
   if (world.settings.pools.size > 0) await Promise.all(workers.map((worker) => worker.stop()))
   else if (await isOver()) return
   // The sweep leaves what is newer than some seconds to the jobs.
@@ -98,7 +98,7 @@ export async function unfinishedJobs({ redis, workers }: World): Promise<string[
     .map((job) => `${job.name} ${JSON.stringify(job.data)}`)
 }
 
-/** Clients of the world's Redis, but for the world itself. */
+/** Clients of the world's Redis, except the world itself. */
 async function clientsOf({ redis }: World): Promise<string[]> {
   const own = await redis.client('ID')
   const clients = String(await redis.client('LIST'))

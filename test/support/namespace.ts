@@ -1,4 +1,4 @@
-/** A namespace of one world alone, prepared as `npm run cluster` prepares it. */
+/** A namespace of only one world, prepared as `npm run cluster` prepares it. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node'

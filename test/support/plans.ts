@@ -22,7 +22,7 @@ export interface Scan {
 export async function explainEverything(db: Database, database = 'sandlot'): Promise<void> {
   const settings = {
     session_preload_libraries: 'auto_explain',
-    // The plan that a prepared statement comes to, whatever its parameters are.
+    // The plan that PostgreSQL keeps for a prepared statement, for all parameters.
     plan_cache_mode: 'force_generic_plan',
     'auto_explain.log_min_duration': '0',
     'auto_explain.log_analyze': 'on',

@@ -150,7 +150,7 @@ function parse(text: string): Line {
   }
 }
 
-/** The last lines, but for requests that went well. */
+/** The last lines, without requests that went well. */
 function describe(lines: Line[]): string {
   const telling = lines.filter((line) => !(line.msg === 'request' && Number(line.status) < 500))
   return telling

@@ -1,4 +1,4 @@
-/** Databases of one world alone, so that a test may stop, kill, freeze and empty them. */
+/** Databases of only one world, so that a test may stop, kill, freeze and empty them. */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts'

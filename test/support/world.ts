@@ -19,7 +19,7 @@ export interface WorldOptions {
   driver?: 'local' | 'kubernetes'
   /** Settings of all processes, over those that make tests quick. */
   env?: Record<string, string>
-  /** A PostgreSQL of this world alone, to pull the plug of; half a second. */
+  /** A PostgreSQL of only this world, which a test may stop; it takes half a second. */
   ownPostgres?: boolean
   /** The workers reach the cluster by a wire that can be cut. */
   wire?: boolean

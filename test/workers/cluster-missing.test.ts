@@ -23,7 +23,7 @@ describe.skipIf(!hasCluster)('a cluster that nobody prepared', () => {
     await guardCluster({ ...env, KUBECONFIG: nowhere })
   })
 
-  test('refuses creates at once, and the start says what to run', async () => {
+  test('creates are refused at once, and the start says what to run', async () => {
     // An administrator may list the pods of a namespace that is not there.
     const env = { SANDBOX_NAMESPACE: 'sandlot-nobody-made', KUBECONFIG: process.env.KUBECONFIG! }
     await using world = await startWorld({ driver: 'kubernetes', env })

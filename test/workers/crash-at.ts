@@ -56,7 +56,7 @@ export function describeCrashes(driverName: DriverName, points: readonly CrashPo
 }
 
 const pool = { WARM_POOL_SIZE: '1' }
-/** The points of a worker that keeps a pool, but for the one where it ends what another has kept. */
+/** The points of a worker that keeps a pool, except the one where it ends the pods of another. */
 const keepsPool = (point: CrashPoint) =>
   /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is gone, its pod lives'
 
@@ -145,7 +145,7 @@ async function expectAgreement(world: World, driver: Driver): Promise<void> {
   }, mendMs)
 }
 
-/** The account's usage is its one sandbox's interval, and nothing for one that never was ready. */
+/** The account's usage is the interval of its only sandbox, or 0 if that was never ready. */
 async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: CrashPoint) {
   if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
   await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)

@@ -93,7 +93,7 @@ test('sandboxes of long ago become sums by day, and no month loses a millisecond
   expect((await alice.call('listSandboxes', { query: { state: 'all' } })).body.data).toEqual([])
 })
 
-test('the environment of a sandbox ends with it, whoever ends it', async () => {
+test('the environment of a sandbox is deleted when it ends, for any reason', async () => {
   const alice = await world.account()
   const create = async () => {
     const { body } = await alice.call('createSandbox', { body: { env: { BIG: 'x'.repeat(100_000) } } })

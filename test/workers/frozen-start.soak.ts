@@ -5,7 +5,7 @@ import { shareSandbox } from '../support/shared.ts'
 
 const { world, alice, params, sh } = shareSandbox()
 
-/** Whoever wants such a lock waits until it is let go. */
+/** Another process that wants such a lock waits until it is released. */
 async function locked<T>(table: string, work: (release: () => void) => Promise<T>): Promise<T> {
   const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const lock = world.db.transaction(async (db) => {
@@ -58,7 +58,7 @@ test.each([
     await world.eventually(async () => (await waiting(table)) >= most, 10_000)
     worker!.signal('SIGSTOP')
     try {
-      // Rows that were on their way to Postgres are written, whoever is frozen.
+      // Rows that were on their way to PostgreSQL are written, even if their writer is frozen.
       if (table === 'exec') release()
       return await Promise.all(answers)
     } finally {

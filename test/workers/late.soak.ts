@@ -19,7 +19,7 @@ describeOnBothDriversAtOnce('a worker that wakes late', (driver) => {
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
 
-  test('leaves a warm pod alone that another worker has finished and a client has claimed', async () => {
+  test('keeps a warm pod that another worker has finished and a client has claimed', async () => {
     const pool = { WARM_POOL_SIZE: '1' }
     await world.startApi(pool)
     const alice = await world.account()

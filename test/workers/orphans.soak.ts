@@ -8,8 +8,8 @@ import { readEvents } from '../support/events.ts'
 import { startWorld } from '../support/index.ts'
 import { inside } from '../support/inside.ts'
 
-describeOnBothDrivers('a worker that is lost under commands', (driver) => {
-  test('is told on every open stream within five seconds; what ran is ended by the next worker, and the sandbox lives on', async () => {
+describeOnBothDrivers('a lost worker', (driver) => {
+  test('has its streams ended within five seconds and its commands by another worker; the sandbox lives on', async () => {
     await using world = await startWorld({ driver })
     const alice = await world.account()
     const { body: params } = await alice.call('createSandbox')

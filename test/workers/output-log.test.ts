@@ -65,7 +65,7 @@ test('a reader that comes back at the offset of any item gets exactly what follo
   )
 })
 
-test('no character is cut in two, wherever the writes and the bites are', async () => {
+test('no character is cut in two, wherever writes and reads are split', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
@@ -205,7 +205,7 @@ test('from any byte on, a reader gets what a plain list of all bytes says: order
   )
 })
 
-test('whoever comes back at an offset that never was goes on after as many bytes, and counts right from there', async () => {
+test('a reader at an offset that never was skips as many bytes, and counts right from there', async () => {
   const log = new OutputLog()
   for (let round = 0; round < 100; round++)
     await log.append(round % 2 ? 'stdout' : 'stderr', Buffer.from('ab'))

@@ -38,7 +38,7 @@ function race(
 
 const chunk = 64 * 1024
 
-test('an account that is alone has more than one beside others, and followed output costs more', () => {
+test('the only busy account has more than one of several, and followed output costs more', () => {
   const [alone] = race([{ bytes: chunk, readers: 0 }])
   const [beside] = race([{ bytes: chunk, readers: 0 }], { among: ['neighbour'] })
   const [followed] = race([{ bytes: chunk, readers: 1 }], { among: ['neighbour'] })

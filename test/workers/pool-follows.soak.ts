@@ -52,7 +52,7 @@ test(
     await world.startWorker()
     await awaitPods(world, low)
     expect((await readClock(world.db)).getTime()).toBeGreaterThan(rush + demandLimits.memoryMs)
-    // Of two workers the one that decides tells it alone.
+    // Of two workers only the one that decides tells it.
     await awaitWanted(world, low)
   },
 )

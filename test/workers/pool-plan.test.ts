@@ -28,14 +28,14 @@ const planned = (rows: WarmPod[], size: number, changes: Partial<Situation> = {}
 }
 const nothing = { remove: [], resume: [], add: [] }
 
-test('a pool of the right size is left alone, and a smaller one is filled, a few starts at a time', () => {
+test('a pool of the right size stays, and a smaller one is filled, a few starts at a time', () => {
   expect(planned([pod('1'), pod('2')], 2)).toEqual(nothing)
   expect(planned([pod('1'), starting('2', 1)], 3)).toEqual({ ...nothing, add: ['a'] })
   expect(planned([pod('1'), starting('2', 1)], 9).add).toHaveLength(2)
   expect(planned([], 9, { starts: 0 })).toEqual(nothing)
 })
 
-test('a refused image is left alone for a while', () => {
+test('a refused image is not tried for a while', () => {
   expect(planned([], 2, {}, true)).toEqual(nothing)
 })
 

@@ -248,7 +248,7 @@ test('30 creates at once on a pool of 10: every pod has exactly one owner, and n
   expect((await sumUp(urls, 'sandlot_pool_claims_total', 'outcome')).claimed).toBe(claimed)
 })
 
-test('of workers with other settings the newest alone makes pods, from its first second on', async () => {
+test('of workers with different settings only the newest makes pods, from its first second on', async () => {
   await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
   // A pod's row is gone when another takes its place: kept here, in the order in which they were made.
   await world.db.query('create table made (at bigserial, fingerprint text)')

@@ -193,7 +193,7 @@ test.each(kinds)(
   },
 )
 
-/** @param waitMs that whoever has no room waits */
+/** @param waitMs how long a caller without room waits */
 const sharedValues = (waitMs = 60_000) =>
   makeSharedValues<object>({
     mostOfGroup: 2,

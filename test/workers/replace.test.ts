@@ -36,7 +36,7 @@ test('the lines of several matches are told, overlapping ones too', () => {
   )
 })
 
-test('a newline stands for any line ending, and each line keeps its own', () => {
+test('a newline matches any line ending, and each line keeps its own', () => {
   expect(replace('a\r\nb\r\n', 'a\nb', 'c\nd').content).toBe('c\r\nd\r\n')
   expect(replace('a\r\nb\r\n', 'b', 'c\r\nd').content).toBe('a\r\nc\r\nd\r\n')
   expect(replace('a\r\nb\n', 'b\n', 'c\nd').content).toBe('a\r\nc\nd')
@@ -66,7 +66,7 @@ test('on text of any line endings it does what it does on plain newlines, ending
   )
 })
 
-test('line endings that differ are named when nothing else does', () => {
+test('line endings are named if only they differ', () => {
   expect(() => replace('a\nb\n', 'a\r\nb', '')).toThrow(/with other line endings/)
   expect(() => replace('a\nb\n', 'a\r\nc', '')).toThrow(/except for the space around|is not in the file\.$/)
 })

@@ -142,7 +142,7 @@ describeInSandboxes('slots', (open) => {
   describe('where starting is slow', () => {
     const slowly = () => changed(sandboxes.driver, { startsSlowly: true })
 
-    test('the slot that was prepared is the one that a command gets, and the next ones are opened at once', async () => {
+    test('a command gets the prepared slot, and the next ones are opened at once', async () => {
       const { pool, count } = makePool({ driver: slowly() })
       pool.prepare('sbx_a', pod)
       await eventually(() => pool.ready('sbx_a') === 1, 10_000)
@@ -155,7 +155,7 @@ describeInSandboxes('slots', (open) => {
       expect([await count('warm'), await count('cold')]).toEqual([2, 0])
     })
 
-    test('the next slots are opened only when the command that came alone has had a moment for itself', async () => {
+    test('after a single command the next slots are opened only a moment later', async () => {
       const { driver, counter } = counting(slowly())
       const { pool } = makePool({ driver })
       pool.prepare('sbx_a', pod)
@@ -255,7 +255,7 @@ describeInSandboxes('slots', (open) => {
       await eventually(async () => (await waiting()) === 3, 10_000)
     })
 
-    test('a slot that its user has ended is handed to nobody', async () => {
+    test('a slot whose shell a tenant has ended is given to no command', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await openSlot(sandboxes.driver, pod)
       pool.adopt('sbx_a', pod, doomed)
@@ -335,7 +335,7 @@ describeInSandboxes('slots', (open) => {
       await expect(pool.take('sbx_a', pod)).rejects.toThrow('away')
     })
 
-    test('a pod that is gone is told to whoever takes, and nothing is kept of it', async () => {
+    test('a take from a pod that is gone says so, and nothing of the pod is kept', async () => {
       const { pool } = makePool({ driver: slowly() })
       const doomed = await sandboxes.make()
       const slot = await openSlot(sandboxes.driver, doomed)

@@ -39,7 +39,7 @@ const death = { reason: 'pod_failed', detail: 'OOMKilled' } as const
 const decided = (rows: SandboxRow[], pods: PodState[] | undefined, pool: WarmPod[] = []) =>
   planSweep(rows, pods, now, 60, pool)
 
-test('a ready sandbox with its pod is left alone', () => {
+test('nothing is done to a ready sandbox with its pod', () => {
   expect(decided([row({})], [pod()])).toEqual([])
 })
 

@@ -132,7 +132,7 @@ describeInSandboxes('terminals', (open) => {
     expect(await terminal.ended).toEqual({ kind: 'exited', code: 3 })
   })
 
-  test('a slot that is at hand carries the command', async () => {
+  test('a waiting slot carries the command', async () => {
     const slot = await openSlot(driver, pod)
     const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, {
       takeSlot: async () => slot,

@@ -6,7 +6,7 @@ import { shareSandbox } from '../support/shared.ts'
 describe.skipIf(!hasCluster)('on a cluster', () => {
   const { world, alice, params } = shareSandbox({ driver: 'kubernetes' })
 
-  test('what a client sends stands in no pod and in no log', async () => {
+  test('nothing that a client sends is in a pod or in a log', async () => {
     const canary = (part: string) => `canary-${part}-7d2e`
     const { body } = await alice.call('execCommand', {
       params,

@@ -57,7 +57,7 @@ export interface Driver {
 
   /**
    * Deletes a pod and resolves when it is gone. It may be gone already. With a `uid` only that very pod is deleted, and
-   * another one under the same name is left alone.
+   * another one under the same name stays.
    */
   delete(pod: PodName): Promise<void>
 
@@ -80,8 +80,8 @@ export interface Driver {
   start(pod: PodName, argv: readonly string[], options?: StartOptions): Promise<Process>
 
   /**
-   * Ends all processes in a pod that are not the driver's own, and keeps its files. Needs no room for a process, so a
-   * fork bomb cannot stop it. Only the pod says that it is done, and nothing of what it says is believed.
+   * Ends all processes in a pod that are not the driver's own, and keeps its files. It needs no free process, so a fork
+   * bomb cannot stop it. Only the pod could report success, and its word is not believed.
    * @throws {PodGone} no such pod, or it no longer runs
    * @throws {DriverUnavailable} the pod could not be reached
    */
@@ -90,7 +90,7 @@ export interface Driver {
   /**
    * Connects to a port of a pod's loopback interface; a listener of all interfaces takes it too. The stream ends when
    * the listener has ended the connection. It fails when the connection breaks, and with {@link PortRefused} when a
-   * cluster tells only later that nobody listens. Kubernetes cannot end one direction alone: there the stream's own end
+   * cluster tells only later that nobody listens. Kubernetes cannot end only one direction: there the stream's own end
    * ends the connection, once the listener has been silent for a while.
    * @throws {PortRefused} nobody listens
    * @throws {PodGone} no such pod, or it no longer runs

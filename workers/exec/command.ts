@@ -207,7 +207,7 @@ export class Command {
   attach(from?: OutputOffset): Reader {
     this.arrive()
     const reader = this.log.read(from)
-    // A client that is back reads on here. The command need not also wait for its broken connection.
+    // The client is back and reads on with this reader, so the command need not wait for the broken connection too.
     if (from) this.formerOf(from)?.leave()
     return reader
   }

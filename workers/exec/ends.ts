@@ -1,10 +1,9 @@
 /**
- * Writes into rows how commands ended, before anybody is told, and tries again while PostgreSQL is away. PostgreSQL is
- * not asked to wait for its disk (rows.ts), but for commands with an Idempotency-Key: that would cost each command some 4 ms on a slow one. So a crash of it may
- * forget an end that was told. Therefore each end is looked at once more, and written again where the row says that the
- * command runs. Only if this worker dies in those seconds as well is the command `lost`. Where somebody has told a
- * client another end by then, that one stands: whoever tells a client of a loss has most likely not got this worker's
- * answer.
+ * Writes how commands ended into their rows, before anybody is told, and tries again while PostgreSQL is away. Only rows
+ * with an Idempotency-Key wait for the disk (rows.ts): on a slow disk that costs some 4 ms each. So a crash of PostgreSQL
+ * may lose an end that was told. Therefore the worker looks at each end once more, and writes it again if the row says that
+ * the command runs. The command is `lost` only if this worker dies in those seconds too. If an API has told a client
+ * another end by then, that one stands: it has most likely not got this worker's answer.
  */
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
@@ -45,7 +44,7 @@ export class Ends {
 
   /**
    * Resolves when PostgreSQL has taken the end, however long it is away.
-   * @returns undefined, or the end that stands there already: whoever took this worker for lost wrote it
+   * @returns undefined, or the end that stands there already: an API or worker that took this one for lost wrote it
    */
   async write(end: ExecEnd): Promise<Ending | undefined> {
     const { promise, resolve } = Promise.withResolvers<Ending | undefined>()

@@ -8,7 +8,7 @@ import { type EnteredSandbox, enter, reaching, runInside } from '../sandbox/ente
 
 /** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
-/** Milliseconds after which it is not tried again. A fork bomb keeps the node busy, and our own shell waiting. */
+/** Milliseconds of trying. A fork bomb keeps the node busy, so our own shell has to wait. */
 const patienceMs = 15_000
 
 /** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */

@@ -71,7 +71,7 @@ export async function recordStart(
 }
 
 /**
- * @returns undefined, or another end that stands there already: whoever took this worker for lost wrote it, or the
+ * @returns undefined, or another end that stands there already: an API or worker that took this one for lost wrote it, or the
  *   sandbox was destroyed, which clients may have been told
  */
 export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {

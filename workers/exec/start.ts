@@ -165,7 +165,7 @@ const sizeOf = ({ rows = 24, columns = 80 }: ExecRequest) => ({ rows, columns })
 
 function endInTime(command: Command, { request, mode }: StartExec, leftMs: number): void {
   const timeoutMs = request.timeout_ms ?? (mode === 'json' ? limits.execTimeoutMs : leftMs)
-  // At the cap it is the sandbox that ends, whoever notices first.
+  // At the cap the sandbox ends, whichever clock notices first.
   const cause = timeoutMs < leftMs ? unknownEnd('timed_out', null) : unknownEnd('killed', 'expired')
   const timer = setTimeout(() => void command.stop(cause), Math.min(timeoutMs, leftMs))
   void command.ended.then(() => clearTimeout(timer))

@@ -10,7 +10,7 @@ import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 
 const tryEveryMs = 1_000
-/** Milliseconds that a command is remembered after its row is gone: whoever read the row before may ask for it. */
+/** Milliseconds that a command is remembered after its row is gone: a client that saw the row before may ask for it. */
 const rememberMs = 60_000
 
 /** For a client that asks for a command whose row is taken back. */

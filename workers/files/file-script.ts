@@ -61,7 +61,7 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   [exits.notRegular]: ['invalid_request', 'The path is a device, a pipe or a socket, not a file.'],
   [exits.exists]: ['file_exists', 'The file exists already. Send overwrite: true to replace it.'],
   [exits.cutShort]: ['unavailable', 'The content did not arrive whole; nothing was written. Try again.'],
-  [exits.changed]: ['file_changed', 'The file is not the one that was meant any more; nothing was written.'],
+  [exits.changed]: ['file_changed', 'The file has changed since you read it; nothing was written.'],
   [exits.notNew]: [
     'file_changed',
     'The file exists, and the condition was that it does not; nothing was written.',
@@ -116,7 +116,7 @@ export interface FileScript {
   onStdout?: CommandIo['onStdout']
   /** Bytes that it may print; a script that prints more is ended. By default nearly none. */
   mostBytes?: number
-  /** Aborting it says that enough was printed: the script is ended, and that is no failure, nor is too much output then. */
+  /** Aborted once enough was printed. That ends the script, and neither this end nor too much output is a failure then. */
   enough?: AbortSignal
   /** Milliseconds. With `enough`, a time-out is no failure either. */
   timeoutMs?: number

@@ -18,7 +18,7 @@ const turnTries = 600
  *
  * The last look at the target and its replacement are one step for all writes of a sandbox, which take turns by a lock
  * in it. So several names of one file do not matter, nor several workers. A file that is written over may be read half-
- * written, so whoever would be refused for what it read looks again in its turn. The lock is the kernel's, on the
+ * written, so a write that would be refused for what it read looks again in its turn. The lock is the kernel's, on the
  * workspace, and ends with its shell. Where the image has no `flock`, it is a link to the shell's command line in
  * /proc, which shows whether that shell still runs. Old tools know no wait with a limit, so a shell asks again and
  * again.

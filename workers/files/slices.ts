@@ -9,7 +9,7 @@ import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
 /** Milliseconds. Another account's command takes some ten rounds of the loop, and each may wait for a slice. */
 const sliceMs = 3
 
-/** Work that can pause at each `yield`. Between two of them it takes far less than a slice. */
+/** Work that can pause at each `yield`. From one `yield` to the next it takes far less than a slice. */
 export type Steps<T> = Generator<undefined, T>
 
 /** The accounts that wait for a slice. */

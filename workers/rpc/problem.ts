@@ -4,7 +4,7 @@ import { meansAway, Problem, unavailable } from '../../shared/platform/problem.t
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
 import { ExecElsewhere } from '../exec/start.ts'
 
-/** @returns status and body of the answer. An error that is not for clients says nothing in it */
+/** @returns status and body of the answer. Internal errors are answered without their message */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {
   if (error instanceof ExecElsewhere) {
     const members = { exec_id: error.known.id, worker_id: error.known.workerId }

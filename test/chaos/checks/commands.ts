@@ -91,7 +91,7 @@ function crashedSince(ledger: Ledger, told: Told): boolean {
 }
 
 function agree(told: Told, row: Row): boolean {
-  // The sandbox took it along: whoever asks is told so.
+  // The command ended with its sandbox, and every later answer says so.
   const status = row.status === 'running' && row.sandbox_is_destroyed ? 'killed' : row.status
   return told.status === status && told.exitCode === row.exit_code
 }

@@ -11,7 +11,7 @@ export interface Scene {
 export interface Deed {
   /** What it harms: two faults of one target wait for each other. */
   target: string
-  /** Resolves when all is as before, but for what was lost. */
+  /** Resolves when all is as before, except what was lost. */
   act(): Promise<unknown>
 }
 

@@ -1,4 +1,4 @@
-/** Pods that are lost under their sandboxes. Which one is written down: its sandbox may end for that. */
+/** Loses pods under their sandboxes. Records which pods, because their sandboxes may end for that. */
 import type { PodState } from '../../../workers/drivers/driver.ts'
 import { killFirstProcess, losePod } from '../../support/lost-pods.ts'
 import { chosen, type Plan, type Scene } from './plan.ts'

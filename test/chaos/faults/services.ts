@@ -100,14 +100,14 @@ export const serviceFaults = {
   // Backwards would show more sandboxes at once than there were: the check of quotas goes by the rows' times.
   "PostgreSQL's clock leaps forward": ({ stage: { world } }, { chance }) => ({
     target: 'postgres',
-    // Whoever keeps PostgreSQL from writing keeps it from that too.
+    // A fault that keeps PostgreSQL from writing keeps it from that too.
     act: () => moveClock(world.db, Math.round(chance * leapMs)).catch(() => {}),
   }),
 } satisfies Record<string, Plan>
 
 /** Longer than the lock of a job, and than a worker is taken for alive without a word. */
 const stepMs = 60_000
-/** Shorter than a sandbox lives, but for some. */
+/** Shorter than most sandboxes live. */
 const leapMs = 20_000
 const failMs = 30_000
 

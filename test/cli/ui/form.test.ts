@@ -22,7 +22,7 @@ describe('a line', () => {
     expect(typed(text, ...keys).text).toBe(result)
   })
 
-  test('keeps its cursor within', () => {
+  test('keeps its cursor inside the text', () => {
     const keys = [
       'left',
       'right',

@@ -48,7 +48,7 @@ test('help has a line for each key of the page, and nothing else', () => {
   )
 })
 
-test('the list knows the command line of what its keys do', () => {
+test('the list shows the command line for each of its keys', () => {
   const { id } = session()
   const lines = Object.fromEntries(
     commandLines(stateWith([session()])).map(({ key, text }) => [key.keys[0], text]),
@@ -88,7 +88,7 @@ const offered = (state: State) =>
     .join(' ')
 const onPage = (page: Page, of = session()) => stateWith([of], { pages: [{ at: 'list' }, page] })
 
-test('keys are offered where they can do something, and there alone', () => {
+test('keys are offered only where they can do something', () => {
   const { id } = session()
   expect(offered(stateWith([]))).toBe('n c a ? q')
   expect(offered(stateWith([session()]))).toBe('Enter n s x f d / c a y ? q')

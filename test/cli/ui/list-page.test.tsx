@@ -84,7 +84,7 @@ test('a filter lets those through that have all its words, in any case', () => {
   expect(shown('blue web')).toContain('No session matches the filter')
 })
 
-test('of a thousand only as many are drawn as there are rows, around the one that is stood on', () => {
+test('of a thousand sessions only those around the selected one are drawn, one for each row', () => {
   const sessions = many(1000)
   const rows = drawRows(stateWith(sessions, { selected: sessions[500]!.id }))
   expect(rows).toHaveLength(24)
@@ -98,7 +98,7 @@ describe('when the service is away', () => {
     trouble: { isAway: true, since: now - 42_000, message: 'Nothing listens.' },
   })
 
-  test('it says so, since when and why, and what was known stays', () => {
+  test('the list says so, since when and why, and keeps the known sessions', () => {
     expect(draw(sized(state, 120, 24))).toMatch(
       /! Service away since [\d:]{8} \(42s\), trying again\. Nothing listens\./,
     )

@@ -26,7 +26,7 @@ function print(printed: Printed) {
 
 const rowsOf = (text: OutputText, width = 80) => rowsFrom(text, width, Number.POSITIVE_INFINITY, start)
 
-test('is the same however it came in pieces, wrapped for any width', () => {
+test('the rows do not depend on the pieces that the output came in, at any width', () => {
   const word = fc.constantFrom(
     'a',
     'line\n',

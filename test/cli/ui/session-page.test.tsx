@@ -91,7 +91,7 @@ test('files are a tree: folders first, what is open below its folder', () => {
   ])
 })
 
-test('no colour and no bar alone says anything: without both it is all there in words', () => {
+test('words say all that colours and bars say', () => {
   const bare = draw(stateWith([web], { lastCommands: new Map([[web.id, command({ exit_code: 1 })]]) }))
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     .replace(/\u001b\[[\d;]*m/g, '')
@@ -101,7 +101,7 @@ test('no colour and no bar alone says anything: without both it is all there in 
   }
 })
 
-test('read aloud it is plain text: no bars, no rules, and what is left in words', () => {
+test('for a screen reader it is plain text: no bars, no rules, and the time left in words', () => {
   vi.stubEnv('INK_SCREEN_READER', 'true')
   try {
     const text = draw(stateWith([web, ...many(2)], { selected: web.id }), now)

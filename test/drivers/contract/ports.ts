@@ -85,7 +85,7 @@ export function describePorts(contract: Contract): void {
       stream.destroy()
     })
 
-    test('end one direction alone, where the driver can', async () => {
+    test('end only one direction, where the driver can', async () => {
       if (driver.kind === 'kubernetes') return
       const stream = await connect()
       stream.end('last words')

@@ -66,8 +66,8 @@ export class ClusterConnection extends KubeConfig {
   }
 
   /**
-   * Takes the credential of a kubeconfig that was replaced. One that cannot be read, or leads to another cluster, is left
-   * alone: that takes a restart.
+   * Takes the new credential of a kubeconfig that was replaced. It ignores a file that it cannot read, and one that leads
+   * to another cluster, which takes a restart.
    * @returns whether there is a new one
    */
   async readAgain(): Promise<boolean> {

@@ -14,8 +14,8 @@ const normalClosure = 1000
 const wellEnded: ProcessEnd = { kind: 'exited', code: 0 }
 
 /**
- * Connects. That nobody listens is told later, as a failure of the stream. containerd tells the end of a connection a
- * second late, and looks at the loopback of IPv4 alone.
+ * Connects. If nobody listens, the stream fails later. containerd tells the end of a connection a second late, and looks
+ * only at the loopback of IPv4.
  * @param opened is called with what must be abandoned when the pod is gone
  * @throws as {@link openChannels}
  */

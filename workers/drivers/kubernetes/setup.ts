@@ -99,7 +99,7 @@ export function watchSetup(
 }
 
 /**
- * Asks once, for whoever starts workers.
+ * Asks once, for a program that starts workers.
  * @throws {NotSetUp} with what to do; nothing when the cluster cannot be asked, which may pass
  * @throws {SettingsError} the kubeconfig is unusable
  */
@@ -179,7 +179,7 @@ async function tryPod(
   }
 }
 
-/** Where an authorizer cannot list its rules, each right that none of them gives is asked for by name. */
+/** Rights that no listed rule gives. If the authorizer cannot list all its rules, asks for each of these by name. */
 async function askForMissingRights(connection: ClusterConnection, namespace: string): Promise<Right[]> {
   const api = connection.makeApiClient(AuthorizationV1Api)
   const { status } = await api.createSelfSubjectRulesReview({ body: { spec: { namespace } } })

@@ -1,6 +1,6 @@
 /**
  * Whether what keeps sandboxes apart is in the cluster as `npm run cluster` makes it: pure comparisons of the network
- * policies, the workers' rights, the namespace and a pod. Whoever closes more than is made passes.
+ * policies, the workers' rights, the namespace and a pod. A cluster that closes more than is made passes.
  */
 import type {
   V1LabelSelector,

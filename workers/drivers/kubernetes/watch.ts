@@ -82,7 +82,7 @@ export class PodWatch {
     }
   }
 
-  /** Calls back for every pod that no longer runs, whoever ended it. */
+  /** Calls back for every pod that no longer runs, for any reason. */
   onEnd = (listener: (uid: string) => void): void => void this.ends.on('end', listener)
   /** Makes the watch not report a death that this process causes itself. */
   expectDeath = (uid: string): void => void this.told.add(uid)

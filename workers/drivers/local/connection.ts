@@ -202,8 +202,8 @@ function inputOf(socket: Socket): Writable {
 }
 
 /**
- * The tenant can write where the socket's file is. Connecting by its path would follow a link there to any socket of
- * the host. So the file itself is opened, and must be a socket.
+ * The tenant can replace the socket's file by a link, and connecting by path would follow it to any socket of the host.
+ * So this opens the file itself, which must be a socket.
  */
 function openSocket(path: string): Socket {
   let fd: number

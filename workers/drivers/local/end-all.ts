@@ -1,4 +1,4 @@
-/** Local sandboxes outlive their worker by design. This ends them; run as a script, those of the folder that it is given. */
+/** Ends local sandboxes, which outlive their worker by design. As a script it ends those of the folder in its argument. */
 import { endPod } from './ending.ts'
 import { withLock } from './lock.ts'
 import { readPods } from './state.ts'

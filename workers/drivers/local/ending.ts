@@ -61,7 +61,7 @@ async function findFirstProcess(
     const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1])
     const mounts = pid ? await readText(`/proc/${pid}/mountinfo`).catch(() => undefined) : undefined
     if (mounts?.includes(`/${pod.name}/workspace /workspace `)) return identify(pid)
-    // It may not be there yet.
+    // Bubblewrap may not have made it yet.
     if (!supervisor || !isAlive(supervisor) || performance.now() > end) return undefined
     await sleep(pollEveryMs)
   }
