@@ -2,7 +2,7 @@
 import { type Lines, lastPlace, walk, within } from './file-place.ts'
 import { type Place, start } from './file-text.ts'
 import { bodyRows } from './layout.ts'
-import { changePage, findPage } from './pages.ts'
+import { changePage, pageWith } from './pages.ts'
 import type { FilePage, OutputPage, State } from './state.ts'
 import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
@@ -25,7 +25,7 @@ export function scrollText(ui: Ui, page: TextPage, step: Step): void {
   const text = textOf(page)
   const [width, height] = [state.size.columns, bodyRows(state)]
   const ahead = rowsAtOnce(state)
-  const show = (to: Place) => changeTop(ui, text, within(text, width, height, to), width, height)
+  const show = (to: Place) => changeTop(ui, page, within(text, width, height, to), width, height)
   const read = (from: number, to: number) => text.load(from, to).then(() => ui.store.set({}))
   const toEnd = async () => {
     const { total = 1 } = text
@@ -45,7 +45,7 @@ export function scrollText(ui: Ui, page: TextPage, step: Step): void {
     let at = place
     for (let rest = left; ; ) {
       await read(at.line - ahead, at.line + ahead)
-      const open = rest === 0 ? undefined : openWith(ui, text)
+      const open = rest === 0 ? undefined : stillShown(ui, page)
       if (!open) return
       // From where it is by now: other keys may have been pressed.
       const next = walk(text, width, placeOf(open, width, height), rest)
@@ -58,17 +58,18 @@ export function scrollText(ui: Ui, page: TextPage, step: Step): void {
   })
 }
 
-/** The open page, unless it shows another text by now. */
-function openWith({ store }: Ui, text: Lines): TextPage | undefined {
-  const state = store.get()
-  return [findPage(state, 'file'), findPage(state, 'output')].find((page) => page && textOf(page) === text)
+/** The page as it is now, unless it was left or shows another text. */
+function stillShown({ store }: Ui, before: TextPage): TextPage | undefined {
+  const page = pageWith(store.get(), before.pageId)
+  if (page?.at !== 'file' && page?.at !== 'output') return undefined
+  return textOf(page) === textOf(before) ? page : undefined
 }
 
-function changeTop(ui: Ui, text: Lines, top: Place, width: number, height: number): void {
-  const page = openWith(ui, text)
+function changeTop(ui: Ui, before: TextPage, top: Place, width: number, height: number): void {
+  const page = stillShown(ui, before)
   if (page?.at === 'file') changePage(ui, page, { top })
   if (page?.at !== 'output') return
-  const last = lastPlace(text, width, height)
+  const last = lastPlace(textOf(page), width, height)
   // At the end, it follows what comes.
   changePage(ui, page, { top: top.line === last.line && top.row === last.row ? 'end' : top })
 }

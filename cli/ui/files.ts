@@ -4,7 +4,7 @@ import { changeByHand } from '../core/editor.ts'
 import { CliError } from '../core/errors.ts'
 import { rowsAtOnce } from './file-scroll.ts'
 import { FileText, type ReadLines, start } from './file-text.ts'
-import { changeOpen, changePage, findPage, goBack, openPage } from './pages.ts'
+import { changePage, findPage, goBack, newPageId, openPage } from './pages.ts'
 import { openSession } from './sessions.ts'
 import { type FilePage, nameInFront, pageOf, type SessionPage } from './state.ts'
 import { attempt, tell } from './tell.ts'
@@ -16,21 +16,21 @@ export function showFiles(ui: Ui): void {
   const open = findPage(ui.store.get(), 'session')
   if (open) changePage(ui, open, { tab: 'files' })
   const page = open ?? openSession(ui, 'files')
-  if (page && !page.tree.folders.has(keyOf(page.tree.root))) loadFolder(ui, page.id, page.tree.root)
+  if (page && !page.tree.folders.has(keyOf(page.tree.root))) loadFolder(ui, page, page.tree.root)
 }
 
 /** Asks for the entries of a folder, and opens it. */
-function loadFolder(ui: Ui, id: string, location: SandboxPath): void {
-  changeTree(ui, (tree) => putFolder(tree, location, { isOpen: true }))
+function loadFolder(ui: Ui, page: SessionPage, location: SandboxPath): void {
+  changeTree(ui, page, (tree) => putFolder(tree, location, { isOpen: true }))
   attempt(ui, async () => {
     try {
       const { entries, truncated } = await ui.api.call('listFiles', {
-        params: { id },
+        params: { id: page.id },
         query: queryOf(location),
       })
-      changeTree(ui, (tree) => putFolder(tree, location, { entries, isCut: truncated }))
+      changeTree(ui, page, (tree) => putFolder(tree, location, { entries, isCut: truncated }))
     } catch (error) {
-      changeTree(ui, (tree) => putFolder(tree, location, { isOpen: false }))
+      changeTree(ui, page, (tree) => putFolder(tree, location, { isOpen: false }))
       throw error
     }
   })
@@ -40,8 +40,8 @@ function loadFolder(ui: Ui, id: string, location: SandboxPath): void {
 export function reloadTree(ui: Ui): void {
   const page = findPage(ui.store.get(), 'session')
   if (!page) return
-  loadFolder(ui, page.id, page.tree.root)
-  for (const folder of page.tree.folders.values()) if (folder.isOpen) loadFolder(ui, page.id, folder.location)
+  loadFolder(ui, page, page.tree.root)
+  for (const folder of page.tree.folders.values()) if (folder.isOpen) loadFolder(ui, page, folder.location)
 }
 
 export function selectedRow({ tree }: SessionPage): Row | undefined {
@@ -54,9 +54,9 @@ export function enter(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   const row = page && selectedRow(page)
   if (!row) return
-  if (row.isOpen) return fold(ui, row)
-  if (row.entry.type === 'directory') return loadFolder(ui, page.id, row.location)
-  if (row.entry.type === 'file' || row.entry.type === 'symlink') return showFile(ui, page.id, row.location)
+  if (row.isOpen) return fold(ui, page, row)
+  if (row.entry.type === 'directory') return loadFolder(ui, page, row.location)
+  if (row.entry.type === 'file' || row.entry.type === 'symlink') return showFile(ui, page, row.location)
   tell(ui, `${oneLine(row.location.path)} is a ${row.entry.type}, which cannot be shown.`)
 }
 
@@ -65,16 +65,16 @@ export function leave(ui: Ui) {
   const page = findPage(ui.store.get(), 'session')
   if (!page) return
   const row = selectedRow(page)
-  if (row?.isOpen) return fold(ui, row)
+  if (row?.isOpen) return fold(ui, page, row)
   if (row && row.depth > 0) {
     const rows = rowsOf(page.tree)
     const parent = rows.slice(0, rows.indexOf(row)).findLast(({ depth }) => depth === row.depth - 1)
-    return changeTree(ui, (tree) => ({ ...tree, selected: parent?.key }))
+    return changeTree(ui, page, (tree) => ({ ...tree, selected: parent?.key }))
   }
   const { root } = page.tree
   if (root.path === '/') return
-  changeTree(ui, (tree) => ({ ...tree, root: parentOf(root), selected: keyOf(root) }))
-  loadFolder(ui, page.id, parentOf(root))
+  changeTree(ui, page, (tree) => ({ ...tree, root: parentOf(root), selected: keyOf(root) }))
+  loadFolder(ui, page, parentOf(root))
 }
 
 export function changeSelected(ui: Ui) {
@@ -84,33 +84,34 @@ export function changeSelected(ui: Ui) {
   if (page?.at === 'session' && row && row.entry.type !== 'directory') edit(ui, page.id, row.location)
 }
 
-const fold = (ui: Ui, { location }: Row) =>
-  changeTree(ui, (tree) => putFolder(tree, location, { isOpen: false }))
+const fold = (ui: Ui, page: SessionPage, { location }: Row) =>
+  changeTree(ui, page, (tree) => putFolder(tree, location, { isOpen: false }))
 const placeOf = ({ path, pathBase64 }: FilePage): SandboxPath =>
   pathBase64 === undefined ? { path } : { path, base64: pathBase64 }
 
-const changeTree = (ui: Ui, change: (tree: Tree) => Tree): void =>
-  changeOpen(ui, 'session', ({ tree }) => ({ tree: change(tree) }))
+const changeTree = (ui: Ui, page: SessionPage, change: (tree: Tree) => Tree): void =>
+  changePage(ui, page, ({ tree }) => ({ tree: change(tree) }))
 
-function showFile(ui: Ui, id: string, location: SandboxPath): void {
+function showFile(ui: Ui, session: SessionPage, location: SandboxPath): void {
   openPage(ui, {
     at: 'file',
-    id,
+    pageId: newPageId(),
+    id: session.id,
     path: location.path,
     pathBase64: location.base64,
     content: FileText.of(''),
     status: 'loading…',
     top: start,
   })
-  attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, id, location, error)))
+  attempt(ui, () => loadFile(ui).catch((error) => enterInstead(ui, session, location, error)))
 }
 
 /** Only now is it known that a link leads to a folder. */
-function enterInstead(ui: Ui, id: string, location: SandboxPath, error: unknown): void {
+function enterInstead(ui: Ui, session: SessionPage, location: SandboxPath, error: unknown): void {
   if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
   const page = pageOf(ui.store.get())
   if (page.at === 'file' && page.path === location.path) goBack(ui)
-  loadFolder(ui, id, location)
+  loadFolder(ui, session, location)
 }
 
 /** Reads the file of the open page again, where it is looked at. */
@@ -119,13 +120,13 @@ export async function loadFile(ui: Ui): Promise<void> {
   if (!page) return
   try {
     const { content, status } = await openFile(ui, page)
-    changeOpen(ui, 'file', ({ top }) => ({
+    changePage(ui, page, ({ top }) => ({
       content,
       status,
       top: top.line <= (content.total ?? 0) ? top : start,
     }))
   } catch (error) {
-    changeOpen(ui, 'file', () => ({ status: 'not loaded' }))
+    changePage(ui, page, { status: 'not loaded' })
     throw error
   }
 }

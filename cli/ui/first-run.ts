@@ -5,7 +5,7 @@ import { noAccount, readKey, Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 import { askForm, closeDialog, formOf, whileBusy } from './dialogs.ts'
 import { type Form, field, newForm } from './form.ts'
-import { changeOpen, findPage } from './pages.ts'
+import { changeOpen, findPage, newPageId } from './pages.ts'
 import type { FirstRunPage } from './state.ts'
 import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
@@ -13,7 +13,7 @@ import type { Ui } from './ui.ts'
 /** @param why it comes when there are settings */
 export function openFirstRun(ui: Ui, why?: string): void {
   const address = ui.store.get().address ?? ''
-  const page: FirstRunPage = { at: 'first-run', step: 'address', address, way: 0 }
+  const page: FirstRunPage = { at: 'first-run', pageId: newPageId(), step: 'address', address, way: 0 }
   ui.store.set({ pages: [page], dialog: undefined, opening: undefined, trouble: undefined })
   if (address === '') askAddress(ui)
   else go(ui, { step: 'way' })

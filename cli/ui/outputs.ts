@@ -7,9 +7,19 @@ import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import { closeDialog } from './dialogs.ts'
 import { OutputText } from './output-text.ts'
-import { changeOpen, changePage, findPage, goBack, isOn, openPage, replacePage } from './pages.ts'
+import {
+  changeOpen,
+  changePage,
+  findPage,
+  goBack,
+  isOn,
+  newPageId,
+  openPage,
+  pageWith,
+  replacePage,
+} from './pages.ts'
 import { attachHere } from './shell.ts'
-import { nameInFront, type OutputPage, pageOf, type SessionPage, type State } from './state.ts'
+import { nameInFront, type OutputPage, pageOf, type SessionPage } from './state.ts'
 import { attempt, tell, tellError } from './tell.ts'
 import { oneLine } from './text.ts'
 import type { Ui } from './ui.ts'
@@ -21,22 +31,22 @@ const showMs = 40
 const retryMs = 1_000
 
 export async function runCommand(ui: Ui, id: string, command: string): Promise<void> {
-  const page = showOutput(ui, id, undefined, command)
+  const pageId = showOutput(ui, id, undefined, command)
   const remote = createRemote(ui.api, id)
   try {
     const { stdout: _out, stderr: _err, ...started } = await remote.launch({ command })
     const summary = { ...started, command, background: true, tty: false }
     changeList(ui, id, (commands) => [summary, ...commands.filter((other) => other.id !== started.id)])
-    if (interruptedEarly.has(page.output)) await remote.signal(started.id, 'INT')
-    if (!isOpen(ui, page.output)) return
-    changeOpen(ui, 'output', () => ({ execId: started.id, status: standingLine(started) }))
+    if (interruptedEarly.delete(pageId)) await remote.signal(started.id, 'INT')
+    if (!findOutput(ui, pageId)) return
+    changeOutput(ui, pageId, { execId: started.id, status: standingLine(started) })
     // It gets no stdin.
     await remote.endStdin(started.id, 0).catch(() => {})
-    await followOutput(ui, page.output)
+    await followOutput(ui, pageId)
   } catch (error) {
-    changeOpen(ui, 'output', ({ output }) =>
-      output === page.output ? { status: 'not run', isRunning: false } : {},
-    )
+    // Else it runs, and following it has failed.
+    if (findOutput(ui, pageId)?.execId === undefined)
+      changeOutput(ui, pageId, { status: 'not run', isRunning: false })
     throw error
   }
 }
@@ -53,9 +63,9 @@ export function openCommand(ui: Ui): void {
 export const isOpenTerminal = ({ tty, status }: ExecSummary): boolean => tty && status === 'running'
 
 function showCommand(ui: Ui, id: string, command: ExecSummary): void {
-  const { output } = showOutput(ui, id, command.id, command.command)
-  changeOpen(ui, 'output', () => ({ status: standingLine(command), isRunning: command.status === 'running' }))
-  attempt(ui, () => followOutput(ui, output))
+  const pageId = showOutput(ui, id, command.id, command.command)
+  changeOutput(ui, pageId, { status: standingLine(command), isRunning: command.status === 'running' })
+  attempt(ui, () => followOutput(ui, pageId))
 }
 
 export const selectedCommand = ({ commands = [], selectedCommand }: SessionPage) =>
@@ -67,14 +77,14 @@ export function interrupt(ui: Ui): void {
   const { id, execId } = page
   changePage(ui, page, { isInterrupted: true })
   tell(ui, 'Interrupting it. Ctrl-C now leaves this page.')
-  if (execId === undefined) return void interruptedEarly.add(page.output)
+  if (execId === undefined) return void interruptedEarly.add(page.pageId)
   attempt(ui, async () => {
     await createRemote(ui.api, id).signal(execId, 'INT')
   })
 }
 
-/** The outputs of commands that are interrupted once they are started. */
-const interruptedEarly = new WeakSet<OutputText>()
+/** The pages of commands that are interrupted once they are started. */
+const interruptedEarly = new Set<number>()
 
 /** Ctrl-C: first for the command that is shown, then it leaves its page. Elsewhere it quits. */
 export function interruptOrQuit(ui: Ui) {
@@ -94,19 +104,22 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
   )
 
 /** Shows the end, on its page and in the list. */
-function showEnd(ui: Ui, id: string, ended: ExecEnd): void {
-  if (findPage(ui.store.get(), 'output')?.isInterrupted) tell(ui, 'Interrupted it.')
-  changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
+function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
+  if (findOutput(ui, pageId)?.isInterrupted) tell(ui, 'Interrupted it.')
+  changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
-function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): OutputPage {
+/** @returns the id of the page */
+function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): number {
+  const pageId = newPageId()
   const page: OutputPage = {
     at: 'output',
+    pageId,
     id,
     execId,
     command,
-    output: newOutput(ui, id, () => execId ?? pageWith(ui.store.get(), page.output)?.execId),
+    output: newOutput(ui, id, () => execId ?? findOutput(ui, pageId)?.execId),
     status: '▸ starting',
     isRunning: true,
     isInterrupted: false,
@@ -115,57 +128,59 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
   // Follows one command at a time.
   if (isOn(ui.store.get(), 'output')) replacePage(ui, page)
   else openPage(ui, page)
-  return page
+  return pageId
 }
 
 /** Reads on by ranges; its command is known once it is started. */
 const newOutput = (ui: Ui, id: string, execId: () => string | undefined) =>
   new OutputText((...range) => createRemote(ui.api, id).readOutput(execId()!, ...range))
 
-/** The page is recognised by its output object: another page may show the same command. */
-const isOpen = (ui: Ui, output: OutputText): boolean => pageWith(ui.store.get(), output) !== undefined
-const pageWith = (state: State, output: OutputText): OutputPage | undefined => {
-  const page = findPage(state, 'output')
-  return page?.output === output ? page : undefined
+/** The page, unless it was left. */
+function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
+  const page = pageWith(ui.store.get(), pageId)
+  return page?.at === 'output' ? page : undefined
+}
+
+/** Does nothing when the page was left. */
+function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void {
+  const page = findOutput(ui, pageId)
+  if (page) changePage(ui, page, change)
 }
 
 /** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
-async function followOutput(ui: Ui, first: OutputText): Promise<void> {
-  for (let output = first; isOpen(ui, output); ) {
+async function followOutput(ui: Ui, pageId: number): Promise<void> {
+  for (let page = findOutput(ui, pageId); page; page = findOutput(ui, pageId)) {
     try {
-      return await followOnce(ui, output)
+      return await followOnce(ui, page)
     } catch (thrown) {
       const error = describeError(thrown)
-      if (!isOpen(ui, output)) return
-      if (error.code !== 'network' && error.code !== 'unavailable') return await showResult(ui, output, error)
-      changeOpen(ui, 'output', () => ({ status: '… the connection broke; trying again' }))
+      if (!findOutput(ui, pageId)) return
+      if (error.code !== 'network' && error.code !== 'unavailable') return await showResult(ui, page, error)
+      changeOutput(ui, pageId, { status: '… the connection broke; trying again' })
       await sleep(retryMs)
-      if (!isOpen(ui, output)) return
       // The service sends everything again.
-      const { id, execId } = pageWith(ui.store.get(), output)!
-      output = newOutput(ui, id, () => execId)
-      const fresh = output
-      changeOpen(ui, 'output', () => ({ output: fresh }))
+      const { id, execId } = page
+      changeOutput(ui, pageId, { output: newOutput(ui, id, () => execId) })
     }
   }
 }
 
-async function followOnce(ui: Ui, output: OutputText): Promise<void> {
-  const { id, execId } = pageWith(ui.store.get(), output)!
+async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
+  const { pageId, id, execId, output } = page
   const remote = createRemote(ui.api, id)
-  const shown = showSoon(ui, output)
+  const shown = showSoon(ui, pageId)
   let opened: OpenExchange | undefined
   const left = ui.store.subscribe(() => {
-    if (!isOpen(ui, output)) opened?.response.destroy()
+    if (!findOutput(ui, pageId)) opened?.response.destroy()
   })
   const open = async (lastEventId?: string) => {
-    if (!isOpen(ui, output)) throw new CliError('failed', 'The page was left.')
+    if (!findOutput(ui, pageId)) throw new CliError('failed', 'The page was left.')
     opened = await remote.follow(execId!, lastEventId)
     return opened
   }
   try {
     const ended = await follow(await open(), open, {
-      onStart: () => changeOpen(ui, 'output', () => ({ status: '▸ running' })),
+      onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
       async write(stream, bytes) {
         output.append(stream, bytes)
         shown.soon()
@@ -175,7 +190,7 @@ async function followOnce(ui: Ui, output: OutputText): Promise<void> {
         shown.soon()
       },
     })
-    showEnd(ui, id, ended)
+    showEnd(ui, page, ended)
   } finally {
     left()
     shown.now()
@@ -183,28 +198,28 @@ async function followOnce(ui: Ui, output: OutputText): Promise<void> {
 }
 
 /** The session has ended, and with it the output: shows how the command ended. */
-async function showResult(ui: Ui, output: OutputText, why: CliError): Promise<void> {
-  const { id, execId } = pageWith(ui.store.get(), output)!
+async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void> {
+  const { pageId, id, execId, output } = page
   const ended = await createRemote(ui.api, id)
     .get(execId!)
     .catch(() => {
-      if (isOpen(ui, output)) changeOpen(ui, 'output', () => ({ status: 'not known', isRunning: false }))
+      changeOutput(ui, pageId, { status: 'not known', isRunning: false })
       return Promise.reject(why)
     })
-  if (!isOpen(ui, output)) return
+  if (!findOutput(ui, pageId)) return
   if (ended.stdout !== '' || ended.stderr !== '') output.note(ended.stdout + ended.stderr)
-  changeOpen(ui, 'output', () => ({ status: standingLine(ended), isRunning: false }))
+  changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
     tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))
 }
 
 /** Shows new output at intervals, because a command may print more often than a screen can change. */
-function showSoon(ui: Ui, output: OutputText) {
+function showSoon(ui: Ui, pageId: number) {
   let timer: NodeJS.Timeout | undefined
   const now = () => {
     clearTimeout(timer)
     timer = undefined
-    if (isOpen(ui, output)) ui.store.set({})
+    if (findOutput(ui, pageId)) ui.store.set({})
   }
   return {
     now,

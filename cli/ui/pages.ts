@@ -2,6 +2,10 @@
 import { type Page, pageOf, type State } from './state.ts'
 import type { Ui } from './ui.ts'
 
+/** The list, which is there from the start, is 0. */
+let lastPageId = 0
+export const newPageId = (): number => ++lastPageId
+
 export const openPage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: [...pages, page], notice: undefined }))
 
@@ -15,15 +19,23 @@ export function goBack({ store }: Ui) {
   if (pages.length > 1) store.set({ pages: pages.slice(0, -1), notice: undefined })
 }
 
-/** Changes a page wherever it is; does nothing when it was left. @returns whether it is still there */
-export function changePage<P extends Page>({ store }: Ui, page: P, change: Partial<P>): P | undefined {
-  const { pages } = store.get()
-  const at = pages.indexOf(page)
-  if (at < 0) return undefined
-  const changed = { ...page, ...change }
-  store.set({ pages: pages.with(at, changed) })
-  return changed
+/** Changes a page wherever it is; does nothing when it was left. */
+export function changePage<P extends Page>(
+  { store }: Ui,
+  { pageId }: P,
+  change: Partial<P> | ((page: P) => Partial<P>),
+): void {
+  const state = store.get()
+  // A page keeps its kind.
+  const page = pageWith(state, pageId) as P | undefined
+  if (!page) return
+  const changed = { ...page, ...(typeof change === 'function' ? change(page) : change) }
+  store.set({ pages: state.pages.map((each) => (each.pageId === pageId ? changed : each)) })
 }
+
+/** The page with this id, unless it was left. */
+export const pageWith = (state: State, pageId: number): Page | undefined =>
+  state.pages.find((page) => page.pageId === pageId)
 
 /** The page of this kind that is open, if there is one. */
 export const findPage = <At extends Page['at']>(
@@ -39,7 +51,7 @@ export function changeOpen<At extends Page['at']>(
   change: (page: Extract<Page, { at: At }>) => Partial<Extract<Page, { at: At }>>,
 ): void {
   const page = findPage(ui.store.get(), at)
-  if (page) changePage(ui, page, change(page) as Partial<typeof page>)
+  if (page) changePage(ui, page, change)
 }
 
 export const isOn = (state: State, at: Page['at']): boolean => pageOf(state).at === at

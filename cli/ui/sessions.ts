@@ -7,7 +7,7 @@ import { chosenSession, useSession as makeCurrent } from '../core/session.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
 import { field, newForm } from './form.ts'
 import { loadDestroyed, putSessions } from './known.ts'
-import { openPage } from './pages.ts'
+import { newPageId, openPage } from './pages.ts'
 import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
@@ -30,6 +30,7 @@ export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): Sessi
   if (!session) return undefined
   const page: SessionPage = {
     at: 'session',
+    pageId: newPageId(),
     id: session.id,
     tab,
     commands: undefined,

@@ -61,17 +61,21 @@ export interface Notice {
 }
 
 export type Page = FirstRunPage | ListPage | SessionPage | OutputPage | FilePage
-export interface FirstRunPage {
+interface AnyPage {
+  /** What a page is known by while all else of it changes; two pages may show the same. */
+  pageId: number
+}
+export interface FirstRunPage extends AnyPage {
   at: 'first-run'
   step: 'address' | 'way' | 'sign-up' | 'key'
   address: string
   /** The line of `way` that is stood on. */
   way: number
 }
-export interface ListPage {
+export interface ListPage extends AnyPage {
   at: 'list'
 }
-export interface SessionPage {
+export interface SessionPage extends AnyPage {
   at: 'session'
   id: string
   tab: 'commands' | 'files'
@@ -82,7 +86,7 @@ export interface SessionPage {
   selectedCommand: string | undefined
   tree: Tree
 }
-export interface OutputPage {
+export interface OutputPage extends AnyPage {
   at: 'output'
   id: string
   execId: string | undefined
@@ -94,7 +98,7 @@ export interface OutputPage {
   isInterrupted: boolean
   top: Place | 'end'
 }
-export interface FilePage {
+export interface FilePage extends AnyPage {
   at: 'file'
   id: string
   path: string
@@ -114,7 +118,7 @@ export type Dialog =
 
 export const firstState: State = {
   size: { rows: 24, columns: 80 },
-  pages: [{ at: 'list' }],
+  pages: [{ at: 'list', pageId: 0 }],
   dialog: undefined,
   notice: undefined,
   address: undefined,

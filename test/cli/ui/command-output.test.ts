@@ -183,7 +183,7 @@ test('Ctrl-C on a command that is being started interrupts it once it runs, also
     const ran = runCommand(ui, 'sbx_1', 'make deploy')
     press(ui, { key: 'ctrl+c', text: '' })
     press(ui, { key: 'ctrl+c', text: '' })
-    expect(ui.store.get().pages).toEqual([{ at: 'list' }])
+    expect(ui.store.get().pages).toMatchObject([{ at: 'list' }])
     launched.resolve()
     await ran
     expect(peer.asked.filter(({ line }) => line.includes('signal=INT'))).toHaveLength(1)

@@ -28,8 +28,8 @@ const tree = putFolder(
 )
 
 const pages: Record<string, Page[]> = {
-  list: [{ at: 'list' }],
-  'first-run': [{ at: 'first-run', step: 'way', address: `http://${nasty}`, way: 1 }],
+  list: [{ at: 'list', pageId: 0 }],
+  'first-run': [{ at: 'first-run', pageId: 1, step: 'way', address: `http://${nasty}`, way: 1 }],
   commands: [
     sessionPage(web.id, {
       commands: Array.from({ length: 60 }, (_, n) => command({ id: `${n}`, command: nasty })),
@@ -40,6 +40,7 @@ const pages: Record<string, Page[]> = {
   output: [
     {
       at: 'output',
+      pageId: 2,
       id: web.id,
       execId: 'exec_1',
       command: nasty,
@@ -53,6 +54,7 @@ const pages: Record<string, Page[]> = {
   file: [
     {
       at: 'file',
+      pageId: 3,
       id: web.id,
       path: `/workspace/${nasty}`,
       pathBase64: undefined,

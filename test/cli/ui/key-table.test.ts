@@ -86,7 +86,7 @@ const offered = (state: State) =>
     .filter(({ short }) => short !== undefined)
     .map(({ shown }) => shown)
     .join(' ')
-const onPage = (page: Page, of = session()) => stateWith([of], { pages: [{ at: 'list' }, page] })
+const onPage = (page: Page, of = session()) => stateWith([of], { pages: [{ at: 'list', pageId: 0 }, page] })
 
 test('keys are offered only where they can do something', () => {
   const { id } = session()

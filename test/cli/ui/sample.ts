@@ -1,6 +1,7 @@
 /** States of the picker to draw. */
 
 import { OutputText } from '../../../cli/ui/output-text.ts'
+import { newPageId } from '../../../cli/ui/pages.ts'
 import { firstState, type OutputPage, type SessionPage, type State } from '../../../cli/ui/state.ts'
 import { newTree } from '../../../cli/ui/tree.ts'
 import type { Account } from '../../../shared/contract/account.ts'
@@ -74,6 +75,7 @@ export const stateWith = (sessions: Sandbox[], change: Partial<State> = {}): Sta
 
 export const sessionPage = (id: string, change: Partial<SessionPage> = {}): SessionPage => ({
   at: 'session',
+  pageId: newPageId(),
   id,
   tab: 'commands',
   commands: undefined,
@@ -86,6 +88,7 @@ export const sessionPage = (id: string, change: Partial<SessionPage> = {}): Sess
 /** Of a command that runs. */
 export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   at: 'output',
+  pageId: newPageId(),
   id: 'sbx_1',
   execId: 'exec_1',
   command: 'sleep 99',
