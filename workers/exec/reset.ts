@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
 import type { CallHandler } from '../sandbox/call.ts'
-import { type EnteredSandbox, enter, podOf, reaching, runInside } from '../sandbox/enter.ts'
+import { type EnteredSandbox, enter, podOf, reachPod, runInside } from '../sandbox/enter.ts'
 
 /** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
@@ -18,7 +18,7 @@ export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { 
     try {
       // They end with all the others.
       worker.slots.drop(sandbox.id)
-      await reaching(worker, sandbox, () => worker.driver.endProcesses(podOf(sandbox)))
+      await reachPod(worker, sandbox, () => worker.driver.endProcesses(podOf(sandbox)))
       await runTrue(worker, sandbox, signal)
       return {}
     } catch (error) {

@@ -4,7 +4,7 @@ import { recordPid } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import type { TerminalSize } from '../drivers/driver.ts'
-import { openSlotIn, podOf, reaching } from '../sandbox/enter.ts'
+import { openSlotIn, podOf, reachPod } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
@@ -52,7 +52,7 @@ const open = (
   shellCommand: ShellCommand,
   { size, mustBeAwaited }: Omit<TerminalStart, 'stdin'>,
 ) =>
-  reaching(worker, sandbox, () =>
+  reachPod(worker, sandbox, () =>
     openTerminal(worker.driver, podOf(sandbox), shellCommand, size, {
       takeSlot: () => openSlotIn(worker, sandbox),
       beforeStart: mustBeAwaited,

@@ -6,7 +6,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import { PortRefused } from '../drivers/driver.ts'
-import { enter, podOf, reaching } from './enter.ts'
+import { enter, podOf, reachPod } from './enter.ts'
 
 /** How many each sandbox has. */
 const open = new Map<string, number>()
@@ -22,7 +22,7 @@ export async function connectTo(worker: WorkerContext, call: OnePort): Promise<D
   if (count >= limits.connections) throw tooMany()
   open.set(sandboxId, count + 1)
   try {
-    const stream = await reaching(worker, sandbox, () => worker.driver.connect(podOf(sandbox), port))
+    const stream = await reachPod(worker, sandbox, () => worker.driver.connect(podOf(sandbox), port))
     return stream.once('close', () => leave(sandboxId))
   } catch (error) {
     leave(sandboxId)

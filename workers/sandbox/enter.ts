@@ -73,7 +73,7 @@ export async function runInside(
 
 /** A slot in the sandbox's pod. @throws {Problem} when none can be opened */
 export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
-  reaching(worker, sandbox, async () => {
+  reachPod(worker, sandbox, async () => {
     const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
     return await useWarmPod(worker, sandbox, slot)
   })
@@ -82,7 +82,7 @@ export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<
  * Does `work`, and turns what it throws when the pod is gone or out of reach into what the client is to see. A warm pod
  * that was gone before anything ran is replaced: `sandbox` is updated, and `work` is done in the new pod.
  */
-export async function reaching<T>(
+export async function reachPod<T>(
   worker: WorkerContext,
   sandbox: SandboxRow,
   work: () => Promise<T>,
