@@ -1,5 +1,11 @@
 /** `sandlot ps`: the commands of a session, newest first. */
-import { addPageOptions, addSessionOption, defineCommand, type PageOptions, pageOf } from '../core/command.ts'
+import {
+  addPageOptions,
+  addSessionOption,
+  defineCommand,
+  type PageOptions,
+  readPage,
+} from '../core/command.ts'
 import { execSummaryFields } from '../core/shapes.ts'
 import { showTime } from '../core/times.ts'
 import { isRunning, listCommands } from '../exec/list.ts'
@@ -16,7 +22,7 @@ At a terminal the commands by which \`sandlot cp\` copies folders are marked. \`
   examples: ['sandlot ps', 'sandlot ps --running --session build', 'sandlot ps --json=id,status,command'],
   fields: execSummaryFields,
   handle: async ({ options, session, api, output }) => {
-    const query = pageOf(options)
+    const query = readPage(options)
     const id = await session()
     const page = options.running
       ? { data: (await listCommands(api, id)).filter(isRunning), next_cursor: null }

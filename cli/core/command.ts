@@ -118,7 +118,7 @@ export const addPageOptions = (command: Command): Command =>
     .option('--cursor <cursor>', 'go on where the last page ended')
 
 /** The page as a query asks for it. @throws {CliError} `usage` */
-export const pageOf = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
+export const readPage = ({ limit, cursor }: PageOptions) => ({ limit: readCount(limit, '--limit'), cursor })
 
 const examples = new WeakMap<Command, string[]>()
 const fieldsFor = new WeakMap<Command, (options: object) => readonly string[] | undefined>()

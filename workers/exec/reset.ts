@@ -4,7 +4,7 @@ import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { WorkerContext } from '../context.ts'
 import type { CallHandler } from '../sandbox/call.ts'
-import { type EnteredSandbox, enter, reaching, runInside } from '../sandbox/enter.ts'
+import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
 
 /** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
@@ -19,7 +19,7 @@ export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { 
     try {
       // They end with all the others.
       worker.slots.drop(sandbox.id)
-      await reaching(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
+      await reachPod(worker, sandbox, (now) => worker.driver.endProcesses(podOf(now)))
       await runTrue(worker, sandbox, signal)
       return {}
     } catch (error) {

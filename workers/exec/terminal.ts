@@ -4,7 +4,7 @@ import { recordPid } from '../../shared/data/execs.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WorkerContext } from '../context.ts'
 import type { PodName, TerminalSize } from '../drivers/driver.ts'
-import { reaching, takeSlot } from '../sandbox/enter.ts'
+import { reachPod, takeSlot } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
@@ -52,7 +52,7 @@ const open = (
   shellCommand: ShellCommand,
   { size, mustBeAwaited }: Omit<TerminalStart, 'stdin'>,
 ) =>
-  reaching(worker, sandbox, async (now) => {
+  reachPod(worker, sandbox, async (now) => {
     const pod = podOf(now)
     const ways = { takeSlot: () => takeSlot(worker, now), beforeStart: mustBeAwaited }
     return { pod, terminal: await openTerminal(worker.driver, pod, shellCommand, size, ways) }

@@ -7,7 +7,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
 import type { WorkerContext } from '../context.ts'
 import { PortRefused } from '../drivers/driver.ts'
-import { enter, reaching } from './enter.ts'
+import { enter, reachPod } from './enter.ts'
 
 /** How many each sandbox has. */
 const open = new Map<string, number>()
@@ -23,7 +23,7 @@ export async function connectTo(worker: WorkerContext, call: OnePort): Promise<D
   if (count >= limits.connections) throw tooMany()
   open.set(sandboxId, count + 1)
   try {
-    const stream = await reaching(worker, sandbox, (now) => worker.driver.connect(podOf(now), port))
+    const stream = await reachPod(worker, sandbox, (now) => worker.driver.connect(podOf(now), port))
     return stream.once('close', () => leave(sandboxId))
   } catch (error) {
     leave(sandboxId)

@@ -73,7 +73,7 @@ export async function runInside(
 
 /** A slot in the sandbox's pod. @throws {Problem} when none can be opened */
 export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
-  reaching(worker, sandbox, (now) => takeSlot(worker, now))
+  reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
 /** A slot in the pod of this row. @throws what the driver throws when none can be opened */
 export async function takeSlot(worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> {
@@ -85,7 +85,7 @@ export async function takeSlot(worker: WorkerContext, sandbox: SandboxRow): Prom
  * Does `work`, and turns what it throws when the pod is gone or out of reach into what the client is to see. A warm pod
  * that was gone before anything ran is replaced, and `work` is done once more with the row that has the new pod.
  */
-export async function reaching<T>(
+export async function reachPod<T>(
   worker: WorkerContext,
   sandbox: SandboxRow,
   work: (sandbox: SandboxRow) => Promise<T>,

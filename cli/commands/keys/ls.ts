@@ -1,5 +1,5 @@
 /** `sandlot keys ls`: lists the account's API keys. Needs a login. */
-import { addPageOptions, defineCommand, type PageOptions, pageOf } from '../../core/command.ts'
+import { addPageOptions, defineCommand, type PageOptions, readPage } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { findOwnKeyId } from '../../core/own-key.ts'
 import { apiKeyFields } from '../../core/shapes.ts'
@@ -15,7 +15,7 @@ export const define = defineCommand<CredentialOptions & PageOptions>({
   fields: apiKeyFields,
   handle: async (invocation) => {
     const { options, settings, api, output } = invocation
-    const query = pageOf(options)
+    const query = readPage(options)
     const token = await logIn(invocation)
     const page = await api.call('listApiKeys', { query, token })
     // For people: the ids that programs read stay bare.

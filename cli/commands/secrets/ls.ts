@@ -4,7 +4,7 @@ import {
   addSessionOption,
   defineCommand,
   type PageOptions,
-  pageOf,
+  readPage,
 } from '../../core/command.ts'
 import { idOfGiven } from '../../core/session.ts'
 import { secretFields } from '../../core/shapes.ts'
@@ -15,7 +15,7 @@ export const define = defineCommand<PageOptions & { session?: string }>({
   examples: ['sandlot secrets ls', 'sandlot secrets ls --json=name,created_at'],
   fields: secretFields,
   handle: async ({ options, api, output }) => {
-    const query = { ...pageOf(options), sandbox_id: await idOfGiven(options.session, api) }
+    const query = { ...readPage(options), sandbox_id: await idOfGiven(options.session, api) }
     const page = await api.call('listSecrets', { query })
     const rows = page.data.map(({ name, sandbox_id, created_at }) => [
       name,

@@ -1,7 +1,7 @@
 /** `sandlot session ls`: sessions, newest first. */
 import { Option } from 'commander'
 import type { ListedState } from '../../../shared/contract/sandboxes.ts'
-import { addPageOptions, defineCommand, type PageOptions, pageOf } from '../../core/command.ts'
+import { addPageOptions, defineCommand, type PageOptions, readPage } from '../../core/command.ts'
 import { chosenSession, isChosen } from '../../core/session.ts'
 import { sandboxFields } from '../../core/shapes.ts'
 import { showTime } from '../../core/times.ts'
@@ -23,7 +23,7 @@ export const define = defineCommand<PageOptions & { all?: boolean; state: Listed
   ],
   fields: sandboxFields,
   handle: async ({ options, settings, api, output }) => {
-    const query = { state: options.all ? ('all' as const) : options.state, ...pageOf(options) }
+    const query = { state: options.all ? ('all' as const) : options.state, ...readPage(options) }
     const page = await api.call('listSandboxes', { query })
     const chosen = await chosenSession(settings)
     // For people: the ids that programs read stay bare.
