@@ -13,7 +13,6 @@ import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
-  silenceHeader,
   argsHeader,
   attachPath,
   type CallName,
@@ -28,6 +27,7 @@ import {
   problemHeader,
   type StreamCallName,
   type Streams,
+  silenceHeader,
   streamPath,
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'

@@ -13,10 +13,7 @@ export async function findBubblewrap(say: (line: string) => void): Promise<strin
   const unpacked = await findDebianProgram({ package: 'bubblewrap', program: 'usr/bin/bwrap', say })
   if (unpacked !== undefined) return runnable(unpacked)
   const names = { debian: 'bubblewrap', fedora: 'bubblewrap', alpine: 'bubblewrap', arch: 'bubblewrap' }
-  say(
-    'bubblewrap is missing: without it no local sandbox runs.\n' +
-      `  Install it: ${installCommand(names)}`,
-  )
+  say(`bubblewrap is missing: without it no local sandbox runs.\n  Install it: ${installCommand(names)}`)
   return undefined
 }
 

@@ -48,12 +48,7 @@ test("has the project's version and licence, needs only Node 20, and is not publ
 
 test('holds what was built, and nothing else', () => {
   const parts = packed.filter((path) => !/^dist\/[\w-]+\.js$/.test(path))
-  expect(parts.sort()).toEqual([
-    'README.md',
-    'dist/LICENSE',
-    'dist/THIRD-PARTY.txt',
-    'package.json',
-  ])
+  expect(parts.sort()).toEqual(['README.md', 'dist/LICENSE', 'dist/THIRD-PARTY.txt', 'package.json'])
   expect(packed).toContain('dist/main.js')
   expect(readdirSync(join(empty, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
     'sandlot',

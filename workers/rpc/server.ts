@@ -3,16 +3,16 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { boundRest } from '../../shared/platform/sockets.ts'
 import { stillMs } from '../../shared/platform/silence.ts'
+import { boundRest } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
   nameAt,
   problemHeader,
-  silenceHeader,
   type StreamCallName,
+  silenceHeader,
 } from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
 import { readRequest } from '../../shared/rpc/requests.ts'

@@ -51,7 +51,12 @@ done`
 
 /** The whole command of a sandbox. It runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
-  const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, `${insideFolder}/run/agent.sock`, `${insideFolder}/run`]
+  const agent = [
+    `${insideFolder}/node`,
+    `${insideFolder}/agent.mjs`,
+    `${insideFolder}/run/agent.sock`,
+    `${insideFolder}/run`,
+  ]
   return [...walls(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 

@@ -151,7 +151,13 @@ export class LocalDriver implements Driver {
     this.counting = new AbortController()
     const living = async () =>
       (await this.listLives()).filter(({ life }) => life.stage === 'living').map(({ pod }) => pod)
-    void watchFullness(this.directory, this.sandbox.inodes, living, (pod) => this.evict(pod), this.counting.signal)
+    void watchFullness(
+      this.directory,
+      this.sandbox.inodes,
+      living,
+      (pod) => this.evict(pod),
+      this.counting.signal,
+    )
     this.watching = setInterval(async () => {
       // A round that fails here does no harm: the sweep uses `list`.
       const states = await this.list().catch(() => [])

@@ -15,7 +15,7 @@ import {
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Settings, SettingsError } from '../../../shared/platform/settings.ts'
-import { type SandboxPlan, type SystemView, trialCommand, sandboxUser } from './bwrap.ts'
+import { type SandboxPlan, type SystemView, sandboxUser, trialCommand } from './bwrap.ts'
 import { type CgroupParent, type Controller, findCgroupParents, type Limits } from './cgroup.ts'
 import { readQuantity } from './quantity.ts'
 import { buildFilter } from './seccomp.ts'
