@@ -78,6 +78,7 @@ export class Clone {
       'process-stat.mjs',
       'seal.ts',
       'settings-pools.ts',
+      'silence.ts',
       'settings-schema.ts',
       'settings.ts',
     ]
