@@ -63,6 +63,8 @@ export async function migrate(
     })
     migrator.on('migrated', ({ name }) => void applied.push(name))
     const execute = (sql: string) => orm.em.getConnection().execute(sql)
+    // The migrator would make a database that is not there. This fails first.
+    await execute('select 1')
     await retryLocks(() => migrator.up(), { say: (line) => say(`${current}: ${line}`), execute })
     return applied
   } catch (error) {

@@ -38,8 +38,8 @@ async function hold(sql: string): Promise<AsyncDisposable & { release(): Promise
 }
 
 /** As an operator runs it. */
-function runCommand() {
-  const env = { ...process.env, DATABASE_URL: world.settings.databaseUrl }
+function runCommand(databaseUrl = world.settings.databaseUrl) {
+  const env = { ...process.env, DATABASE_URL: databaseUrl }
   const child = spawn(process.execPath, ['migrations/run.ts'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const code = new Promise((resolve) => child.once('exit', resolve))
   return Promise.all([code, text(child.stdout), text(child.stderr)]).then(([code, out, words]) => ({
@@ -135,4 +135,12 @@ test('a failure is told in words, and ends with 1', async () => {
   expect(words).toMatch(/20261125_past failed: .*already exists/)
   expect(words).toContain('Run `npm run migrate` again')
   expect(code).toBe(1)
+})
+
+test('it makes no database where there is none, as after a typing error', async () => {
+  const elsewhere = world.settings.databaseUrl.replace(/world_\w+/, 'nowhere')
+  const { code, words } = await runCommand(elsewhere)
+  expect(words).toContain('Cannot use the database (database "nowhere" does not exist)')
+  expect(code).toBe(1)
+  expect(await world.db.query("select from pg_database where datname = 'nowhere'")).toEqual([])
 })

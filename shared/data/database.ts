@@ -83,7 +83,8 @@ export function openDatabase(url: string, { connections = 10, bounds = ofRequest
       query: (sql, parameters) => turns.take(accountId, () => all.query(sql, parameters)),
       transaction: (work) => turns.take(accountId, () => all.transaction(work)),
     }),
-    close: () => orm.close(true),
+    // The ORM ends the pool only if a statement went through the ORM.
+    close: async () => (await pool()).end(),
   }
 }
 
@@ -143,6 +144,7 @@ const queriesOf = (builder: Builder, send: Send): Queries => ({
 interface Pool {
   query: Send
   connect(): Promise<PoolClient>
+  end(): Promise<void>
 }
 
 interface PoolClient {
@@ -186,6 +188,8 @@ export function makeOrm(url: string, options: object = {}, bounds: Bounds = ofRe
   return new MikroORM({
     entities: [...entities],
     dbName: database ?? 'sandlot',
+    // A typing error in the URL must not make an empty database.
+    ensureDatabase: false,
     ...(host ? { host } : {}),
     ...(port ? { port: Number(port) } : {}),
     ...(user ? { user } : {}),

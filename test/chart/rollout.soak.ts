@@ -1,5 +1,5 @@
 /**
- * The chart, installed on a cluster: it is upgraded, rolled back, scaled and loses pods under load, and no request fails.
+ * The chart, installed on a cluster: it is upgraded, rolled back, drained, scaled and loses pods under load, and no request fails.
  * It needs an image that the nodes have (SANDLOT_TEST_IMAGE, such as localhost/sandlot-server:0.1.0 after
  * `ctr images import`), and pods must reach this machine by the node's address: PostgreSQL and Redis are here. With
  * SANDLOT_TEST_IMAGE_BEFORE, an image of the version before, that is what is upgraded and rolled back to: while pods are
@@ -96,6 +96,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
         RATE_SANDBOX_OPS_PER_MINUTE: 100_000,
         RATE_SANDBOX_LIFECYCLE_PER_MINUTE: 100_000,
         SANDBOX_MAX_SECONDS: 7200,
+        WORKER_SILENCE_SECONDS: 10,
       },
     }
     writeFileSync(values, JSON.stringify(written))
@@ -133,7 +134,7 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
     await load?.stop()
     if (process.env.SANDLOT_TEST_KEEP) return
     await helm('uninstall', 'sandlot', '--wait=false').catch(() => {})
-    const old = { gracePeriodSeconds: 1 }
+    const old = { gracePeriodSeconds: 0 }
     for (const { metadata } of (await core?.listNamespacedPod({ namespace: system }))?.items ?? [])
       await core.deleteNamespacedPod({ namespace: system, name: metadata!.name!, ...old }).catch(() => {})
     for (const name of [system, namespace]) await core?.deleteNamespace({ name }).catch(() => {})
@@ -205,6 +206,33 @@ describe.skipIf(!hasCluster || !hasHelm || !image)('an installation under load',
       }, phaseMs)
     }),
   )
+
+  // `kubectl drain` asks for evictions, which the disruption budgets may refuse, and asks again. The node itself stays open,
+  // since it is the only one.
+  test('is drained from its node', () =>
+    under('drain', async () => {
+      const old = (await Promise.all(['api', 'worker'].map(podsOf))).flat().map(({ metadata }) => metadata!)
+      await Promise.all(
+        old.map(({ name }) =>
+          waitFor(async () => {
+            const metadata = { name: name!, namespace: system }
+            const eviction = { name: name!, namespace: system, body: { metadata } }
+            return core.createNamespacedPodEviction(eviction).then(
+              () => true,
+              ({ code }) => {
+                if (code !== 429) throw new Error(`eviction of ${name}: ${code}`)
+                return false
+              },
+            )
+          }, phaseMs),
+        ),
+      )
+      await waitFor(async () => {
+        const pods = (await Promise.all(['api', 'worker'].map(podsOf))).flat()
+        const isNew = ({ metadata }: V1Pod) => !old.some(({ uid }) => uid === metadata!.uid)
+        return pods.length === 4 && pods.every((pod) => isNew(pod) && isReady(pod))
+      }, phaseMs)
+    }))
 
   test('is scaled to six of each, and to one', () =>
     under('scale 2, 6, 1', async () => {
