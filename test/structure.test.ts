@@ -87,7 +87,7 @@ test('imports point one way', () => {
 
 /**
  * What the files of each room may import of the other rooms of its folder, from the top down. What lies beside the
- * rooms puts them together: an entry, or the context that everything in them is given.
+ * rooms puts them together.
  */
 const rooms: Record<string, Record<string, string[]>> = {
   shared: {
@@ -179,7 +179,6 @@ test('every file of a folder with rooms is in one, except those that put the roo
     'cli/main.ts',
     'cli/program.ts',
     'cli/sandlot.mjs',
-    'workers/context.ts',
     'workers/main.ts',
     'workers/worker.ts',
   ])

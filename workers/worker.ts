@@ -13,13 +13,13 @@ import type { Settings } from '../shared/platform/settings.ts'
 import { endWhenStalled } from '../shared/platform/stall.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal-server.ts'
 import { tellKeys } from '../shared/rpc/key-holders.ts'
-import type { WorkerContext } from './context.ts'
 import { openDriver } from './drivers/open.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { Ends } from './exec/ends.ts'
 import { Commands } from './exec/registry.ts'
 import { TakenBack } from './exec/taken-back.ts'
 import { takeJobs } from './jobs/queue.ts'
+import type { PodsContext } from './pods/context.ts'
 import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
@@ -36,7 +36,7 @@ const tellMs = 1_000
 const closeMs = 3_000
 
 export interface WorkerOptions {
-  reach?: WorkerContext['reach']
+  reach?: PodsContext['reach']
 }
 
 export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
@@ -47,7 +47,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   /** It holds nothing any more, or may hold it no longer. */
   const closing = new AbortController()
 
-  let worker: WorkerContext | undefined
+  let worker: Parts | undefined
   const server = serveHealth(context, () => worker)
   const id = newWorkerId()
   const channel = openChannel(server, id, settings.callsKeys)
@@ -56,7 +56,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   log.info({ port }, 'listening')
   endWhenStalled(settings.stallSeconds, log)
 
-  worker = await openWorker(context, id, reach, closing.signal)
+  worker = await openParts(context, id, reach, closing.signal)
   const { commands, driver, ends, slots, takenBack } = worker
   callServer.open(worker)
   const jobsRedis = connectRedis(settings.redisUrl, 'patient', log)
@@ -113,7 +113,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   }
 }
 
-const serveHealth = (context: Context, workerOf: () => WorkerContext | undefined) =>
+const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
   openInternalServer(context, {
     ...commonChecks(context),
     cluster: async () => {
@@ -123,12 +123,10 @@ const serveHealth = (context: Context, workerOf: () => WorkerContext | undefined
     },
   })
 
-async function openWorker(
-  context: Context,
-  id: string,
-  reach: WorkerContext['reach'],
-  signal: AbortSignal,
-): Promise<WorkerContext> {
+/** Each room takes some of these, by its own type. */
+type Parts = Awaited<ReturnType<typeof openParts>>
+
+async function openParts(context: Context, id: string, reach: PodsContext['reach'], signal: AbortSignal) {
   const { db, log, metrics, settings } = context
   const installationId = await waitForInstallation(db, log)
   const driver = await openDriver({ settings, installationId, log })

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import type { WorkerContext } from '../../workers/context.ts'
-import { enter } from '../../workers/sandbox/enter.ts'
+import { enter, type SandboxContext } from '../../workers/sandbox/enter.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { startWorld } from '../support/index.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -166,7 +165,7 @@ describe('destroy', () => {
     )
     const members = { sandbox_id: body.id, destroy_reason: 'requested', destroy_detail: null }
     expect(refusal.problem).toMatchObject({ code: 'sandbox_destroyed', ...members })
-    const asked = enter({ db: world.db } as WorkerContext, { sandboxId: body.id, accountId: alice.id })
+    const asked = enter({ db: world.db } as SandboxContext, { sandboxId: body.id, accountId: alice.id })
     const { code, detail } = refusal.problem
     await expect(asked).rejects.toMatchObject({ code, message: detail, members })
   })

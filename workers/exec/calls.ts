@@ -1,12 +1,13 @@
-/** The calls about commands that answer JSON. Such a file exports nothing but handlers (rpc/handlers.ts). */
+/** The calls about commands that answer JSON. */
 import { untilAborted } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallHandler } from '../sandbox/call.ts'
 import type { Command } from './command.ts'
+import type { ExecContext } from './context.ts'
 import { startCommand } from './start.ts'
 
 /** Runs a client's command. Answers when it has ended; at once when it is in the background. */
-export const exec: CallHandler<'exec'> = async (args, worker, { signal, ...wire }) => {
+export const exec: CallHandler<'exec', ExecContext> = async (args, worker, { signal, ...wire }) => {
   const command = await startCommand(worker, args, wire)
   if (args.mode === 'background') lookIn(command)
   else await waitFor(command, signal)
@@ -14,14 +15,14 @@ export const exec: CallHandler<'exec'> = async (args, worker, { signal, ...wire 
 }
 
 /** The result of a command so far, or at its end. */
-export const getExec: CallHandler<'getExec'> = async (args, worker, { signal }) => {
+export const getExec: CallHandler<'getExec', ExecContext> = async (args, worker, { signal }) => {
   const command = worker.commands.get(args)
   if (args.wait) await waitFor(command, signal)
   return command.result()
 }
 
 /** Signals a command's process group. */
-export const stopExec: CallHandler<'stopExec'> = async (args, worker) => {
+export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worker) => {
   const command = worker.commands.get(args)
   await command.signal(args.signal)
   return command.result()

@@ -2,14 +2,14 @@
 import { constants } from 'node:os'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
-import type { WorkerContext } from '../context.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { type Command, type Ending, unknownEnd } from './command.ts'
+import type { ExecContext } from './context.ts'
 
 /** How long after its processes a pod's death may become known, in milliseconds. */
 const deathMs = 3_000
 
-export async function describeEnd(worker: WorkerContext, command: Command, end: CommandEnd): Promise<Ending> {
+export async function describeEnd(worker: ExecContext, command: Command, end: CommandEnd): Promise<Ending> {
   const { sandboxId } = command.facts
   // A sandbox that ends takes its commands with it, so its end is theirs, whatever status they left. While PostgreSQL
   // is away, that status is all there is to know.
@@ -37,7 +37,7 @@ function signalOf(code: number): string | null {
 
 /** @returns the end that stands in the row, when somebody who took this worker for lost wrote another one */
 export function tellEnd(
-  worker: WorkerContext,
+  worker: ExecContext,
   requestId: string,
   command: Command,
   end: ExecEnd,

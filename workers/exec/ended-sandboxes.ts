@@ -1,14 +1,15 @@
 /** Ends commands with their sandbox: at once when a notification comes, otherwise within a minute. */
 import { addAbortListener } from 'node:events'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
-import type { WorkerContext } from '../context.ts'
 import { unknownEnd } from './command.ts'
+import type { ExecContext } from './context.ts'
 
 const lookEveryMs = 30_000
 
-export function endCommandsWithSandboxes(worker: WorkerContext, signal: AbortSignal): void {
-  const { commands, notifications, db, log } = worker
-
+export function endCommandsWithSandboxes(
+  { commands, notifications, db, log }: Pick<ExecContext, 'commands' | 'notifications' | 'db' | 'log'>,
+  signal: AbortSignal,
+): void {
   const look = async (sandboxId: string) => {
     if (commands.of(sandboxId).length === 0) return
     try {

@@ -1,7 +1,7 @@
 /** Readers of a command's output that are there. Each gets all of it, so a command and an account may have few. */
+import type { Context } from '../../shared/platform/context.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { WorkerContext } from '../context.ts'
 import type { Command } from './command.ts'
 
 /** Of one command at a time. */
@@ -10,7 +10,7 @@ const mostReaders = 8
 const readerBytes = 64 * 1024
 
 /** Counts a reader for its account. @throws {Problem} `rate_limited` when the account has too many */
-export function openFollower({ ledger }: Pick<WorkerContext, 'ledger'>, accountId: string): Holding {
+export function openFollower({ ledger }: Pick<Context, 'ledger'>, accountId: string): Holding {
   const follower = ledger.open(accountId, 'followers')
   try {
     follower.add(readerBytes)

@@ -17,15 +17,17 @@ import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
-import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
+import type { ExecContext } from './context.ts'
 
 /** Commands that one pass ends at most. */
 const pageRows = 1_000
 
+type OrphansContext = Pick<ExecContext, 'db' | 'driver' | 'id' | 'log' | 'metrics' | 'redis' | 'settings'>
+
 /** @returns what each pass of the sweep calls. It remembers from pass to pass since when a worker is missing */
-export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
+export function makeOrphanSweep(worker: OrphansContext): () => Promise<void> {
   const missingSince = new Map<string, number>()
   const agent = openCallAgent()
   let after = ''
@@ -64,7 +66,7 @@ export function makeOrphanSweep(worker: WorkerContext): () => Promise<void> {
   }
 }
 
-async function endOrphan({ db, driver, log, metrics }: WorkerContext, orphan: Orphan): Promise<void> {
+async function endOrphan({ db, driver, log, metrics }: OrphansContext, orphan: Orphan): Promise<void> {
   if (orphan.pid !== null && orphan.destroy_reason === null) {
     const pod = podOf({ ...orphan, id: orphan.sandbox_id })
     // A pod that cannot be reached is tried again by the next pass. Clients are told `lost` meanwhile.
@@ -84,7 +86,7 @@ const reachTimes = 30
  * or the pod had no room for one more process.
  */
 export async function endLeftovers(
-  { driver, log }: Pick<WorkerContext, 'driver' | 'log'>,
+  { driver, log }: Pick<ExecContext, 'driver' | 'log'>,
   pod: PodName,
   pid: number,
 ): Promise<void> {

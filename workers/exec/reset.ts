@@ -1,10 +1,10 @@
-/** The call that ends all processes of a sandbox. Such a file exports nothing but handlers (rpc/handlers.ts). */
+/** The call that ends all processes of a sandbox. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import type { WorkerContext } from '../context.ts'
 import type { CallHandler } from '../sandbox/call.ts'
 import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
+import type { ExecContext } from './context.ts'
 
 /** Milliseconds between two tries: processes that were killed go a little later. */
 const againMs = 100
@@ -12,7 +12,7 @@ const againMs = 100
 const patienceMs = 15_000
 
 /** Ends all processes, and runs a command of its own: what the sandbox says of itself is not enough. */
-export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { signal }) => {
+export const resetSandbox: CallHandler<'resetSandbox', ExecContext> = async (args, worker, { signal }) => {
   const { sandbox } = await enter(worker, args)
   const until = performance.now() + patienceMs
   for (;;) {
@@ -32,7 +32,7 @@ export const resetSandbox: CallHandler<'resetSandbox'> = async (args, worker, { 
 const mayPass = (error: unknown) =>
   error instanceof Problem && (error.code === 'sandbox_exhausted' || error.code === 'unavailable')
 
-async function runTrue(worker: WorkerContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
+async function runTrue(worker: ExecContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
   const io = { onStdout() {}, onStderr() {} }
   const end = await runInside(worker, sandbox, { argv: ['true'], noStdin: true }, io, {
     timeoutMs: 10_000,

@@ -1,12 +1,12 @@
 /** A command while it runs: its output goes to its readers, and signals reach it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { within } from '../../shared/platform/patience.ts'
-import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
 import { endGroup, signalGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
+import type { ExecContext } from './context.ts'
 import type { HeldText } from './held-text.ts'
 
 /** What a request sends along with its command. */
@@ -16,7 +16,7 @@ export interface Input {
 }
 
 export function runInSlot(
-  worker: WorkerContext,
+  worker: ExecContext,
   command: Command,
   slot: Slot,
   shellCommand: ShellCommand,
@@ -47,7 +47,7 @@ export function feed(command: Command, stdin: HeldText | undefined, eof: boolean
 }
 
 export async function takeOutput(
-  worker: WorkerContext,
+  worker: ExecContext,
   command: Command,
   stream: 'stdout' | 'stderr',
   chunk: Buffer,
@@ -65,7 +65,7 @@ const killedMs = 2_000
 
 /** Signals a command's process group, through another shell in the same pod. */
 export function bodyOf(
-  worker: WorkerContext,
+  worker: ExecContext,
   pod: PodName,
   pid: number,
   ended: Promise<unknown>,

@@ -8,7 +8,6 @@ import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { execElsewhere, type StartExec } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
 import type { Wire } from '../sandbox/call.ts'
 import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
@@ -16,6 +15,7 @@ import type { SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
 import { Command, type CommandFacts, unknownEnd } from './command.ts'
+import type { ExecContext } from './context.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
 import { HeldText } from './held-text.ts'
 import { endLeftovers } from './orphans.ts'
@@ -42,7 +42,7 @@ export class ExecElsewhere extends Error {
  * @throws {Problem} when it was not started
  * @throws {ExecElsewhere} when another worker has it
  */
-export async function startCommand(worker: WorkerContext, args: StartExec, wire: CallWire): Promise<Command> {
+export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
   const opening = secretsFor(worker, inside.sandbox)
   const letGo = () => {
@@ -60,7 +60,7 @@ export async function startCommand(worker: WorkerContext, args: StartExec, wire:
 
 /** @param opening the secrets, which are being opened already because that takes time */
 async function startInside(
-  worker: WorkerContext,
+  worker: ExecContext,
   args: StartExec,
   { sandbox, leftMs, clock }: EnteredSandbox,
   opening: ReturnType<typeof secretsFor>,
@@ -91,7 +91,7 @@ async function startInside(
 }
 
 /** It remembers what it is made of, so nothing of the request's is in reach here. */
-const makeCommand = (worker: WorkerContext, facts: CommandFacts, requestId: string) =>
+const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
   new Command(facts, (ended, end) => tellEnd(worker, requestId, ended, end))
 
 const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
@@ -111,7 +111,7 @@ function takeInput(args: StartExec, held: Holding): Input {
 
 /** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */
 async function run(
-  worker: WorkerContext,
+  worker: ExecContext,
   args: StartExec,
   sandbox: SandboxRow,
   command: Command,
@@ -174,7 +174,7 @@ function endInTime(command: Command, { request, mode }: StartExec, leftMs: numbe
 /** Whether a background command ends with its client: it has a grace, so it is fed while it is followed. */
 const isToBeFollowed = ({ tty, grace_ms }: ExecRequest): boolean => !tty && grace_ms !== undefined
 
-function findUnderKey(worker: WorkerContext, { accountId }: StartExec, known: KnownCommand): Command {
+function findUnderKey(worker: ExecContext, { accountId }: StartExec, known: KnownCommand): Command {
   if (!known.isSameRequest) {
     throw new Problem(
       'idempotency_conflict',
@@ -194,14 +194,14 @@ function mustNotSteer(env: Record<string, string>, secrets: Secrets): void {
   throw new Problem('command_not_allowed', reason, { members: { variable } })
 }
 
-async function replaceSlot(worker: WorkerContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
+async function replaceSlot(worker: ExecContext, sandbox: SandboxRow, execId: string): Promise<Slot> {
   const slot = await openSlotIn(worker, sandbox)
   await slot.orClose(recordPid(worker.db, execId, slot.pid))
   return slot
 }
 
 const shellCommandOf = (
-  worker: WorkerContext,
+  worker: ExecContext,
   sandbox: SandboxRow,
   { request }: StartExec,
   { secrets, hasStdin }: { secrets: Secrets; hasStdin: boolean },

@@ -1,9 +1,10 @@
-/** The calls about commands that stream bytes. Such a file exports nothing but handlers (rpc/handlers.ts). */
+/** The calls about commands that stream bytes. */
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { bytesOfBody, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
+import type { ExecContext } from './context.ts'
 import { writeEvents } from './events.ts'
 import { mustHaveRoom, openFollower } from './followers.ts'
 import { startCommand } from './start.ts'
@@ -16,7 +17,11 @@ const eventHeaders = {
 }
 
 /** Starts a command and streams its events. */
-export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { response, ...wire }) => {
+export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
+  args,
+  worker,
+  { response, ...wire },
+) => {
   const follower = openFollower(worker, args.accountId)
   response.once('close', () => follower.free())
   const command = await startCommand(worker, args, wire)
@@ -26,7 +31,7 @@ export const execEvents: StreamHandler<'execEvents'> = async (args, worker, { re
 }
 
 /** Streams a command's events, from after the one that the client saw last. */
-export const followExec: StreamHandler<'followExec'> = async (args, worker, { response }) => {
+export const followExec: StreamHandler<'followExec', ExecContext> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
   mustHaveRoom(command)
   const follower = openFollower(worker, args.accountId)
@@ -37,7 +42,7 @@ export const followExec: StreamHandler<'followExec'> = async (args, worker, { re
 }
 
 /** Feeds a command's stdin. */
-export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { request }) => {
+export const writeStdin: StreamHandler<'writeStdin', ExecContext> = async (args, worker, { request }) => {
   const { stdin } = worker.commands.get(args)
   await stdin.take(bytesOfBody(request), args.offset, args.eof)
   return { offset: stdin.offset, eof: stdin.eof }
@@ -47,7 +52,7 @@ export const writeStdin: StreamHandler<'writeStdin'> = async (args, worker, { re
 const stillMs = 30_000
 
 /** Streams the kept bytes of stdout or stderr. */
-export const readOutput: StreamHandler<'readOutput'> = async (args, worker, { response }) => {
+export const readOutput: StreamHandler<'readOutput', ExecContext> = async (args, worker, { response }) => {
   const { log, isRunning } = worker.commands.get(args)
   const { start, end } = log.keptOf(args.stream)
   const asked = rangeOf(args.range, start, end)

@@ -2,13 +2,13 @@
 
 import { recordPid } from '../../shared/data/execs.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
-import type { WorkerContext } from '../context.ts'
 import type { PodName, TerminalSize } from '../drivers/driver.ts'
 import { reachPod, takeSlot } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandEnd } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
+import type { ExecContext } from './context.ts'
 import type { HeldText } from './held-text.ts'
 import { bodyOf, feed, takeOutput } from './run.ts'
 
@@ -23,7 +23,7 @@ export interface TerminalStart {
  * Resolves when the terminal is open. `ended` of the result settles when the command has ended.
  */
 export async function runInTerminal(
-  worker: WorkerContext,
+  worker: ExecContext,
   sandbox: SandboxRow,
   command: Command,
   shellCommand: ShellCommand,
@@ -47,7 +47,7 @@ export async function runInTerminal(
 
 /** The command, with its environment, is not kept while it runs. */
 const open = (
-  worker: WorkerContext,
+  worker: ExecContext,
   sandbox: SandboxRow,
   shellCommand: ShellCommand,
   { size, mustBeAwaited }: Omit<TerminalStart, 'stdin'>,
@@ -59,7 +59,7 @@ const open = (
   })
 
 async function followOutput(
-  worker: WorkerContext,
+  worker: ExecContext,
   command: Command,
   terminal: Awaited<ReturnType<typeof openTerminal>>,
 ): Promise<CommandEnd> {

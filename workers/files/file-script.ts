@@ -6,9 +6,8 @@
 import type { ErrorCode } from '../../shared/contract/errors.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import type { WorkerContext } from '../context.ts'
 import { usedUpBy } from '../drivers/exhausted.ts'
-import { enter, exhausted, runInside } from '../sandbox/enter.ts'
+import { enter, exhausted, runInside, type SandboxContext } from '../sandbox/enter.ts'
 import { BoundedOutput } from '../shell/output.ts'
 import type { Path } from '../shell/script.ts'
 import type { CommandIo } from '../shell/slot.ts'
@@ -127,7 +126,7 @@ export interface FileScript {
  * @throws {Problem} for every way in which it failed
  */
 export async function runFileScript(
-  worker: WorkerContext,
+  worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
   signal: AbortSignal,
   script: FileScript,

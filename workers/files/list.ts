@@ -1,4 +1,4 @@
-/** Lists of names: of a directory, and of what matches. Such a file exports nothing but handlers (rpc/handlers.ts). */
+/** Lists of names: of a directory, and of what matches. */
 import { randomBytes } from 'node:crypto'
 import { basename } from 'node:path'
 import type { FileEntry } from '../../shared/contract/files.ts'

@@ -4,7 +4,7 @@
  */
 import type { Writable } from 'node:stream'
 import type { Tags } from '../../shared/contract/conditions.ts'
-import type { WorkerContext } from '../context.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import type { Location } from './location.ts'
 
@@ -150,7 +150,7 @@ export interface FileWrite {
 
 /** Writes a file whole, or not at all, and makes missing folders. @throws {Problem} */
 export async function writeWhole(
-  worker: WorkerContext,
+  worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
   signal: AbortSignal,
   { location, mode = 'keep', overwrite, ifMatch, content, ...more }: FileWrite,

@@ -1,4 +1,4 @@
-/** Reading a file: shown to a reader, or as its bytes. Such a file exports nothing but handlers (rpc/handlers.ts). */
+/** Reading a file: shown to a reader, or as its bytes. */
 import type { Writable } from 'node:stream'
 import { type Tags, tagOf } from '../../shared/contract/conditions.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -7,6 +7,7 @@ import type { ReadConditions } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { type ByteRange, rangeOf, write } from '../sandbox/bytes.ts'
 import type { StreamHandler } from '../sandbox/call.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
 import { redactBytes, secretsFor } from '../secrets/index.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { wholeCharacters } from '../shell/output.ts'
@@ -100,7 +101,11 @@ if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
 
 /** Streams the bytes of a file, or a range of them, as fast as the client takes them. */
-export const readRaw: StreamHandler<'readRaw'> = async (args, worker, { response, signal }) => {
+export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
+  args,
+  worker,
+  { response, signal },
+) => {
   const enough = new AbortController()
   const state: { stdin?: Writable; left?: number; error?: unknown } = {}
   let header = ''
@@ -182,7 +187,11 @@ else exec tail -n "+$from" "$f"
 fi`
 
 /** Streams a file, or the requested lines of it, with its secrets redacted unless they are to be shown. */
-export const readShown: StreamHandler<'readShown'> = async (args, worker, { response, signal }) => {
+export const readShown: StreamHandler<'readShown', SandboxContext> = async (
+  args,
+  worker,
+  { response, signal },
+) => {
   const { startLine: from = 1, endLine } = args
   const count = countOf(from, endLine)
   const sandbox = { id: args.sandboxId, account_id: args.accountId }

@@ -1,5 +1,6 @@
 import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../sandbox/call.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
 
 /** Lets only so many pieces of work on one thing run at a time, in the order in which they came. */
 export function makeTurns(atOnce = 1) {
@@ -24,7 +25,7 @@ export function makeTurns(atOnce = 1) {
 const inSandbox = makeTurns(4)
 
 export const oneOfFew =
-  <N extends CallName>(call: CallHandler<N>): CallHandler<N> =>
+  <N extends CallName>(call: CallHandler<N, SandboxContext>): CallHandler<N, SandboxContext> =>
   (args, worker, wire) =>
     inSandbox(args.sandboxId, async () => {
       // Does no work for a caller that hung up while it waited.

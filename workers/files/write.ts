@@ -1,7 +1,8 @@
-/** Writing a file: from JSON, or from a stream. Such a file exports nothing but handlers (rpc/handlers.ts). */
+/** Writing a file: from JSON, or from a stream. */
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
 import type { StreamHandler } from '../sandbox/call.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
 import { streamMs } from './file-script.ts'
 import { locate } from './location.ts'
 import { writeWhole } from './place.ts'
@@ -18,7 +19,11 @@ export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }
 })
 
 /** Writes a streamed file, at the pace of the sandbox's disk. */
-export const writeRaw: StreamHandler<'writeRaw'> = async (args, worker, { request, response, signal }) => {
+export const writeRaw: StreamHandler<'writeRaw', SandboxContext> = async (
+  args,
+  worker,
+  { request, response, signal },
+) => {
   const location = locate(args)
   const { mode, ifMatch } = args
   const overwrite = args.isNew ? 'new' : args.overwrite

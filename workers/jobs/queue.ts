@@ -2,8 +2,7 @@
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import type { WorkerContext } from '../context.ts'
-import { processors } from './processors.ts'
+import { type JobsContext, processors } from './processors.ts'
 
 /** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
@@ -18,7 +17,7 @@ class Loop extends Worker {
 }
 
 /** @param connection a patient one, which waits for a Redis that is away, as BullMQ's loops need */
-export function takeJobs(worker: WorkerContext, connection: Redis): Worker {
+export function takeJobs(worker: JobsContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
     prefix: queuePrefix,
@@ -32,7 +31,7 @@ export function takeJobs(worker: WorkerContext, connection: Redis): Worker {
   return queue
 }
 
-async function doJob(worker: WorkerContext, job: Job): Promise<void> {
+async function doJob(worker: JobsContext, job: Job): Promise<void> {
   const name = job.name as JobName
   const args = job.data as Jobs[JobName] & { requestId?: string }
   if (!Object.hasOwn(processors, name)) {

@@ -9,14 +9,14 @@ import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-p
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { within } from '../../shared/platform/patience.ts'
-import type { WorkerContext } from '../context.ts'
 import { PodGone } from '../drivers/driver.ts'
 import type { Slot } from '../shell/slot.ts'
+import type { PodsContext } from './context.ts'
 import { createPod } from './create-pod.ts'
 import { removePod } from './remove-pod.ts'
 
 /** Tells a claimed pod whose it is and when it must end. Replaces a pod that has died. May run twice, or late. */
-export async function assignPod(worker: WorkerContext, sandboxId: string): Promise<void> {
+export async function assignPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox?.pod_since || sandbox.destroyed_at || sandbox.claim === 'replaced') return
   try {
@@ -33,7 +33,10 @@ export async function assignPod(worker: WorkerContext, sandboxId: string): Promi
  * @throws {PodGone} it no longer runs
  * @throws {DriverUnavailable} it could not be told
  */
-async function tellPod({ db, driver, reach }: WorkerContext, sandbox: SandboxRow): Promise<void> {
+async function tellPod(
+  { db, driver, reach }: Pick<PodsContext, 'db' | 'driver' | 'reach'>,
+  sandbox: SandboxRow,
+): Promise<void> {
   reach('claim: the row has the pod, which does not know it')
   // The pod is not older than its row says, so its deadline is never before the sandbox's cap, and no clock but
   // PostgreSQL's counts.
@@ -49,7 +52,7 @@ async function tellPod({ db, driver, reach }: WorkerContext, sandbox: SandboxRow
  * @throws {PodGone} the sandbox has another pod by now, or the pod is dead
  * @throws {DriverUnavailable} the pod could not be told
  */
-export async function beginUse(worker: WorkerContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
+export async function beginUse(worker: PodsContext, sandbox: SandboxRow, slot: Slot): Promise<Slot> {
   if (sandbox.claim !== 'unused') return slot
   const use = async () => {
     await tellPod(worker, sandbox)
@@ -64,7 +67,7 @@ export async function beginUse(worker: WorkerContext, sandbox: SandboxRow, slot:
  * Gives a sandbox whose warm pod is dead a new pod, unless something has run in the old one.
  * @returns whether it did
  */
-export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
+export async function replacePod(worker: PodsContext, sandbox: SandboxRow): Promise<boolean> {
   const { db, log, redis, reach } = worker
   const dead = podOf(sandbox)
   if (sandbox.claim !== 'unused' || !dead.uid) return false
@@ -83,7 +86,7 @@ export async function replacePod(worker: WorkerContext, sandbox: SandboxRow): Pr
  * @param sandbox given when its pod was found dead just now, which others may not know yet
  */
 export async function awaitReplacement(
-  worker: WorkerContext,
+  worker: PodsContext,
   sandboxId: string,
   sandbox?: SandboxRow,
 ): Promise<void> {
@@ -99,7 +102,7 @@ export async function awaitReplacement(
  * For a command that did not find the pod of this row: replaces the pod where that is allowed.
  * @returns the sandbox's row with another pod to try; undefined when there is none
  */
-export async function renewPod(worker: WorkerContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
+export async function renewPod(worker: PodsContext, sandbox: SandboxRow): Promise<SandboxRow | undefined> {
   await awaitReplacement(worker, sandbox.id, sandbox)
   const now = await findSandbox(worker.db, sandbox.id)
   return now?.ready_at && !now.destroyed_at && now.pod_uid !== sandbox.pod_uid ? now : undefined

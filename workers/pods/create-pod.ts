@@ -2,15 +2,15 @@ import { readClock } from '../../shared/data/clock.ts'
 import { adoptPod, markReady } from '../../shared/data/sandbox-pods.ts'
 import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
-import type { WorkerContext } from '../context.ts'
 import { type Pod, PodRefused } from '../drivers/driver.ts'
 import type { Slot } from '../shell/slot.ts'
+import type { PodsContext } from './context.ts'
 import { awaitFirstSlot } from './first-slot.ts'
 import { removePod } from './remove-pod.ts'
 import { startOf } from './sandbox-rows.ts'
 
 /** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. May run twice, or beside itself. */
-export async function createPod(worker: WorkerContext, sandboxId: string): Promise<void> {
+export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, driver, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox || sandbox.destroyed_at || sandbox.ready_at) return
@@ -38,7 +38,7 @@ export async function createPod(worker: WorkerContext, sandboxId: string): Promi
   }
 }
 
-async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
+async function settle(worker: PodsContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {
   const marking = markReady(worker.db, sandboxId, pod.uid)
   const ready = await (slot?.orClose(marking) ?? marking)
   // The sandbox's slot owner opens one of its own when it is notified.
@@ -54,7 +54,7 @@ async function settle(worker: WorkerContext, sandboxId: string, pod: Pod, slot: 
  * The cluster refuses this pod: nothing is billed, and the client gets the cluster's words. Nothing is done when
  * another worker has made the sandbox ready meanwhile.
  */
-async function giveUp(worker: WorkerContext, sandbox: SandboxRow, words: string) {
+async function giveUp(worker: PodsContext, sandbox: SandboxRow, words: string) {
   const ended = await endSandbox(worker.db, sandbox.id, 'start_failed', words)
   if (ended) {
     worker.metrics.creates.observe(

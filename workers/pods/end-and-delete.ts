@@ -2,7 +2,7 @@ import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
 import { markReaped } from '../../shared/data/sandbox-pods.ts'
 import { endSandbox, findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
-import type { WorkerContext } from '../context.ts'
+import type { PodsContext } from './context.ts'
 import type { CrashPoint } from './crash-points.ts'
 import { removePod } from './remove-pod.ts'
 
@@ -12,7 +12,7 @@ import { removePod } from './remove-pod.ts'
  * @param point reached when the row is ended and the pod still lives
  */
 export async function endAndDelete(
-  worker: WorkerContext,
+  worker: PodsContext,
   sandboxId: string,
   reason: DestroyReason,
   detail: string | null,
@@ -31,7 +31,7 @@ export async function endAndDelete(
 }
 
 /** Deletes the pod of a destroyed sandbox, and writes down that it is gone. */
-export async function reapPod(worker: WorkerContext, sandboxId: string): Promise<void> {
+export async function reapPod(worker: PodsContext, sandboxId: string): Promise<void> {
   const { db, reach } = worker
   const sandbox = await findSandbox(db, sandboxId)
   if (!sandbox?.destroyed_at || sandbox.reaped_at) return

@@ -1,6 +1,6 @@
 import { isPodOwned } from '../../shared/data/sandbox-pods.ts'
-import type { WorkerContext } from '../context.ts'
 import type { PodName } from '../drivers/driver.ts'
+import type { PodsContext } from './context.ts'
 
 /**
  * The one place that deletes pods. The caller may have been frozen since it knew why, so this asks right before whose
@@ -8,7 +8,10 @@ import type { PodName } from '../drivers/driver.ts'
  * in one transaction.
  * @param pod without a uid, any pod of this name is deleted
  */
-export async function removePod({ db, driver, log }: WorkerContext, pod: PodName): Promise<void> {
+export async function removePod(
+  { db, driver, log }: Pick<PodsContext, 'db' | 'driver' | 'log'>,
+  pod: PodName,
+): Promise<void> {
   if (await isPodOwned(db, pod)) return log.info({ pod: pod.name }, 'a pod has an owner and is left alone')
   await driver.delete(pod)
 }

@@ -15,7 +15,8 @@ import {
   type WarmPodRow as WarmPod,
   warmPodMs,
 } from '../../shared/data/warm-pods.ts'
-import type { WorkerContext } from '../context.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import type { Driver } from '../drivers/driver.ts'
 import { makeDemand } from './demand.ts'
 import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 
@@ -25,15 +26,21 @@ const backOffMs = { least: 5_000, most: 300_000 }
 /** What is decided in one transaction, and done after it. */
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
+interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {
+  driver: Pick<Driver, 'fingerprint'>
+  /** Whether this worker's settings count for the pool, as of now. */
+  isNewest(): Promise<boolean>
+}
+
 export class PoolDecider {
   readonly failures = makeFailures()
   private readonly claims = makeClaims()
-  private readonly worker: WorkerContext
+  private readonly worker: PoolContext
   private readonly sizes: ReturnType<typeof makeDemand>
   private readonly lifeSeconds: number
   private yieldsSince: number | undefined
 
-  constructor(worker: WorkerContext) {
+  constructor(worker: PoolContext) {
     this.worker = worker
     this.sizes = makeDemand(worker.db, worker.settings.pools)
     this.lifeSeconds = warmPodMs / 1000 + worker.settings.sandbox.maxSeconds
@@ -41,11 +48,11 @@ export class PoolDecider {
 
   /** @returns what to do; undefined when another worker decides */
   decide(): Promise<PoolDecision | undefined> {
-    const { db, settings, slotOwner } = this.worker
+    const { db, settings, isNewest } = this.worker
     return db.transaction(async (queries) => {
       const isOurs = await tryLock(queries, 'pool')
       // Asked again under the lock, so that no worker with older settings decides after a newer one.
-      if (!isOurs || !(await slotOwner.isNewest())) return undefined
+      if (!isOurs || !(await isNewest())) return undefined
       const rows = await findWarmPods(queries)
       const wanted = await this.readWanted()
       const { remove, resume, add } = plan({
@@ -89,7 +96,7 @@ export class PoolDecider {
 
 const sum = (wanted: Map<string, PoolTarget>) => [...wanted.values()].reduce((all, { size }) => all + size, 0)
 
-function tellSizes({ metrics }: WorkerContext, rows: WarmPod[], wanted: Map<string, PoolTarget>) {
+function tellSizes({ metrics }: Pick<Context, 'metrics'>, rows: WarmPod[], wanted: Map<string, PoolTarget>) {
   metrics.poolPods.reset()
   for (const [image, { size }] of wanted) {
     const pods = rows.filter((row) => row.image === image)

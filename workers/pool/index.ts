@@ -7,8 +7,8 @@
 
 import { addAbortListener } from 'node:events'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
-import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
+import type { PodsContext } from '../pods/context.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { PoolDecider } from './decide.ts'
 import { makeWarmPod } from './make.ts'
@@ -16,9 +16,10 @@ import { makeWarmPod } from './make.ts'
 const lookEveryMs = 1_000
 
 /** Runs until the signal aborts and the work under way is done. The next worker takes up the rest. */
-export async function keepPool(worker: WorkerContext, signal: AbortSignal): Promise<void> {
-  const { db, slotOwner, log, settings, slots } = worker
-  const decider = new PoolDecider(worker)
+export async function keepPool(worker: PodsContext, signal: AbortSignal): Promise<void> {
+  const { db, driver, log, metrics, settings, slotOwner, slots } = worker
+  const { isNewest } = slotOwner
+  const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })
   const underWay = new Map<string, Promise<void>>()
   let bell = makeBell()
 
@@ -49,10 +50,10 @@ export async function keepPool(worker: WorkerContext, signal: AbortSignal): Prom
     const rows = await findWarmPods(db)
     for (const { name, uid } of rows) if (uid && slotOwner.owns(name)) slots.prepare(name, { name, uid })
     if (rows.length === 0 && settings.pools.size === 0) return rows
-    if (!(await slotOwner.isNewest())) {
+    if (!(await isNewest())) {
       // From here on another worker reports the pool, so this one's figures are reset: the sum over all workers is the
       // pool.
-      worker.metrics.poolPods.reset()
+      metrics.poolPods.reset()
       return rows
     }
     const decided = await decider.decide()

@@ -1,7 +1,7 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { markWarm, removeWarmPod, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
-import type { WorkerContext } from '../context.ts'
 import { PodRefused } from '../drivers/driver.ts'
+import type { PodsContext } from '../pods/context.ts'
 import { awaitFirstSlot } from '../pods/first-slot.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
@@ -9,7 +9,7 @@ import { removePod } from '../pods/remove-pod.ts'
  * Makes the pod of a row, or continues where a worker left off, until it can be claimed.
  * @throws {PodRefused} the cluster refuses it: neither row nor pod is left
  */
-export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: AbortSignal): Promise<void> {
+export async function makeWarmPod(worker: PodsContext, row: WarmPod, signal: AbortSignal): Promise<void> {
   const { db, driver, slotOwner, metrics, reach, settings, slots } = worker
   const { name, image } = row
   const leftMs =
@@ -39,7 +39,7 @@ export async function makeWarmPod(worker: WorkerContext, row: WarmPod, signal: A
 
 /** Deletes the row first, so that nobody can claim a pod that is being deleted. */
 export async function discardWarmPod(
-  worker: WorkerContext,
+  worker: Pick<PodsContext, 'db' | 'driver' | 'log' | 'reach'>,
   { name }: Pick<WarmPod, 'name'>,
 ): Promise<boolean> {
   if (!(await removeWarmPod(worker.db, name))) return false

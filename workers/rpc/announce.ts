@@ -1,19 +1,25 @@
 /** Announces this worker to the API processes, every second: that it is there and whether it can make sandboxes. */
 
+import type { Context } from '../../shared/platform/context.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
-import type { WorkerContext } from '../context.ts'
 
 /** Milliseconds until a Redis that is away, or not yet connected, is tried again. */
 const retryMs = 100
 /** Milliseconds that the start of a worker waits for its first announcement. */
 const firstMs = 2_000
 
+interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
+  id: string
+  /** Rejects when it cannot make sandboxes. */
+  driver: { ping(): Promise<void> }
+}
+
 /**
  * Resolves after the first announcement, or when Redis does not take it for a while.
  * @param url the address at which the API reaches this worker's internal server
  */
-export async function announce({ id, redis, driver, log, settings }: WorkerContext, url: string) {
+export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
   let driverProblem: string | null = null
   let isSetUp = true
   let withdrawn = false

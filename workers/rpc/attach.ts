@@ -8,8 +8,8 @@ import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
 import type { Command } from '../exec/command.ts'
+import type { ExecContext } from '../exec/context.ts'
 import { mustHaveRoom, openFollower } from '../exec/followers.ts'
 import type { Item } from '../exec/output-log.ts'
 import { finished } from '../exec/stdin-feed.ts'
@@ -23,7 +23,7 @@ const Message = z.discriminatedUnion('type', [
 ])
 
 /** @throws {Problem} `exec_finished` */
-export async function attach(worker: WorkerContext, args: OneExec): Promise<Opened> {
+export async function attach(worker: ExecContext, args: OneExec): Promise<Opened> {
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
   mustHaveRoom(command)

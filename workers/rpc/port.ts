@@ -2,12 +2,12 @@
 import type { Duplex } from 'node:stream'
 import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
 import { connectTo, isRefused, portCloseOf } from '../sandbox/connect.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
 import type { Opened } from './opened.ts'
 
 /** @throws {Problem} when there can be no connection. That nobody listens is told on the WebSocket */
-export async function openPort(worker: WorkerContext, args: OnePort): Promise<Opened> {
+export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
   const stream = await connectTo(worker, args).catch((error: Error) => {
     if (isRefused(error)) return error
     throw error

@@ -16,7 +16,7 @@ import {
 } from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
 import { readRequest } from '../../shared/rpc/requests.ts'
-import type { WorkerContext } from '../context.ts'
+import type { ExecContext } from '../exec/context.ts'
 import { argsOf, type StreamHandler } from '../sandbox/call.ts'
 import { handlers } from './handlers.ts'
 import { isFault, problemOf } from './problem.ts'
@@ -24,7 +24,7 @@ import { isAttachment, takeWebSocket } from './websockets.ts'
 
 export class CallServer {
   private readonly running = new Set<Promise<void>>()
-  private worker: WorkerContext | undefined
+  private worker: ExecContext | undefined
   private isDraining = false
 
   /** @param server all its connections are the API's */
@@ -40,7 +40,7 @@ export class CallServer {
   }
 
   /** Takes calls from now on; until then the worker is not complete, and refuses them. */
-  open(worker: WorkerContext): void {
+  open(worker: ExecContext): void {
     this.worker = worker
   }
 
@@ -84,7 +84,11 @@ export class CallServer {
 }
 
 /** @returns undefined when the account's share of memory has no room for the body. Then the call is refused. */
-function holdBody({ ledger }: WorkerContext, { headers }: IncomingMessage, response: ServerResponse) {
+function holdBody(
+  { ledger }: Pick<ExecContext, 'ledger'>,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+) {
   const held = ledger.open(String(headers[accountHeader]), 'requests')
   try {
     // A client's own body passes in pieces.
@@ -108,7 +112,7 @@ function nameOf({ url = '' }: IncomingMessage): HandlerName | undefined {
 
 /** Turns any error into an answer, or ends the connection when an answer has begun. */
 async function answer(
-  worker: WorkerContext,
+  worker: ExecContext,
   name: HandlerName,
   request: IncomingMessage,
   response: ServerResponse,
@@ -126,7 +130,7 @@ async function answer(
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await readRequest(request)
-    const handle = handlers[name] as StreamHandler<StreamCallName>
+    const handle = handlers[name] as StreamHandler<StreamCallName, ExecContext>
     const reply = await handle(args as never, worker, {
       request,
       response,

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { attachPath, type OneExec, type OnePort, portPath, problemHeader } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
+import type { ExecContext } from '../exec/context.ts'
 import { argsOf } from '../sandbox/call.ts'
 import { attach } from './attach.ts'
 import type { Opened } from './opened.ts'
@@ -12,7 +12,7 @@ import { openPort } from './port.ts'
 import { problemOf } from './problem.ts'
 
 /** @throws {Problem} why it is refused */
-type Opener = (worker: WorkerContext, args: unknown) => Promise<Opened>
+type Opener = (worker: ExecContext, args: unknown) => Promise<Opened>
 
 const openers: Record<string, Opener | undefined> = {
   [attachPath]: (worker, args) => attach(worker, args as OneExec),
@@ -25,7 +25,7 @@ const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, p
 
 /** @param worker undefined while it takes none */
 export async function takeWebSocket(
-  worker: WorkerContext | undefined,
+  worker: ExecContext | undefined,
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,

@@ -7,7 +7,6 @@ import {
   type StreamCallName,
   type Streams,
 } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
 
 /**
  * Whether the API still waits at this moment. A hang-up that is not read yet counts. The API also does not wait any
@@ -27,9 +26,9 @@ export interface Wire {
 }
 
 /** Answers one call of the API. @throws {Problem} what the client is to see */
-export type CallHandler<N extends CallName> = (
+export type CallHandler<N extends CallName, Worker> = (
   args: Calls[N]['args'],
-  worker: WorkerContext,
+  worker: Worker,
   wire: Wire,
 ) => Promise<Calls[N]['result']>
 
@@ -37,9 +36,9 @@ export type CallHandler<N extends CallName> = (
  * Answers one call whose body or answer is streamed. Resolves when it is done, with the answer if that is JSON.
  * @throws {Problem} what the client is to see, as long as nothing was written
  */
-export type StreamHandler<N extends StreamCallName> = (
+export type StreamHandler<N extends StreamCallName, Worker> = (
   args: Streams[N]['args'],
-  worker: WorkerContext,
+  worker: Worker,
   wire: Wire,
 ) => Promise<object | undefined>
 

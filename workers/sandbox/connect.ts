@@ -5,9 +5,8 @@ import { portCloseCodes } from '../../shared/contract/port-stream.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
-import type { WorkerContext } from '../context.ts'
 import { PortRefused } from '../drivers/driver.ts'
-import { enter, reachPod } from './enter.ts'
+import { enter, reachPod, type SandboxContext } from './enter.ts'
 
 /** How many each sandbox has. */
 const open = new Map<string, number>()
@@ -16,7 +15,7 @@ const open = new Map<string, number>()
  * @throws {Problem} the sandbox does not run, cannot be reached, or has too many connections
  * @throws {PortRefused} nobody listens
  */
-export async function connectTo(worker: WorkerContext, call: OnePort): Promise<Duplex> {
+export async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
   const { sandbox } = await enter(worker, call)
   const count = open.get(sandboxId) ?? 0

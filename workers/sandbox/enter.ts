@@ -5,14 +5,21 @@ import { findWithTimeLeft } from '../../shared/data/sandbox-pods.ts'
 import { envSealContext, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { mustRun, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
+import type { Opener } from '../../shared/platform/seal.ts'
 import { readWhatCame } from '../../shared/platform/standstill.ts'
-import type { WorkerContext } from '../context.ts'
 import { DriverUnavailable, PodExhausted, PodGone } from '../drivers/driver.ts'
 import type { Resource } from '../drivers/exhausted.ts'
 import { awaitReplacement, beginUse, renewPod } from '../pods/claimed-pod.ts'
+import type { PodsContext } from '../pods/context.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandIo, Slot } from '../shell/slot.ts'
+
+/** What a call into a sandbox takes: a warm pod that is found dead is replaced. */
+export interface SandboxContext extends PodsContext {
+  /** Opens what was sealed to SECRETS_PUBLIC_KEY. */
+  opener: Opener
+}
 
 export interface EnteredSandbox {
   sandbox: SandboxRow
@@ -23,7 +30,7 @@ export interface EnteredSandbox {
 
 /** @throws {Problem} when no command can run in it now */
 export async function enter(
-  worker: WorkerContext,
+  worker: SandboxContext,
   call: { sandboxId: string; accountId: string },
 ): Promise<EnteredSandbox> {
   const own = await readOwn(worker, call)
@@ -35,7 +42,7 @@ export async function enter(
 }
 
 async function readOwn(
-  worker: WorkerContext,
+  worker: SandboxContext,
   { sandboxId, accountId }: { sandboxId: string; accountId: string },
 ) {
   const found = await findWithTimeLeft(worker.db, sandboxId)
@@ -50,14 +57,17 @@ function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof readOwn>
 }
 
 /** The environment that the sandbox was created with. */
-export function environmentOf({ opener }: WorkerContext, sandbox: SandboxRow): Record<string, string> {
+export function environmentOf(
+  { opener }: Pick<SandboxContext, 'opener'>,
+  sandbox: SandboxRow,
+): Record<string, string> {
   if (!sandbox.sealed_env) return {}
   return JSON.parse(opener.open(sandbox.sealed_env, envSealContext(sandbox.id))) as Record<string, string>
 }
 
 /** Runs a command of the worker's own in the sandbox's pod. @throws {Problem} when nothing has run */
 export async function runInside(
-  worker: WorkerContext,
+  worker: SandboxContext,
   sandbox: SandboxRow,
   command: ShellCommand,
   io: CommandIo,
@@ -72,11 +82,11 @@ export async function runInside(
 }
 
 /** A slot in the sandbox's pod. @throws {Problem} when none can be opened */
-export const openSlotIn = (worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> =>
+export const openSlotIn = (worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> =>
   reachPod(worker, sandbox, (now) => takeSlot(worker, now))
 
 /** A slot in the pod of this row. @throws what the driver throws when none can be opened */
-export async function takeSlot(worker: WorkerContext, sandbox: SandboxRow): Promise<Slot> {
+export async function takeSlot(worker: SandboxContext, sandbox: SandboxRow): Promise<Slot> {
   const { slot } = await worker.slots.take(sandbox.id, podOf(sandbox))
   return await beginUse(worker, sandbox, slot)
 }
@@ -86,7 +96,7 @@ export async function takeSlot(worker: WorkerContext, sandbox: SandboxRow): Prom
  * that was gone before anything ran is replaced, and `work` is done once more with the row that has the new pod.
  */
 export async function reachPod<T>(
-  worker: WorkerContext,
+  worker: SandboxContext,
   sandbox: SandboxRow,
   work: (sandbox: SandboxRow) => Promise<T>,
 ): Promise<T> {

@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import { readSecretsOf, secretSealContext } from '../../shared/data/secrets.ts'
+import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { WorkerContext } from '../context.ts'
+import type { Opener } from '../../shared/platform/seal.ts'
 import { buildPatterns, type SecretPatterns } from './patterns.ts'
 import { Redactor } from './redactor.ts'
 import { makeSharedValues, type SharedValue } from './shared-values.ts'
@@ -20,7 +21,7 @@ export interface OpenSecrets {
 
 type SecretRow = Awaited<ReturnType<typeof readSecretsOf>>[number]
 
-type SecretsReader = Pick<WorkerContext, 'db' | 'opener' | 'log'>
+type SecretsReader = Pick<Context, 'db' | 'log'> & { opener: Opener }
 
 /**
  * Commands with the same secrets at the same time share them: what finds 500 KiB of values takes megabytes, and time to

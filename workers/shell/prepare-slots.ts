@@ -1,9 +1,17 @@
 import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
-import type { WorkerContext } from '../context.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import type { Driver } from '../drivers/driver.ts'
+import type { SlotOwner } from './slot-owner.ts'
+import type { SlotPool } from './slot-pool.ts'
+
+interface SlotsContext extends Pick<Context, 'db' | 'log' | 'notifications'> {
+  driver: Driver
+  slots: SlotPool
+  slotOwner: SlotOwner
+}
 
 /** Opens the first slot of a sandbox when a notification says that it is ready, and drops those of a sandbox that ended. */
-export function prepareSlots(worker: WorkerContext): void {
-  const { notifications, db, driver, slotOwner, slots, log } = worker
+export function prepareSlots({ notifications, db, driver, slotOwner, slots, log }: SlotsContext): void {
   if (!driver.startsSlowly) return
   const look = async (sandboxId: string) => {
     if (!slots.has(sandboxId) && !slotOwner.owns(sandboxId)) return

@@ -1,13 +1,13 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { findByPod } from '../../shared/data/sandbox-pods.ts'
-import type { WorkerContext } from '../context.ts'
 import { replacePod } from '../pods/claimed-pod.ts'
+import type { PodsContext } from '../pods/context.ts'
 import { endAndDelete } from '../pods/end-and-delete.ts'
 import { endOf } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
 /** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */
-export function watchDeaths(worker: WorkerContext): void {
+export function watchDeaths(worker: PodsContext): void {
   worker.driver.watch(async (pod) => {
     try {
       if (await discardWarmPod(worker, pod)) return

@@ -10,7 +10,7 @@ import { forgetExecs } from '../../shared/data/execs.ts'
 import { forgetIdempotencyKeys } from '../../shared/data/idempotency-keys.ts'
 import { forgetMetadata } from '../../shared/data/sandboxes.ts'
 import { foldSandboxes } from '../../shared/data/usage.ts'
-import type { WorkerContext } from '../context.ts'
+import type { Context } from '../../shared/platform/context.ts'
 
 /** Rows of a table that one pass deletes. More would keep the pass, and those who wait for its locks. */
 const bite = 2_000
@@ -18,7 +18,7 @@ const bite = 2_000
 const foldBite = 200
 const dayMs = 24 * 60 * 60 * 1000
 
-export async function forgetThePast({ db, settings }: Pick<WorkerContext, 'db' | 'settings'>): Promise<void> {
+export async function forgetThePast({ db, settings }: Pick<Context, 'db' | 'settings'>): Promise<void> {
   await forgetIdempotencyKeys(db)
   await forgetRefusedCommands(db)
   const now = (await readClock(db)).getTime()

@@ -12,10 +12,10 @@ import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { within } from '../../shared/platform/patience.ts'
-import type { WorkerContext } from '../context.ts'
 import type { PodState } from '../drivers/driver.ts'
 import { makeOrphanSweep } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
+import type { PodsContext } from '../pods/context.ts'
 import { createPod } from '../pods/create-pod.ts'
 import { endAndDelete, reapPod } from '../pods/end-and-delete.ts'
 import { removePod } from '../pods/remove-pod.ts'
@@ -47,8 +47,11 @@ export type Action =
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
 
+/** It tells itself from the workers that are gone. */
+type SweepContext = PodsContext & { id: string }
+
 /** Runs until the signal aborts. A pass that fails is logged, and the next one tries again. */
-export async function sweepForEver(worker: WorkerContext, signal: AbortSignal): Promise<void> {
+export async function sweepForEver(worker: SweepContext, signal: AbortSignal): Promise<void> {
   const mendAll = makeMender(worker)
   const endOrphans = makeOrphanSweep(worker)
   while (!signal.aborted) {
@@ -69,7 +72,7 @@ const dueShare = 0.9
  * action reads its row again, and may be done twice.
  */
 async function sweep(
-  worker: WorkerContext,
+  worker: SweepContext,
   mendAll: ReturnType<typeof makeMender>,
   endOrphans: () => Promise<void>,
 ): Promise<void> {
@@ -144,7 +147,10 @@ function decideRow(
   return seen && isUntold && age > newbornMs ? { kind: 'assign', sandboxId } : undefined
 }
 
-async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | undefined> {
+async function listPods({
+  driver,
+  log,
+}: Pick<PodsContext, 'driver' | 'log'>): Promise<PodState[] | undefined> {
   try {
     return await driver.list()
   } catch (error) {
@@ -157,7 +163,7 @@ async function listPods({ driver, log }: WorkerContext): Promise<PodState[] | un
  * Does the actions of a pass. Those that take long go on beside the next pass, which leaves them alone.
  * @returns what resolves when all actions are done, at the latest after {@link passMs}
  */
-function makeMender(worker: WorkerContext): (actions: Action[]) => Promise<void> {
+function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
   const limit = pLimit(atOnce)
   const underWay = new Map<string, Promise<void>>()
 
@@ -181,7 +187,7 @@ function makeMender(worker: WorkerContext): (actions: Action[]) => Promise<void>
 }
 
 /** Each action reads its row again first, which may have changed. */
-async function mend(worker: WorkerContext, action: Action): Promise<void> {
+async function mend(worker: PodsContext, action: Action): Promise<void> {
   switch (action.kind) {
     case 'create':
       return await createPod(worker, action.sandboxId)
@@ -200,18 +206,18 @@ async function mend(worker: WorkerContext, action: Action): Promise<void> {
   }
 }
 
-async function mendReplace(worker: WorkerContext, sandboxId: string): Promise<void> {
+async function mendReplace(worker: PodsContext, sandboxId: string): Promise<void> {
   const row = await findSandbox(worker.db, sandboxId)
   if (row && !(await lives(worker, row))) await replacePod(worker, row)
 }
 
 /** Lists the pods once more, before anything is done about a missing one. */
-async function lives({ driver }: WorkerContext, sandbox: SandboxRow): Promise<boolean> {
+async function lives({ driver }: Pick<PodsContext, 'driver'>, sandbox: SandboxRow): Promise<boolean> {
   const { name } = podOf(sandbox)
   return (await driver.list()).some((pod) => pod.name === name && !pod.death)
 }
 
-async function mendEnd(worker: WorkerContext, action: Action & { kind: 'end' }) {
+async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
   const { sandboxId, reason, detail } = action
   const row = await findSandbox(worker.db, sandboxId)
   if (row && detail === 'Gone' && (await lives(worker, row))) return

@@ -1,0 +1,17 @@
+import type { Context } from '../../shared/platform/context.ts'
+import type { SandboxContext } from '../sandbox/enter.ts'
+import type { Pace } from '../shell/pace.ts'
+import type { Ends } from './ends.ts'
+import type { Commands } from './registry.ts'
+import type { TakenBack } from './taken-back.ts'
+
+/** What clients' commands take. */
+export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'lines' | 'notifications'> {
+  /** The worker's. */
+  id: string
+  commands: Commands
+  ends: Ends
+  takenBack: TakenBack
+  /** Shares out how fast output is read. */
+  pace: Pace
+}
