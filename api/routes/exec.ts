@@ -58,9 +58,8 @@ export const getExec = route(contract.getExec, async (call, app) => {
 
 export const streamExec = route(contract.streamExec, async (call, app) => {
   const { row, args, options } = await findInRunning(app, call)
-  const startedAt = new Date(row.started_at)
   const lastEventId = call.headers['last-event-id']
-  return followOne(app, args, { ...options, startedAt, lastEventId })
+  return followOne(app, args, { ...options, startedAt: row.started_at, lastEventId })
 })
 
 export const writeExecStdin = route(contract.writeExecStdin, async (call, app) => {
