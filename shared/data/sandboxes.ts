@@ -26,6 +26,10 @@ export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) 
   uid: sandbox.pod_uid ?? undefined,
 })
 
+/** When the start of its pod began. For a sandbox that is not ready, or was not before. */
+export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
+  claim === 'replaced' && pod_since ? pod_since : created_at
+
 const byId = statement<{ id: string }>()('sandbox by id', (db, { id }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('id', '=', id),
 )
