@@ -1,20 +1,10 @@
 /** The entities say what the migrations made: statements are typed by them. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Database, makeOrm, openDatabase } from '../shared/data/database.ts'
+import { expect, test } from 'vitest'
+import { makeOrm } from '../shared/data/database.ts'
 import { entities } from '../shared/data/entities/index.ts'
-import { dropDatabase, makeDatabase, type TestDatabase } from './support/database.ts'
+import { shareDatabase } from './support/shared.ts'
 
-let made: TestDatabase
-let db: Database
-
-beforeAll(async () => {
-  made = await makeDatabase()
-  db = openDatabase(made.url)
-})
-afterAll(async () => {
-  await db.close()
-  await dropDatabase(made)
-})
+const { made, db } = shareDatabase()
 
 /** As PostgreSQL writes the types that entities name. */
 const alike: Record<string, string> = {

@@ -2,11 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecResult } from '../../shared/contract/exec.ts'
-import { findStarted } from '../../shared/data/execs.ts'
+import { findExecByKey } from '../../shared/data/execs.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
-import { findOwn } from '../sandboxes/own.ts'
-import { awaitRunning } from '../sandboxes/running.ts'
+import { awaitRunning, findOwn } from '../sandboxes/own.ts'
 import { marginMs } from './known.ts'
 import { resultOf } from './start.ts'
 
@@ -30,10 +29,10 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
   const { accountId, sandboxId, key, requestId, signal } = asked
   const { leftMs } = await awaitRunning(app, asked)
   for (let look = 0; look < mostLooks && !signal.aborted; look++) {
-    const row = await findRow(app, asked)
+    const row = await findExecByKey(app.context.db, asked)
     if (row) {
       const one = { accountId, sandboxId, requestId, execId: row.id, wait: true }
-      const started = { accountId, sandboxId, key, execId: row.id, startedAt: new Date(row.started_at) }
+      const started = { accountId, sandboxId, key, execId: row.id, startedAt: row.started_at }
       return resultOf(app, one, started, {
         signal,
         timeoutMs: leftMs + marginMs,
@@ -48,12 +47,10 @@ export async function resultUnderKey(app: App, asked: UnderKey): Promise<ExecRes
 /** Kills its process group. Does nothing where there is no such command. */
 export async function stopUnderKey(app: App, asked: UnderKey): Promise<void> {
   const { accountId, sandboxId, requestId, signal } = asked
-  await findOwn(app.context.db, accountId, sandboxId)
-  const row = await findRow(app, asked)
+  const { db } = app.context
+  await findOwn(db, accountId, sandboxId)
+  const row = await findExecByKey(db, asked)
   if (row?.status !== 'running') return
   const one = { accountId, sandboxId, requestId, execId: row.id, signal: 'KILL' }
   await app.workers.call('stopExec', one, { signal, timeoutMs: marginMs, workerId: row.worker_id })
 }
-
-const findRow = ({ context }: App, { sandboxId, key }: UnderKey) =>
-  findStarted(context.db, { sandboxId, execId: '', key })

@@ -8,8 +8,7 @@ import { followOne, runToEvents, runToResult } from '../exec/start.ts'
 import { readCursor, takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
-import { findOwn } from '../sandboxes/own.ts'
-import { awaitRunning } from '../sandboxes/running.ts'
+import { awaitRunning, findOwn } from '../sandboxes/own.ts'
 import { CallLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
@@ -58,9 +57,8 @@ export const getExec = route(contract.getExec, async (call, app) => {
 
 export const streamExec = route(contract.streamExec, async (call, app) => {
   const { row, args, options } = await findInRunning(app, call)
-  const startedAt = new Date(row.started_at)
   const lastEventId = call.headers['last-event-id']
-  return followOne(app, args, { ...options, startedAt, lastEventId })
+  return followOne(app, args, { ...options, startedAt: row.started_at, lastEventId })
 })
 
 export const writeExecStdin = route(contract.writeExecStdin, async (call, app) => {

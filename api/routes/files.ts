@@ -5,7 +5,7 @@ import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
-import { awaitRunning } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/own.ts'
 import { CallLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000

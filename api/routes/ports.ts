@@ -2,7 +2,7 @@ import { ports as contract } from '../../shared/contract/ports.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { answered, route } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
-import { awaitRunning } from '../sandboxes/running.ts'
+import { awaitRunning } from '../sandboxes/own.ts'
 import { CallLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 

@@ -11,8 +11,7 @@ import { readCursor, takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
-import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
-import { awaitRunning, awaitSettled } from '../sandboxes/running.ts'
+import { awaitRunning, awaitSettled, findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
 import { CallLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(

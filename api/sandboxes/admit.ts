@@ -73,7 +73,8 @@ export async function admit(
     if (replay) return replay
 
     const active = await findActive(transaction, accountId)
-    const expired = active.some(({ seconds }) => seconds <= 0) ? await endExpired(transaction, accountId) : []
+    const isAnyPast = active.some(({ seconds_left }) => seconds_left <= 0)
+    const expired = isAnyPast ? await endExpired(transaction, accountId) : []
     checkConcurrent(
       active.filter(({ id }) => !expired.includes(id)),
       account.concurrentLimit,
@@ -85,14 +86,13 @@ export async function admit(
       ? await claimWarmPod(transaction, { image, at: now, until: endsAt })
       : undefined
     const id = warm ? newSandboxIdLike(warm.name) : newSandboxId()
-    const env = body.env && sealer.seal(JSON.stringify(body.env), envSealContext(id))
     await insertSandbox(transaction, {
       id,
       accountId,
       name: body.name ?? null,
       image,
       metadata: JSON.stringify(body.metadata ?? {}),
-      sealedEnv: env ?? null,
+      sealedEnv: body.env ? sealer.seal(JSON.stringify(body.env), envSealContext(id)) : null,
       createdAt: now,
       expiresAt: endsAt,
       podName: warm?.name ?? podName(id),
@@ -109,8 +109,13 @@ export async function admit(
         at: now,
       })
     }
-    const pod = warm ? 'claimed' : 'cold'
-    return { sandboxId: id, replayed: false, pod, lifeMs: seconds * 1000, expired }
+    return {
+      sandboxId: id,
+      replayed: false,
+      pod: warm ? 'claimed' : 'cold',
+      lifeMs: seconds * 1000,
+      expired,
+    }
   })
 }
 
@@ -153,7 +158,7 @@ function checkConcurrent(rows: Awaited<ReturnType<typeof findActive>>, limit: nu
     `${rows.length} of ${limit} sandboxes are active. Destroy one, or wait until one expires.`,
     {
       // With a limit of 0 no wait helps, so this is simply a day.
-      retryAfterSeconds: rows[0]?.seconds ?? 86_400,
+      retryAfterSeconds: rows[0]?.seconds_left ?? 86_400,
       members: {
         limit,
         active: rows.length,

@@ -1,11 +1,11 @@
 /** The table `api_key`. Only this file writes to it. */
-import { type ExpressionBuilder, sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
 import type { Scope } from '../contract/endpoint.ts'
 import type { Queries } from './database.ts'
 import type { ApiKey } from './entities/api-key.ts'
 import type { Tables } from './entities/index.ts'
 import type { RowOf } from './entities/row.ts'
-import { now } from './sql.ts'
+import { isOlder, now } from './sql.ts'
 import { statement } from './statement.ts'
 
 const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', 'last_used_at'] as const
@@ -13,9 +13,13 @@ const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', '
 /** What its owner sees of a key. */
 export type ApiKeyRow = Pick<RowOf<typeof ApiKey>, (typeof shown)[number]>
 
+const key = expressionBuilder<Tables, 'api_key'>()
+
 /** Neither revoked nor expired. */
-const isLive = ({ and, or, eb }: ExpressionBuilder<Tables, 'api_key'>) =>
-  and([eb('revoked_at', 'is', null), or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])])
+const isLive = key.and([
+  key('revoked_at', 'is', null),
+  key.or([key('expires_at', 'is', null), key('expires_at', '>', now)]),
+])
 
 /** How long a key was to live when it was made; null for ever. */
 const firstLifetime = sql<string | null>`case when is_replaced then lifetime else expires_at - created_at end`
@@ -35,8 +39,7 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
       'sandbox_lifecycle_per_minute',
     ])
     .where('hash', '=', hash)
-    .where('revoked_at', 'is', null)
-    .where(({ or, eb }) => or([eb('expires_at', 'is', null), eb('expires_at', '>', now)])),
+    .where(isLive),
 )
 
 /** A live key, with what every request needs to know of its account: one query reads all of it. */
@@ -131,7 +134,7 @@ const ofAccount = statement<{ accountId: string; before: string | null; limit: n
       .select(shown)
       .where('account_id', '=', accountId)
       .where('revoked_at', 'is', null)
-      .where(({ or, eb }) => or([sql<boolean>`${before}::text is null`, eb('id', '<', before)]))
+      .where(isOlder(before))
       .orderBy('id', 'desc')
       .limit(limit),
 )
@@ -170,10 +173,7 @@ export async function countApiKeys(db: Queries, accountId: string): Promise<numb
 }
 
 const removeDead = statement<{ accountId: string }>()('remove dead api keys', (db, { accountId }) =>
-  db
-    .deleteFrom('api_key')
-    .where('account_id', '=', accountId)
-    .where((key) => key.not(isLive(key))),
+  db.deleteFrom('api_key').where('account_id', '=', accountId).where(key.not(isLive)),
 )
 
 /** Deletes keys that are revoked or expired. */

@@ -7,7 +7,7 @@ import { shellWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
-import { now } from './sql.ts'
+import { isOlder, now } from './sql.ts'
 import { statement } from './statement.ts'
 
 export type { ExecRow }
@@ -172,7 +172,7 @@ const byKey = statement<{ sandboxId: string; key: string | null }>()(
   (db, { sandboxId, key }) =>
     db
       .selectFrom('exec')
-      .select(['id', 'worker_id', 'request_hash'])
+      .select(['id', 'worker_id', 'request_hash', 'status', 'started_at'])
       .where('sandbox_id', '=', sandboxId)
       .where('idempotency_key', '=', key)
       // A command with a key has the hash of its request.
@@ -225,7 +225,7 @@ const ofSandbox = statement<{ sandboxId: string; before: string | null; limit: n
       .selectFrom('exec')
       .select(shownColumns)
       .where('sandbox_id', '=', sandboxId)
-      .where(({ or, eb }) => or([sql<boolean>`${before}::text is null`, eb('id', '<', before)]))
+      .where(isOlder(before))
       .orderBy('id', 'desc')
       .limit(limit),
 )

@@ -26,6 +26,10 @@ export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) 
   uid: sandbox.pod_uid ?? undefined,
 })
 
+/** When the start of its pod began. For a sandbox that is not ready, or was not before. */
+export const startOf = ({ claim, pod_since, created_at }: SandboxRow): Date =>
+  claim === 'replaced' && pod_since ? pod_since : created_at
+
 const byId = statement<{ id: string }>()('sandbox by id', (db, { id }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('id', '=', id),
 )
@@ -133,15 +137,14 @@ const active = statement<{ accountId: string }>()('active sandboxes', (db, { acc
       'name',
       'created_at',
       'expires_at',
-      // Seconds until its cap.
-      sql<number>`extract(epoch from expires_at - ${now})::double precision`.as('seconds'),
+      sql<number>`extract(epoch from expires_at - ${now})::double precision`.as('seconds_left'),
     ])
     .where('account_id', '=', accountId)
     .where('destroyed_at', 'is', null)
     .orderBy('expires_at'),
 )
 
-/** What counts against the quota of an account, the next to end first. */
+/** What counts against the quota of an account, with the seconds until its cap, the next to end first. */
 export const findActive = (db: Queries, accountId: string) => db.run(active, { accountId })
 
 const lockOneActive = statement<{ id: string; accountId: string }>()(

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { RowOf } from './entities/row.ts'
 import type { Secret } from './entities/secret.ts'
-import { now } from './sql.ts'
+import { isOlder, now } from './sql.ts'
 import { statement } from './statement.ts'
 
 type Row = RowOf<typeof Secret>
@@ -53,7 +53,7 @@ const ofAccount = statement<SecretPage>()(
       .select(shown)
       .where('account_id', '=', accountId)
       .where(({ or, eb }) => or([sql<boolean>`${sandboxId}::text is null`, eb('sandbox_id', '=', sandboxId)]))
-      .where(({ or, eb }) => or([sql<boolean>`${before}::text is null`, eb('id', '<', before)]))
+      .where(isOlder(before))
       .orderBy('id', 'desc')
       .limit(limit),
 )

@@ -1,5 +1,6 @@
 /** Pieces of SQL that several statements use. */
-import { sql } from 'kysely'
+import { expressionBuilder, sql } from 'kysely'
+import type { Tables } from './entities/index.ts'
 
 /** The one clock. Read after a lock it is the time after the lock. */
 export const now = sql<Date>`sandlot_now()`
@@ -9,3 +10,9 @@ export const nowOnce = sql<Date>`(select sandlot_now())`
 
 /** The UTC day of {@link nowOnce}, as a `date`. */
 export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
+
+const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
+
+/** For a list, newest first. @param before the id that the previous page ended with; null for the first page */
+export const isOlder = (before: string | null) =>
+  listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])

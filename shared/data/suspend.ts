@@ -13,13 +13,13 @@ export async function suspend(
   accountId: string,
   { forGood = false }: { forGood?: boolean } = {},
 ): Promise<string[]> {
-  return await db.transaction(async (db) => {
+  return await db.transaction(async (transaction) => {
     // Admission locks this row too, so no sandbox is admitted after this.
-    await lockAccount(db, accountId)
-    await markSuspended(db, accountId, forGood)
-    const active = await findActive(db, accountId)
+    await lockAccount(transaction, accountId)
+    await markSuspended(transaction, accountId, forGood)
+    const active = await findActive(transaction, accountId)
     const ended: string[] = []
-    for (const { id } of active) if (await endSandbox(db, id, 'suspended')) ended.push(id)
+    for (const { id } of active) if (await endSandbox(transaction, id, 'suspended')) ended.push(id)
     return ended
   })
 }

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll } from 'vitest'
+import { type Database, openDatabase } from '../../shared/data/database.ts'
 import type { Account, CallOptions } from './account.ts'
+import { dropDatabase, makeDatabase, type TestDatabase } from './database.ts'
 import { startWorld, type World, type WorldOptions } from './index.ts'
 import { type Inside, inside } from './inside.ts'
 import { describeProcess } from './process.ts'
@@ -16,6 +18,21 @@ export function shareWorld(options: WorldOptions = {}): World {
   })
   afterAll(() => world?.[Symbol.asyncDispose]())
   return standIn(() => world!)
+}
+
+/** One migrated database without a world, for all tests of a file. */
+export function shareDatabase(): { made: TestDatabase; db: Database } {
+  let made: TestDatabase | undefined
+  let db: Database | undefined
+  beforeAll(async () => {
+    made = await makeDatabase()
+    db = openDatabase(made.url)
+  })
+  afterAll(async () => {
+    await db?.close()
+    if (made) await dropDatabase(made)
+  })
+  return { made: standIn(() => made!), db: standIn(() => db!) }
 }
 
 export interface SharedSandbox extends Inside {

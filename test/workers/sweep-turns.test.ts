@@ -1,20 +1,9 @@
 /** Which worker sweeps, and when. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../../shared/data/database.ts'
+import { expect, test } from 'vitest'
 import { takeSweep } from '../../shared/data/installation.ts'
-import { dropDatabase, makeDatabase, type TestDatabase } from '../support/database.ts'
+import { shareDatabase } from '../support/shared.ts'
 
-let made: TestDatabase
-let db: Database
-
-beforeAll(async () => {
-  made = await makeDatabase()
-  db = openDatabase(made.url)
-})
-afterAll(async () => {
-  await db.close()
-  await dropDatabase(made)
-})
+const { db } = shareDatabase()
 
 const sweptAt = (when: string) => db.query(`update installation set swept_at = clock_timestamp() ${when}`)
 const takeAtOnce = async () =>

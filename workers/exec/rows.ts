@@ -75,8 +75,7 @@ export async function recordStart(
  *   sandbox was destroyed, which clients may have been told
  */
 export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | undefined> {
-  const ended = rowOf(end)
-  if (await writeEnd(db, ended)) return undefined
+  if (await writeEnd(db, end)) return undefined
   const sandbox = await findEndOfHome(db, end.id)
   if (sandbox) {
     const killed = {
@@ -85,33 +84,11 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
       signal: null,
       reason: sandbox.destroy_reason,
     } as const
-    if (await writeEndAnyhow(db, { ...ended, ...killed })) return killed
+    if (await writeEndAnyhow(db, { ...end, ...killed })) return killed
   }
   // The command has ended, so the sweep need not end it.
   return await readEnd(db, end.id, end.status === 'lost')
 }
 
 /** Writes again an end that clients were told before a crash forgot it. @returns false when another end stands there */
-export const recordToldEnd = (db: Queries, end: ExecEnd): Promise<boolean> => writeEndAnyhow(db, rowOf(end))
-
-const rowOf = ({
-  id,
-  status,
-  exit_code,
-  signal,
-  reason,
-  stdout_bytes,
-  stderr_bytes,
-  truncated,
-  duration_ms,
-}: ExecEnd) => ({
-  id,
-  status,
-  exit_code,
-  signal,
-  reason,
-  stdout_bytes,
-  stderr_bytes,
-  truncated,
-  duration_ms,
-})
+export const recordToldEnd = (db: Queries, end: ExecEnd): Promise<boolean> => writeEndAnyhow(db, end)

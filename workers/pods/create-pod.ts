@@ -1,13 +1,11 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { adoptPod, markReady } from '../../shared/data/sandbox-pods.ts'
-import { endSandbox, findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { endSandbox, findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
-import { type Pod, PodRefused } from '../drivers/driver.ts'
-import type { Slot } from '../shell/slot.ts'
+import { type Driver, type Pod, PodRefused } from '../drivers/driver.ts'
+import { openSlot, type Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
-import { awaitFirstSlot } from './first-slot.ts'
 import { removePod } from './remove-pod.ts'
-import { startOf } from './sandbox-rows.ts'
 
 /** Gives an admitted sandbox its pod. Does nothing for one that is ready or destroyed. May run twice, or beside itself. */
 export async function createPod(worker: PodsContext, sandboxId: string): Promise<void> {
@@ -36,6 +34,25 @@ export async function createPod(worker: PodsContext, sandboxId: string): Promise
     if (!(error instanceof PodRefused)) throw error
     await giveUp(worker, sandbox, error.message)
   }
+}
+
+/**
+ * Resolves when a command can run in the pod. Where starting a process is slow, that is when the first slot answers,
+ * and the first command then uses it.
+ */
+export async function awaitFirstSlot(
+  driver: Driver,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<Slot | undefined> {
+  let first: Slot | undefined
+  const trial = async () => {
+    const slot = await openSlot(driver, pod)
+    if (signal.aborted) slot.close()
+    else first = slot
+  }
+  await driver.ready(pod, signal, driver.startsSlowly ? trial : undefined)
+  return first
 }
 
 async function settle(worker: PodsContext, sandboxId: string, pod: Pod, slot: Slot | undefined) {

@@ -2,7 +2,7 @@ import { readClock } from '../../shared/data/clock.ts'
 import { markWarm, removeWarmPod, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import type { PodsContext } from '../pods/context.ts'
-import { awaitFirstSlot } from '../pods/first-slot.ts'
+import { awaitFirstSlot } from '../pods/create-pod.ts'
 import { removePod } from '../pods/remove-pod.ts'
 
 /**

@@ -1,9 +1,10 @@
 import { readClock } from '../../shared/data/clock.ts'
 import { findByPod } from '../../shared/data/sandbox-pods.ts'
+import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { PodDeath } from '../drivers/driver.ts'
 import { replacePod } from '../pods/claimed-pod.ts'
 import type { PodsContext } from '../pods/context.ts'
 import { endAndDelete } from '../pods/end-and-delete.ts'
-import { endOf } from '../pods/sandbox-rows.ts'
 import { discardWarmPod } from '../pool/make.ts'
 
 /** Ends the sandbox of a pod that died by itself, soon after. The sweep finds what this misses. */
@@ -21,4 +22,22 @@ export function watchDeaths(worker: PodsContext): void {
       worker.log.warn({ err: error, pod: pod.name }, 'a dead pod is left to the sweep')
     }
   })
+}
+
+/** Milliseconds by which a node's clock and PostgreSQL's may differ over the life of a sandbox. */
+const clocksDifferMs = 5_000
+
+/**
+ * A pod's death as the end of its sandbox. Whether that counts as a failed start, the row decides (`endSandbox`). A
+ * deadline that came before the cap was another than ours: somebody changed the pod.
+ */
+export function endOf(
+  { reason, detail }: PodDeath,
+  { expires_at }: Pick<SandboxRow, 'expires_at'>,
+  now: Date,
+) {
+  const leftMs = expires_at.getTime() - now.getTime()
+  if (reason === 'expired' && leftMs <= clocksDifferMs) return { reason, detail }
+  const early = reason === 'expired' ? `: the pod ended ${Math.round(leftMs / 1000)} s before its cap` : ''
+  return { reason: 'pod_failed' as const, detail: detail + early }
 }
