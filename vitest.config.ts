@@ -16,7 +16,7 @@ const all = 'test/**/*.test.{ts,tsx}'
 
 /** Files that start no process. */
 const pure = [
-  'test/{allowlist,docs,settings,sockets,structure,timers}.test.ts',
+  'test/{allowlist,docs,settings,silence,sockets,structure,timers}.test.ts',
   'test/api/{exec-cut-short,lift}.test.ts',
   'test/chart/{alerts,render}.test.ts',
   'test/cli/{contract,mcp-edit}.test.ts',

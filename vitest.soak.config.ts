@@ -15,7 +15,7 @@ const withTimes = [
   'test/drivers/local-workers.test.ts',
   'test/hostile/login.test.ts',
   'test/start/stack.test.ts',
-  'test/workers/cluster-missing.test.ts',
+  'test/workers/{cluster-missing,ends,frozen,frozen-start,late,orphans,pool}.test.ts',
 ]
 
 /** Files of the gate that lean on the tools of an image: here they run in each. */

@@ -1,21 +1,29 @@
 /** The order among the times that processes wait for a word of each other. */
 import { expect, test } from 'vitest'
-import { silenceOf, stillMs } from '../shared/platform/silence.ts'
+import { marginMs } from '../api/exec/known.ts'
+import { silenceOf, stillMs, usualSeconds } from '../shared/platform/silence.ts'
 import { announceEveryMs } from '../shared/rpc/directory.ts'
 
-test('with the default they are what docs/reliability.md says', () => {
-  expect(silenceOf(3)).toEqual({
+test('with the default they are what the pages say', () => {
+  expect(silenceOf(usualSeconds)).toEqual({
     handOver: 3_000,
     answer: 3_000,
     last: 2_000,
     stale: 6_000,
     missing: 5_000,
     missingAnswer: 2_000,
+    cluster: 5_000,
+    ping: 2_000,
+    keepAlive: 5_000,
+    shell: 5_000,
+    slot: 3_000,
+    longer: 0,
   })
 })
 
 test.each([1, 1.5, 3, 10, 20])('with %s s each is shorter than what it must come before', (seconds) => {
   const { handOver, answer, last, stale, missing, missingAnswer } = silenceOf(seconds)
+  const { cluster, ping, keepAlive, shell, slot, longer } = silenceOf(seconds)
   // A worker that was told of as lost begins nothing of before.
   expect(stillMs(answer)).toBeLessThan(answer)
   // What is not handed over is tried elsewhere before it counts as lost.
@@ -26,4 +34,14 @@ test.each([1, 1.5, 3, 10, 20])('with %s s each is shorter than what it must come
   expect(missingAnswer).toBeLessThan(missing)
   // A living worker misses one announcement and stays on the list.
   expect(stale).toBeGreaterThan(1.9 * announceEveryMs)
+  // Nor does one that cannot reach the cluster leave it: it asks the cluster before each announcement.
+  expect(ping + announceEveryMs).toBeLessThan(stale)
+  // Whether the cluster is there is known before what is asked of it is given up.
+  expect(ping).toBeLessThan(cluster)
+  // A second slot is opened while the first may still answer.
+  expect(slot).toBeLessThan(shell)
+  // A ping has the time that a request has: an API server that is only busy is not taken for dead.
+  expect(keepAlive).toBeGreaterThanOrEqual(cluster)
+  // Two slots that say nothing and a third that is late are refused by the worker before the API takes the call for lost.
+  expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
 })

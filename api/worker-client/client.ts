@@ -214,11 +214,12 @@ export class Workers {
 
   /** @returns the answer, undefined when the call was not handed over */
   private async offer(worker: ListedWorker, path: string, asked: WorkerRequest) {
-    const { answer, handOver: handOverMs } = this.health.silence
+    const { answer, handOver: handOverMs, longer } = this.health.silence
     const target: Omit<HandOver, 'agent'> = {
       ...asked,
       headers: { ...asked.headers, [silenceHeader]: String(answer) },
       handOverMs,
+      timeoutMs: asked.timeoutMs + longer,
       url: new URL(path, worker.url),
       callee: worker,
       watch: (onSilence, bytesMoved) => this.health.follow(worker, onSilence, bytesMoved),

@@ -4,6 +4,7 @@
  */
 import * as z from 'zod'
 import { poolEntry } from './settings-pools.ts'
+import { usualSeconds } from './silence.ts'
 
 const whole = z.coerce.number().int()
 const port = whole.min(0).max(65535)
@@ -264,9 +265,9 @@ const processes = {
     .number()
     .min(1)
     .max(20)
-    .default(3)
+    .default(usualSeconds)
     .describe(
-      'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. A machine whose processors are overcommitted needs more. Then clients learn later that a worker is gone.',
+      'How long a worker may be silent before the API tells its commands as lost, or gives a call to another one. How long workers wait for the cluster and for shells in sandboxes follows from it. A machine whose processors are overcommitted needs more; [it costs time](hosting.md#how-long-silence-is-waited-for) when something is really gone. Set the same for all processes.',
     ),
   SWEEP_SECONDS: z.coerce
     .number()

@@ -1,7 +1,10 @@
 /**
- * How long processes wait for a word of each other. All of it follows from one setting, because each time must be shorter
- * than others: test/silence.test.ts holds their order.
+ * How long processes wait for a word of each other, of the cluster and of shells in pods. All of it follows from one
+ * setting, because each time must be shorter than others: test/silence.test.ts holds their order.
  */
+
+/** WORKER_SILENCE_SECONDS where nobody sets it. */
+export const usualSeconds = 3
 
 /** Milliseconds. */
 export interface Silence {
@@ -17,6 +20,18 @@ export interface Silence {
   missing: number
   /** Until it answers that. */
   missingAnswer: number
+  /** Until the cluster answers a request, or opens a connection to a pod. */
+  cluster: number
+  /** Until it answers a worker that asks whether it is there. The worker announces nothing meanwhile. */
+  ping: number
+  /** Between two pings of a connection to a pod. Pinging more often would take a busy API server for a dead one. */
+  keepAlive: number
+  /** Until a shell in a pod answers. After that it never will: half-open connections swallow writes. */
+  shell: number
+  /** Until a command whose slot says nothing has another one opened beside it. */
+  slot: number
+  /** What a call may take longer than its caller says, because pods may be silent for longer than usually. */
+  longer: number
 }
 
 /** @param seconds WORKER_SILENCE_SECONDS */
@@ -29,6 +44,13 @@ export function silenceOf(seconds: number): Silence {
     stale: ms * 2,
     missing: (ms * 5) / 3,
     missingAnswer: (ms * 2) / 3,
+    cluster: (ms * 5) / 3,
+    ping: (ms * 2) / 3,
+    keepAlive: (ms * 5) / 3,
+    shell: (ms * 5) / 3,
+    slot: ms,
+    // Callers allow for 20 s of silence, which grow in proportion.
+    longer: Math.max(0, (seconds / usualSeconds - 1) * 20_000),
   }
 }
 

@@ -14,7 +14,7 @@ import { KubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
 import { installCluster } from '../../workers/drivers/kubernetes/install.ts'
 import type { Egress } from '../../workers/drivers/kubernetes/policies.ts'
 import { adminKubeconfig, newNamespace } from '../support/cluster.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually, patientEnv } from '../support/eventually.ts'
 import { openAdmin } from '../support/namespace.ts'
 
 export type ClusterWorld = Awaited<ReturnType<typeof startClusterWorld>>
@@ -63,6 +63,7 @@ export async function startClusterWorld({ egress = 'internet' }: { egress?: Egre
         KUBECONFIG: path,
         SANDBOX_NAMESPACE: namespace,
         SANDBOX_EGRESS: egress,
+        ...patientEnv,
         ...changes,
       })
       const driver = new KubernetesDriver({ settings, installationId: installation, log })

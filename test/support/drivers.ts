@@ -50,6 +50,15 @@ const inTurn = isSoak ? oneByOne : atOnce
 export const describeOnBothDrivers = (name: string, suite: (driver: DriverName) => void) =>
   inTurn(bothDrivers, name, ({ driver }) => suite(driver))
 
+const bothInSoak = isSoak ? bothDrivers : bothDrivers.slice(0, 1)
+
+/** In the gate on the local driver alone: for what mostly waits, and is about workers and not about pods. */
+export const describeOnBothInSoak = (name: string, suite: (driver: DriverName) => void) =>
+  inTurn(bothInSoak, name, ({ driver }) => suite(driver))
+
+export const describeOnBothInSoakAtOnce = (name: string, suite: (driver: DriverName) => void) =>
+  atOnce(bothInSoak, name, ({ driver }) => suite(driver))
+
 /** On each driver and, of them all, in each image: for what leans on the tools in it. */
 export const describeOnEveryImage = (name: string, suite: (place: Place) => void) =>
   inTurn(everyImage, name, suite)

@@ -7,6 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const patience = Number(process.env.SANDLOT_PATIENCE ?? 1)
 /** There measured times are held against documented ones, as nothing else runs, and a suite may take more rounds. */
 export const isSoak = patience === 1
+/** Settings of all processes and drivers of tests. In the gate, what lives on a busy machine is not taken for silent. */
+export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_SILENCE_SECONDS: '6' }
 /** The limit of a test is longer, so that a wait tells what it waited for. */
 const longestMs = 150_000
 

@@ -20,7 +20,7 @@ import { readSettings } from '../../shared/platform/settings.ts'
 import { endAllSandboxes as endLocalPods } from '../../workers/drivers/local/end-all.ts'
 import { signUp } from './account.ts'
 import { dropDatabase, makeDatabase } from './database.ts'
-import { eventually } from './eventually.ts'
+import { eventually, patientEnv } from './eventually.ts'
 import { assertNoTimerWarnings, assertNothingLeft, endAllSandboxes } from './leftovers.ts'
 import { type Process, startProcess } from './process.ts'
 import { ownPostgres, ownRedis } from './services.ts'
@@ -134,6 +134,7 @@ const installNamespaceIn = async (folder: string) => (await import('./namespace.
 
 /** Nothing waits for a limit that the test is not about. */
 const quick = {
+  ...patientEnv,
   NODE_ENV: 'test',
   PORT: '0',
   INTERNAL_PORT: '0',

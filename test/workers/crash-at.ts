@@ -5,13 +5,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import { announceEveryMs, announceWorker, listWorkers } from '../../shared/rpc/directory.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import type { CrashPoint } from '../../workers/pods/crash-points.ts'
 import type { Account } from '../support/account.ts'
 import { type DriverName, openWorldDriver } from '../support/drivers.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
+import { keepListed } from '../support/listed.ts'
 
 /** How long the workers may take to mend what a death left. */
 const mendMs = 60_000
@@ -71,15 +71,6 @@ async function leaveWarmPod(world: World): Promise<void> {
   const worker = await world.startWorker(pool)
   await awaitWarmPod(world)
   await worker.stop()
-}
-
-/** Goes on to list the workers there are, though they stand still for longer than a list lasts. */
-async function keepListed(world: World): Promise<Disposable> {
-  const workers = await listWorkers(world)
-  const timer = setInterval(() => {
-    for (const { secret, ...entry } of workers) void announceWorker(world.redis, [secret], entry)
-  }, announceEveryMs)
-  return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
 /** Does what makes a worker reach the point. @returns the sandbox it is about, if any */

@@ -140,7 +140,7 @@ describeInSandboxes('slots', (open) => {
   })
 
   describe('where starting is slow', () => {
-    const slowly = () => changed(sandboxes.driver, { startsSlowly: true })
+    const slowly = (more: Partial<Driver> = {}) => changed(sandboxes.driver, { startsSlowly: true, ...more })
 
     test('a command gets the prepared slot, and the next ones are opened at once', async () => {
       const { pool, count } = makePool({ driver: slowly() })
@@ -201,10 +201,9 @@ describeInSandboxes('slots', (open) => {
     test('a command does not wait for a slot whose opening hangs', async () => {
       const { driver } = sandboxes
       let hung = 0
-      const hanging: Driver = {
-        ...slowly(),
+      const hanging = slowly({
         start: (...args) => (hung++ === 0 ? new Promise(() => {}) : driver.start(...args)),
-      }
+      })
       // Not after a silence: it would come after this test.
       const { pool } = makePool({ driver: hanging, silentMs: 3_600_000 })
       pool.prepare('sbx_a', pod)
@@ -217,14 +216,13 @@ describeInSandboxes('slots', (open) => {
       const { driver } = sandboxes
       const { promise: later, resolve: goOn } = Promise.withResolvers<void>()
       const answers = [later, Promise.resolve()]
-      const silent: Driver = {
-        ...slowly(),
+      const silent = slowly({
         // Those opened ahead of time say nothing either.
         async start(...args) {
           await (answers.shift() ?? new Promise(() => {}))
           return await driver.start(...args)
         },
-      }
+      })
       const { pool } = makePool({ driver: silent, silentMs: 200 })
       const { slot } = await pool.take('sbx_a', pod)
       await runTrue(slot)
@@ -235,14 +233,13 @@ describeInSandboxes('slots', (open) => {
 
     test('a command gives up on a slot after three tries that said nothing', async () => {
       let starts = 0
-      const mute: Driver = {
-        ...slowly(),
+      const mute = slowly({
         async start() {
           starts += 1
           await new Promise((resolve) => setTimeout(resolve, 1_000))
           throw new DriverUnavailable('no word')
         },
-      }
+      })
       const { pool } = makePool({ driver: mute, silentMs: 100 })
       await expect(pool.take('sbx_a', pod)).rejects.toThrow('no word')
       expect(starts).toBe(3)
@@ -302,8 +299,7 @@ describeInSandboxes('slots', (open) => {
     test('at most four are opened ahead of time at once, and a command goes before them', async () => {
       let now = 0
       let most = 0
-      const driver: Driver = {
-        ...slowly(),
+      const driver = slowly({
         async start(...args) {
           now += 1
           most = Math.max(most, now)
@@ -311,7 +307,7 @@ describeInSandboxes('slots', (open) => {
             now -= 1
           })
         },
-      }
+      })
       const { pool } = makePool({ driver, silentMs: 3_600_000 })
       for (let index = 0; index < 12; index++) pool.prepare(`sbx_${index}`, pod)
       const { slot } = await pool.take('sbx_in_a_hurry', pod)
@@ -322,13 +318,12 @@ describeInSandboxes('slots', (open) => {
 
     test('a failure to open ahead of time is not repeated until the next use', async () => {
       let tries = 0
-      const driver: Driver = {
-        ...slowly(),
+      const driver = slowly({
         start: async () => {
           tries += 1
           throw new DriverUnavailable('away')
         },
-      }
+      })
       const { pool } = makePool({ driver })
       pool.prepare('sbx_a', pod)
       await eventually(() => !pool.has('sbx_a'), 5_000)

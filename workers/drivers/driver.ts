@@ -6,6 +6,7 @@
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
+import type { Silence } from '../../shared/platform/silence.ts'
 import type { Resource } from './exhausted.ts'
 
 export interface DriverOptions {
@@ -19,6 +20,8 @@ export interface Driver {
   readonly kind: 'kubernetes' | 'local'
   /** Whether starting a process is so slow that it pays to do so before there is a command. */
   readonly startsSlowly: boolean
+  /** How long it waits for the cluster, and others for shells that they start in pods. */
+  readonly silence: Silence
 
   /**
    * Resolves when pods can be made and reached, and what keeps them apart stands. Rejects with {@link DriverUnavailable}.

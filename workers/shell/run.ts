@@ -2,7 +2,7 @@
 import { untilAborted, within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import type { ShellCommand } from './script.ts'
-import { answerMs, type CommandEnd, type CommandIo, LineReader, type Slot, startQuietly } from './slot.ts'
+import { type CommandEnd, type CommandIo, LineReader, type Slot, startQuietly } from './slot.ts'
 
 /** Milliseconds between TERM and KILL. */
 const graceMs = 2_000
@@ -67,7 +67,7 @@ export async function signalGroup(
     // Without `--`: busybox and dash refuse it here.
     const script = `kill -${signal} -${pid} 2>/dev/null; echo; read -r _`
     const kill = await startQuietly(driver, pod, ['/bin/sh', '-c', script])
-    const word = await within(answerMs, new LineReader(kill.stdout).next())
+    const word = await within(driver.silence.shell, new LineReader(kill.stdout).next())
     kill.close()
     return word !== undefined
   } catch (error) {

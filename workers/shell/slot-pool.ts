@@ -25,8 +25,7 @@ const atOnce = 4
 const usualMs = 150
 /**
  * Slots that are opened for one command. A busy node is silent for seconds, and a dead connection for ever, so a
- * command whose slot is silent has another one opened beside it. With 3 s between them that takes less than the API
- * waits.
+ * command whose slot is silent has another one opened beside it. That takes less than the API waits: see silence.ts.
  */
 const mostTries = 3
 
@@ -53,7 +52,7 @@ export class SlotPool {
   private lastTake = 0
 
   constructor(options: SlotPoolOptions) {
-    const { driver, idleMs = 60_000, most = 500, silentMs = 3_000 } = options
+    const { driver, idleMs = 60_000, most = 500, silentMs = driver.silence.slot } = options
     this.driver = driver
     this.options = options
     this.silentMs = silentMs

@@ -17,8 +17,6 @@ import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { MarkFinder } from './mark.ts'
 import { markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
-/** Milliseconds. A shell that has not answered by then never will: half-open connections swallow writes. */
-export const answerMs = 5_000
 /** Milliseconds until the end of a process is known whose output has ended. */
 const endMs = 100
 /** The status of a shell that could not start a process. */
@@ -68,9 +66,11 @@ export async function startQuietly(
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const process = await startQuietly(driver, pod, shellThatWaits)
   const lines = new LineReader(process.stdout)
-  const first = await within(answerMs, lines.next())
+  const first = await within(driver.silence.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
-  if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) return new Slot(pod, Number(first), process, lines)
+  if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) {
+    return new Slot(pod, Number(first), process, lines, driver.silence.shell)
+  }
   const why = await whySilent(driver, pod, process)
   process.close()
   throw why
@@ -104,7 +104,7 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
   try {
     const process = await startQuietly(driver, pod, probe)
     const words = new LineReader(process.stderr).next()
-    const answer = await within(answerMs, new LineReader(process.stdout).next())
+    const answer = await within(driver.silence.shell, new LineReader(process.stdout).next())
     const said = answer === 'room' ? undefined : await within(endMs, words)
     process.close()
     return usedUpBy(said ?? '') ?? (answer === 'none' ? 'processes' : undefined)
@@ -123,12 +123,15 @@ export class Slot {
   isClosed = false
   private readonly process: Process
   private readonly lines: LineReader
+  /** Milliseconds in which the shell answers. */
+  private readonly answerMs: number
 
-  constructor(pod: PodName, pid: number, process: Process, lines: LineReader) {
+  constructor(pod: PodName, pid: number, process: Process, lines: LineReader, answerMs: number) {
     this.pod = pod
     this.pid = pid
     this.process = process
     this.lines = lines
+    this.answerMs = answerMs
     this.closed = process.ended.then(() => {
       this.isClosed = true
     })
@@ -159,7 +162,7 @@ export class Slot {
   private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandEnd> {
     const { process, lines } = this
     try {
-      const first = await within(answerMs, lines.next())
+      const first = await within(this.answerMs, lines.next())
       // A signal ended that process before it said anything.
       if (first?.startsWith(`${markStart}${mark} `)) {
         return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }

@@ -14,7 +14,7 @@ import {
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { answerMs, findUsedUp, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
+import { findUsedUp, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
 
 const noRoom = 'the sandbox has no room for the command'
 /** Characters of what the shell says about a failure. */
@@ -59,7 +59,7 @@ export async function openTerminal(
 async function connect(driver: Driver, pod: PodName, process: Process) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
-  const first = await within(answerMs, lines.next())
+  const first = await within(driver.silence.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   const pid = /^([1-9]\d{0,9})\r?$/.exec(first ?? '')?.[1]
   if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
@@ -104,7 +104,7 @@ async function remove(driver: Driver, pod: PodName, file: string): Promise<void>
     const process = await startQuietly(driver, pod, ['rm', '-f', file])
     process.stdout.resume()
     process.stderr.resume()
-    await within(answerMs, process.ended)
+    await within(driver.silence.shell, process.ended)
     process.close()
   } catch {
     // Otherwise it goes with the sandbox.

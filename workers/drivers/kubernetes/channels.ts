@@ -9,13 +9,11 @@ import WebSocket from 'ws'
 import { keepAlive } from '../../../shared/contract/keep-alive.ts'
 import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
-import { type ClusterConnection, driverUnavailable, type Failure, readStatus, requestMs } from './client.ts'
+import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
 
 /** Bytes of one stream that may wait for its reader until the process is made to wait. */
 const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
-/** Milliseconds between pings. Pinging more often would take a busy API server for a dead one. */
-const pingEveryMs = 5_000
 /** The channel of input: the first one, of an exec and of a port alike. */
 const inputChannel = 0
 
@@ -43,7 +41,7 @@ export interface PodProcess extends Process {
 /**
  * Opens a connection to a subresource of a pod, such as `exec?…`. Resolves as soon as the API server has accepted it.
  * @throws {PodGone} there is no such pod
- * @throws {DriverUnavailable} no connection in {@link requestMs}, or it was refused
+ * @throws {DriverUnavailable} no connection in time (`silence.cluster`), or it was refused
  */
 export async function openChannels(
   connection: ClusterConnection,
@@ -56,7 +54,7 @@ export async function openChannels(
   const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/${subresource}`
   const socket = new WebSocket(url, [protocol.name], {
     ...credentials,
-    handshakeTimeout: requestMs,
+    handshakeTimeout: connection.silence.cluster,
     // The types do not have it yet.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
@@ -64,7 +62,7 @@ export async function openChannels(
     maxPayload: 4 * 1024 * 1024,
   })
   // Made before the socket opens, so that no byte is missed.
-  const process = attach(socket, protocol)
+  const process = attach(socket, protocol, connection.silence.keepAlive)
   await awaitOpen(socket, protocol.name)
   return { socket, process }
 }
@@ -99,7 +97,7 @@ const refusal = (failure: Failure) =>
     : driverUnavailable(failure)
 
 /** Makes three streams and an end of a socket. */
-function attach(socket: WebSocket, protocol: Protocol): PodProcess {
+function attach(socket: WebSocket, protocol: Protocol, pingEveryMs: number): PodProcess {
   const { promise: ended, resolve: settle } = Promise.withResolvers<ProcessEnd>()
   let isOver = false
   const output = outputsOf(socket, bufferBytes)

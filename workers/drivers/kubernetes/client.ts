@@ -8,24 +8,27 @@ import type { RequestOptions } from 'node:https'
 import { ApiException, KubeConfig, type RequestContext } from '@kubernetes/client-node'
 import { Agent, type Dispatcher } from 'undici'
 import { SettingsError } from '../../../shared/platform/settings.ts'
+import { type Silence, silenceOf, usualSeconds } from '../../../shared/platform/silence.ts'
 import { DriverUnavailable, NotSetUp } from '../driver.ts'
 import { runClusterHint } from './policies.ts'
 
-/** Milliseconds that a request may take. The watch brings a time-out of its own. */
-export const requestMs = 5_000
-
-/** A KubeConfig whose clients share connections. By default every request opens one, and waits for ever. */
+/**
+ * A KubeConfig whose clients share connections, and wait for so long. By default every request opens one, and waits for
+ * ever. The watch brings a time-out of its own.
+ */
 export class ClusterConnection extends KubeConfig {
   #pool: Dispatcher | undefined
   #path: string | undefined
   #text: string | undefined
+  silence: Silence = silenceOf(usualSeconds)
 
   /**
    * @param path of a kubeconfig; without one, the service account of the pod that this runs in
    * @throws {SettingsError} there is none, or it is unusable
    */
-  static open(path: string | undefined): ClusterConnection {
+  static open(path: string | undefined, silence?: Silence): ClusterConnection {
     const connection = new ClusterConnection()
+    if (silence) connection.silence = silence
     connection.#path = path
     try {
       if (path !== undefined) {
@@ -58,7 +61,7 @@ export class ClusterConnection extends KubeConfig {
     }
     this.#pool ??= await this.#openPool(request, options)
     request.setDispatcher(this.#pool)
-    request.setSignal(AbortSignal.timeout(requestMs))
+    request.setSignal(AbortSignal.timeout(this.silence.cluster))
   }
 
   async close(): Promise<void> {

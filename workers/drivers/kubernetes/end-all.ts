@@ -4,7 +4,8 @@ import { within } from '../../../shared/platform/patience.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
-const answerMs = 10_000
+/** Milliseconds that its rounds may take. That is work, and no silence. */
+const roundsMs = 10_000
 
 /** How often it looks again for processes: those that were killed take a moment to go. */
 const mostRounds = 100
@@ -32,7 +33,7 @@ export async function endAllProcesses(process: Process): Promise<void> {
   process.stderr.resume()
   try {
     const word = once(process.stdout, 'data').then(() => undefined)
-    const end = await within(answerMs, Promise.race([word.catch(() => process.ended), process.ended]), late)
+    const end = await within(roundsMs, Promise.race([word.catch(() => process.ended), process.ended]), late)
     if (end === undefined) return
     const why = end.kind === 'lost' ? end.why : `it ended with status ${end.code}`
     const resource = usedUpBy(why)

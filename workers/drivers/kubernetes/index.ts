@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
 import type { Logger } from '../../../shared/platform/log.ts'
 import { within } from '../../../shared/platform/patience.ts'
+import type { Silence } from '../../../shared/platform/silence.ts'
 import {
   type Driver,
   type DriverOptions,
@@ -36,14 +37,13 @@ import { openPort } from './port.ts'
 import { type Setup, watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
-/** Milliseconds that a ping waits for its answer. */
-const pingMs = 2_000
 /** Milliseconds that the processes of a dead pod have to report their own end. */
 const lastWordsMs = 2_000
 
 export class KubernetesDriver implements Driver {
   readonly kind = 'kubernetes'
   readonly startsSlowly = true
+  readonly silence: Silence
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
   private readonly setup: Setup
@@ -58,18 +58,19 @@ export class KubernetesDriver implements Driver {
    * @throws {SettingsError} there is no kubeconfig, or it is unusable
    */
   constructor({ settings, installationId, log }: DriverOptions) {
-    const { kubernetes, sandbox } = settings
+    const { kubernetes, sandbox, silence } = settings
     if (!/^[a-z0-9]([-\w.]{0,61}[a-z0-9])?$/i.test(installationId)) {
       throw new Error('The installation id cannot be a label of Kubernetes.')
     }
     const { namespace } = kubernetes
-    this.connection = ClusterConnection.open(kubernetes.kubeconfig)
+    this.silence = silence
+    this.connection = ClusterConnection.open(kubernetes.kubeconfig, silence)
     const api = this.connection.makeApiClient(CoreV1Api)
     const watch = new PodWatch(this.connection, namespace, installationId, log)
     watch.onEnd((uid) => this.abandonProcesses(uid))
     void tellOfNodes(this.connection, sandbox.pids, log)
     const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
-    this.cluster = { api, namespace, installationId, sandbox, watch, log, exec, tried: new Set() }
+    this.cluster = { api, namespace, installationId, sandbox, silence, watch, log, exec, tried: new Set() }
     this.setup = watchSetup(this.connection, settings, installationId, log)
   }
 
@@ -79,7 +80,7 @@ export class KubernetesDriver implements Driver {
       throw new DOMException('', 'TimeoutError')
     }
     const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.setup.check()]
-    await within(pingMs, Promise.all(asked), late).catch(async (error) => {
+    await within(this.silence.ping, Promise.all(asked), late).catch(async (error) => {
       // The credential may have ended, and another have been put in its place: the next ping tries that.
       if (await this.connection.readAgain()) {
         this.cluster.log.info('the kubeconfig was replaced, and read again')

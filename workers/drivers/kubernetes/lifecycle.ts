@@ -23,6 +23,7 @@ export interface Cluster {
   namespace: string
   installationId: string
   sandbox: Settings['sandbox']
+  silence: Settings['silence']
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
@@ -42,8 +43,6 @@ const lookEveryMs = 1_000
  * have to start. An earlier try cannot succeed, and measurably slows the node down.
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
-/** Milliseconds until a trial command counts as unanswered. */
-const answerMs = 5_000
 
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
   const { api, namespace, installationId } = cluster
@@ -159,7 +158,7 @@ async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promis
 /** The driver's own trial. */
 async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
   const process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(answerMs)])
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.silence.shell)])
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
   if (end.kind === 'lost' || end.code !== 0) throw new DriverUnavailable('The trial did not answer.')

@@ -46,6 +46,7 @@ const agentPatienceMs = 2_000
 export class LocalDriver implements Driver {
   readonly kind = 'local'
   readonly startsSlowly = false
+  readonly silence: Settings['silence']
   private readonly directory: string
   private readonly sandbox: Settings['sandbox']
   private readonly installationId: string
@@ -64,6 +65,7 @@ export class LocalDriver implements Driver {
   constructor({ settings, installationId, log }: DriverOptions) {
     this.directory = settings.local.directory
     this.sandbox = settings.sandbox
+    this.silence = settings.silence
     this.installationId = installationId
     this.log = log
     try {

@@ -1,24 +1,25 @@
-/** The pool of warm pods: filled, claimed, replaced, and whose settings count. */
-
-import { NetworkingV1Api } from '@kubernetes/client-node'
+/** The pool of warm pods: filled, claimed, replaced, and whose settings count. The gate has three of its tests. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { endSandbox, findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
-import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
+import { describeOnBothInSoakAtOnce, openWorldDriver } from '../support/drivers.ts'
+import { isSoak } from '../support/eventually.ts'
 import type { Process, World } from '../support/index.ts'
 import { startWorld } from '../support/index.ts'
+import { keepListed } from '../support/listed.ts'
 import { sumUp } from '../support/metrics.ts'
-import { openAdmin } from '../support/namespace.ts'
 
 const size = 2
 const capSeconds = 600
 /** For what the workers do in the background, a cold pod of Kubernetes included. */
 const soonMs = 60_000
+/** They wait for pods and for chance more than they decide. */
+const inSoak = test.runIf(isSoak)
 
-describeOnBothDriversAtOnce('the warm pool', (driverName) => {
+describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
   let world: World
   let driver: Driver
   let worker: Process
@@ -59,6 +60,8 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
   }
   /** Nobody but the API does anything meanwhile. */
   async function whileWorkersAreFrozen<T>(work: () => Promise<T>): Promise<T> {
+    // A create asks whether a worker is there.
+    using _ = await keepListed(world)
     worker.signal('SIGSTOP')
     try {
       return await work()
@@ -105,7 +108,7 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     expect(usage.milliseconds).toBe(ended.destroyed_at!.getTime() - ended.ready_at!.getTime())
   })
 
-  test('tells a pod when it has to end before the first command runs in it', async () => {
+  inSoak('tells a pod when it has to end before the first command runs in it', async () => {
     await full()
     const { body } = await alice.call('createSandbox')
     expect(body.timings.pod).toBe('claimed')
@@ -117,7 +120,7 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     await destroy(body.id)
   })
 
-  test('six creates at once share its pods, and those that go without get one of their own', async () => {
+  inSoak('six creates at once share its pods, and those that go without get one of their own', async () => {
     const warm = await full()
     const { claimed, sandboxes, podNames } = await createAtOnce(world, 6)
     expect(claimed).toBeGreaterThanOrEqual(size)
@@ -144,7 +147,7 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     await destroy(body.id)
   })
 
-  test('a pod that dies with a client’s files in it ends its sandbox', async () => {
+  inSoak('a pod that dies with a client’s files in it ends its sandbox', async () => {
     await full()
     const { body } = await alice.call('createSandbox')
     expect(body.timings.pod).toBe('claimed')
@@ -154,7 +157,7 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     expect(await rowOf(body.id)).toMatchObject({ claim: 'used', destroy_reason: 'pod_failed' })
   })
 
-  test('replaces a pod that died unclaimed, also when Redis was emptied', async () => {
+  inSoak('replaces a pod that died unclaimed, also when Redis was emptied', async () => {
     const [dead] = await full()
     await world.redis.flushall()
     await driver.delete({ name: dead! })
@@ -165,7 +168,7 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     expect(await full()).not.toContain(dead)
   })
 
-  test('does not give away a pod of an hour ago, and replaces it', async () => {
+  inSoak('does not give away a pod of an hour ago, and replaces it', async () => {
     const old = await full()
     const { body } = await whileWorkersAreFrozen(async () => {
       await setClock(world.db, new Date(Date.now() + 60 * 60_000), { running: true })
@@ -179,21 +182,24 @@ describeOnBothDriversAtOnce('the warm pool', (driverName) => {
     await destroy(body.id)
   })
 
-  test('goes by the newest worker’s settings: other limits replace its pods, a smaller size ends some', async () => {
-    const before = await full()
-    worker = await world.startWorker({ SANDBOX_MEMORY: '384Mi' })
-    const replaced = await world.eventually(async () => {
-      const names = await full()
-      return before.every((name) => !names.includes(name)) ? names : undefined
-    }, soonMs)
-    const last = await world.startWorker({ SANDBOX_MEMORY: '384Mi', WARM_POOL_SIZE: '1' })
-    const [left, ...others] = await full(1)
-    expect(replaced).toContain(left)
-    expect(others).toEqual([])
-    await world.eventually(async () => (await driver.list()).length === 1, soonMs)
-    const metrics = await (await fetch(`${last.internalUrl}/metrics`)).text()
-    expect(metrics).toMatch(/^sandlot_pool_pods\{.*state="wanted".*\} 1$/m)
-  })
+  inSoak(
+    'goes by the newest worker’s settings: other limits replace its pods, a smaller size ends some',
+    async () => {
+      const before = await full()
+      worker = await world.startWorker({ SANDBOX_MEMORY: '384Mi' })
+      const replaced = await world.eventually(async () => {
+        const names = await full()
+        return before.every((name) => !names.includes(name)) ? names : undefined
+      }, soonMs)
+      const last = await world.startWorker({ SANDBOX_MEMORY: '384Mi', WARM_POOL_SIZE: '1' })
+      const [left, ...others] = await full(1)
+      expect(replaced).toContain(left)
+      expect(others).toEqual([])
+      await world.eventually(async () => (await driver.list()).length === 1, soonMs)
+      const metrics = await (await fetch(`${last.internalUrl}/metrics`)).text()
+      expect(metrics).toMatch(/^sandlot_pool_pods\{.*state="wanted".*\} 1$/m)
+    },
+  )
 })
 
 /** What the policies select is as it was made, and no part of the request stands in the pod. */
@@ -203,6 +209,8 @@ async function expectWalls({ cluster }: World, name: string, secret: string): Pr
   expect(pod.spec!.activeDeadlineSeconds).toBeLessThan(capSeconds + 120)
   expect(pod.spec!.activeDeadlineSeconds).toBeGreaterThanOrEqual(capSeconds)
   expect(JSON.stringify(pod)).not.toContain(secret)
+  const { NetworkingV1Api } = await import('@kubernetes/client-node')
+  const { openAdmin } = await import('../support/namespace.ts')
   const { items } = await openAdmin()
     .makeApiClient(NetworkingV1Api)
     .listNamespacedNetworkPolicy({ namespace })
@@ -228,48 +236,54 @@ async function createAtOnce(world: World, creates: number) {
   return { claimed, sandboxes, podNames: sandboxes.map((row) => row.pod_name) }
 }
 
-test('30 creates at once on a pool of 10: every pod has exactly one owner, and nobody goes without', async () => {
-  const pods = 10
-  await using world = await startWorld({
-    apis: 2,
-    workers: 2,
-    env: { WARM_POOL_SIZE: String(pods), QUOTA_CONCURRENT_SANDBOXES: '100' },
-  })
-  const warm = await world.eventually(async () => {
-    const rows = await findWarmPods(world.db)
-    const isFull = rows.filter((row) => row.ready_at).length === pods
-    return isFull ? rows.map(({ name }) => name) : undefined
-  }, soonMs)
-  const { claimed, podNames } = await createAtOnce(world, 30)
-  // Some may have claimed what the refill had made meanwhile.
-  expect(claimed).toBeGreaterThanOrEqual(pods)
-  expect(podNames).toEqual(expect.arrayContaining(warm))
-  const urls = world.apis.map(({ internalUrl }) => internalUrl)
-  expect((await sumUp(urls, 'sandlot_pool_claims_total', 'outcome')).claimed).toBe(claimed)
-})
-
-test('of workers with different settings only the newest makes pods, from its first second on', async () => {
-  await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
-  // A pod's row is gone when another takes its place: kept here, in the order in which they were made.
-  await world.db.query('create table made (at bigserial, fingerprint text)')
-  await world.db.query(
-    `create rule keep as on insert to warm_pod do also insert into made (fingerprint) values (new.fingerprint)`,
-  )
-  let before: unknown
-  for (const memory of ['256Mi', '320Mi', '384Mi', '448Mi']) {
-    await world.startWorker({ SANDBOX_MEMORY: memory })
-    before = await world.eventually(async () => {
-      const [newest] = await world.db.query('select fingerprint from made order by at desc limit 1')
+inSoak(
+  '30 creates at once on a pool of 10: every pod has exactly one owner, and nobody goes without',
+  async () => {
+    const pods = 10
+    await using world = await startWorld({
+      apis: 2,
+      workers: 2,
+      env: { WARM_POOL_SIZE: String(pods), QUOTA_CONCURRENT_SANDBOXES: '100' },
+    })
+    const warm = await world.eventually(async () => {
       const rows = await findWarmPods(world.db)
-      const settled = rows.filter((row) => row.ready_at && row.fingerprint === newest?.fingerprint)
-      const isItsOwn = newest !== undefined && newest.fingerprint !== before
-      return isItsOwn && rows.length === 3 && settled.length === 3 && newest.fingerprint
+      const isFull = rows.filter((row) => row.ready_at).length === pods
+      return isFull ? rows.map(({ name }) => name) : undefined
     }, soonMs)
-  }
-  const made = await world.db.query<{ fingerprint: string }>('select fingerprint from made order by at')
-  const turns = made.filter(({ fingerprint }, at) => fingerprint !== made[at - 1]?.fingerprint)
-  expect(turns.map(({ fingerprint }) => fingerprint)).toEqual([
-    ...new Set(made.map(({ fingerprint }) => fingerprint)),
-  ])
-  expect(turns.length).toBeGreaterThanOrEqual(4)
-})
+    const { claimed, podNames } = await createAtOnce(world, 30)
+    // Some may have claimed what the refill had made meanwhile.
+    expect(claimed).toBeGreaterThanOrEqual(pods)
+    expect(podNames).toEqual(expect.arrayContaining(warm))
+    const urls = world.apis.map(({ internalUrl }) => internalUrl)
+    expect((await sumUp(urls, 'sandlot_pool_claims_total', 'outcome')).claimed).toBe(claimed)
+  },
+)
+
+inSoak(
+  'of workers with different settings only the newest makes pods, from its first second on',
+  async () => {
+    await using world = await startWorld({ env: { WARM_POOL_SIZE: '3' } })
+    // A pod's row is gone when another takes its place: kept here, in the order in which they were made.
+    await world.db.query('create table made (at bigserial, fingerprint text)')
+    await world.db.query(
+      `create rule keep as on insert to warm_pod do also insert into made (fingerprint) values (new.fingerprint)`,
+    )
+    let before: unknown
+    for (const memory of ['256Mi', '320Mi', '384Mi', '448Mi']) {
+      await world.startWorker({ SANDBOX_MEMORY: memory })
+      before = await world.eventually(async () => {
+        const [newest] = await world.db.query('select fingerprint from made order by at desc limit 1')
+        const rows = await findWarmPods(world.db)
+        const settled = rows.filter((row) => row.ready_at && row.fingerprint === newest?.fingerprint)
+        const isItsOwn = newest !== undefined && newest.fingerprint !== before
+        return isItsOwn && rows.length === 3 && settled.length === 3 && newest.fingerprint
+      }, soonMs)
+    }
+    const made = await world.db.query<{ fingerprint: string }>('select fingerprint from made order by at')
+    const turns = made.filter(({ fingerprint }, at) => fingerprint !== made[at - 1]?.fingerprint)
+    expect(turns.map(({ fingerprint }) => fingerprint)).toEqual([
+      ...new Set(made.map(({ fingerprint }) => fingerprint)),
+    ])
+    expect(turns.length).toBeGreaterThanOrEqual(4)
+  },
+)
