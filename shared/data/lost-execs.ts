@@ -104,16 +104,14 @@ export async function markLost(
 /** In a list of ids as JSON. */
 const listed = (ids: string) => sql<string>`(select jsonb_array_elements_text(${ids}::jsonb))`
 
-const missing = statement<{ live: string }>()('missing workers', (db, { live }) =>
-  db
-    .selectFrom('exec')
-    .select('worker_id')
-    .distinct()
+const missing = statement<{ live: string }>()('missing workers', (db, { live }) => {
+  const workers = db.selectFrom('exec').select('worker_id').where('worker_id', 'not in', listed(live))
+  return workers
     .where('status', '=', 'running')
-    .where('worker_id', 'not in', listed(live)),
-)
+    .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
+})
 
-/** Ids of workers that have running commands and are not among these. */
+/** Ids of workers that have commands which run, or of which something may be left, and are not among these. */
 export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
   return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
 }
@@ -132,7 +130,11 @@ const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gon
     .where(({ or, and, eb }) =>
       or([
         and([eb('status', '=', 'running'), eb('worker_id', 'in', listed(gone))]),
-        and([eb('is_left', '=', sql.lit(true)), eb('pid', 'is not', null)]),
+        // A worker that lives may yet write the pid, or take the command back.
+        and([
+          eb('is_left', '=', sql.lit(true)),
+          or([eb('pid', 'is not', null), eb('worker_id', 'in', listed(gone))]),
+        ]),
       ]),
     )
     .where('exec.id', '>', after)

@@ -6,7 +6,7 @@ import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
-import type { CrashPoint } from '../../workers/pods/crash-points.ts'
+import type { PodCrashPoint } from '../../workers/pods/crash-points.ts'
 import type { Account } from '../support/account.ts'
 import { type DriverName, openWorldDriver } from '../support/drivers.ts'
 import { eventually } from '../support/eventually.ts'
@@ -16,7 +16,7 @@ import { keepListed } from '../support/listed.ts'
 /** How long the workers may take to mend what a death left. */
 const mendMs = 60_000
 
-export function describeCrashes(driverName: DriverName, points: readonly CrashPoint[]): void {
+export function describeCrashes(driverName: DriverName, points: readonly PodCrashPoint[]): void {
   let world: World
   let driver: Driver
 
@@ -57,7 +57,7 @@ export function describeCrashes(driverName: DriverName, points: readonly CrashPo
 
 const pool = { WARM_POOL_SIZE: '1' }
 /** The points of a worker that keeps a pool, except the one where it ends the pods of another. */
-const keepsPool = (point: CrashPoint) =>
+const keepsPool = (point: PodCrashPoint) =>
   /^(pool|claim|replace)/.test(point) && point !== 'pool: the row is gone, its pod lives'
 
 async function awaitWarmPod(world: World): Promise<WarmPod> {
@@ -75,7 +75,7 @@ async function leaveWarmPod(world: World): Promise<void> {
 
 /** Does what makes a worker reach the point. @returns the sandbox it is about, if any */
 async function bringTo(
-  point: CrashPoint,
+  point: PodCrashPoint,
   world: World,
   alice: Account,
   doomed: Process,
@@ -137,7 +137,7 @@ async function expectAgreement(world: World, driver: Driver): Promise<void> {
 }
 
 /** The account's usage is the interval of its only sandbox, or 0 if that was never ready. */
-async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: CrashPoint) {
+async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: PodCrashPoint) {
   if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
   await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)
   const rows = await world.db.query<{ id: string }>('select id from sandbox where account_id = ?', [alice.id])

@@ -1,6 +1,10 @@
 /** A worker is killed at every crash point, on each driver. */
-import { crashPoints } from '../../workers/pods/crash-points.ts'
+import { commandCrashPoints, podCrashPoints } from '../../workers/pods/crash-points.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { describeCrashes } from './crash-at.ts'
+import { describeCommandCrashes } from './crash-command-at.ts'
 
-describeOnBothDriversAtOnce('a worker is killed', (driver) => describeCrashes(driver, crashPoints))
+describeOnBothDriversAtOnce('a worker is killed', (driver) => describeCrashes(driver, podCrashPoints))
+describeOnBothDriversAtOnce('a worker is killed with a command', (driver) =>
+  describeCommandCrashes(driver, commandCrashPoints),
+)

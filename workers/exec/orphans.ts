@@ -17,8 +17,9 @@ import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
-import type { PodName } from '../drivers/driver.ts'
+import type { Driver, PodName } from '../drivers/driver.ts'
 import { signalGroup } from '../shell/run.ts'
+import { endWaiting } from '../shell/terminal.ts'
 import type { ExecContext } from './context.ts'
 
 /** Commands that one pass ends at most. */
@@ -67,15 +68,18 @@ export function makeOrphanSweep(worker: OrphansContext): () => Promise<void> {
 }
 
 async function endOrphan({ db, driver, log, metrics }: OrphansContext, orphan: Orphan): Promise<void> {
-  if (orphan.pid !== null && orphan.destroy_reason === null) {
-    const pod = podOf({ ...orphan, id: orphan.sandbox_id })
-    // A pod that cannot be reached is tried again by the next pass. Clients are told `lost` meanwhile.
-    if (!(await signalGroup(driver, pod, orphan.pid, 'KILL'))) return
-  }
+  // A pod that cannot be reached is tried again by the next pass. Clients are told `lost` meanwhile.
+  if (orphan.destroy_reason === null && !(await endProcesses(driver, orphan))) return
   if (orphan.is_left) await markEnded(db, orphan.id)
   else await markOrphanLost(db, { id: orphan.id, sandboxId: orphan.sandbox_id })
   metrics.sweeps.inc({ action: 'end orphan' })
   log.info({ exec_id: orphan.id, sandbox_id: orphan.sandbox_id }, 'a command of a lost worker was ended')
+}
+
+/** A command without a pid has not started: at most a shell waits on its terminal. @returns false when it may still run */
+function endProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
+  const pod = podOf({ ...orphan, id: orphan.sandbox_id })
+  return pid === null ? endWaiting(driver, pod, id) : signalGroup(driver, pod, pid, 'KILL')
 }
 
 const reachEveryMs = 2_000

@@ -15,7 +15,7 @@ import { bodyOf, feed, takeOutput } from './run.ts'
 export interface TerminalStart {
   size: TerminalSize
   stdin: HeldText | undefined
-  /** Throws when nobody waits any more. */
+  /** Throws at the last moment when nobody waits any more. */
   mustBeAwaited(): Promise<void>
 }
 
@@ -29,12 +29,7 @@ export async function runInTerminal(
   shellCommand: ShellCommand,
   { size, stdin, mustBeAwaited }: TerminalStart,
 ): Promise<{ pod: PodName; pid: number; ended: Promise<CommandEnd> }> {
-  const { pod, terminal } = await open(worker, sandbox, shellCommand, { size, mustBeAwaited })
-  await recordPid(worker.db, command.id, terminal.pid).catch((error) => {
-    // The command runs already, and nobody could find it again. Its client is told that it did not start.
-    void bodyOf(worker, pod, terminal.pid, terminal.ended, terminal).end()
-    throw error
-  })
+  const { pod, terminal } = await open(worker, sandbox, shellCommand, { id: command.id, size, mustBeAwaited })
   const ended = followOutput(worker, command, terminal)
   command.begin(
     { ...bodyOf(worker, pod, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
@@ -50,11 +45,16 @@ const open = (
   worker: ExecContext,
   sandbox: SandboxRow,
   shellCommand: ShellCommand,
-  { size, mustBeAwaited }: Omit<TerminalStart, 'stdin'>,
+  { id, size, mustBeAwaited }: Omit<TerminalStart, 'stdin'> & { id: string },
 ) =>
   reachPod(worker, sandbox, async (now) => {
     const pod = podOf(now)
-    const ways = { takeSlot: () => takeSlot(worker, now), beforeStart: mustBeAwaited }
+    const beforeStart = async (pid: number) => {
+      worker.reach('start: the terminal waits, the row does not know its pid')
+      await recordPid(worker.db, id, pid)
+      await mustBeAwaited()
+    }
+    const ways = { id, takeSlot: () => takeSlot(worker, now), beforeStart }
     return { pod, terminal: await openTerminal(worker.driver, pod, shellCommand, size, ways) }
   })
 

@@ -1,8 +1,10 @@
 /**
- * Every place where a worker's death leaves a create, a destroy or the warm pool half done. A test kills a
- * worker at each of them, and expects the sweep to finish what was begun.
+ * Every place where a worker's death leaves something half done. A test kills a worker at each of them, and expects the
+ * sweep to finish what was begun.
  */
-export const crashPoints = [
+
+/** Of creates, destroys and the warm pool. */
+export const podCrashPoints = [
   'create: before the pod is made',
   'create: the pod is made, the row does not know it',
   'create: the row knows the pod, it is not ready',
@@ -21,4 +23,10 @@ export const crashPoints = [
   'claim: the pod knows whose it is, its row does not say so',
   'replace: the row wants another pod, nobody makes it',
 ] as const
-export type CrashPoint = (typeof crashPoints)[number]
+
+/** Of commands. */
+export const commandCrashPoints = ['start: the terminal waits, the row does not know its pid'] as const
+
+export type PodCrashPoint = (typeof podCrashPoints)[number]
+export type CommandCrashPoint = (typeof commandCrashPoints)[number]
+export type CrashPoint = PodCrashPoint | CommandCrashPoint

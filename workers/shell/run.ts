@@ -63,12 +63,20 @@ export async function signalGroup(
   pid: number,
   signal: string,
 ): Promise<boolean> {
+  // Without `--`: busybox and dash refuse it here.
+  return await tidy(driver, pod, [`kill -${signal} -${pid} 2>/dev/null; echo; read -r _`])
+}
+
+/**
+ * Runs a script of ours that prints a line when it is done, and then waits to be let go.
+ * @param words the script, and its arguments from $0 on
+ * @returns true when it is done, or the pod is gone; false when the pod cannot be reached
+ */
+export async function tidy(driver: Driver, pod: PodName, words: readonly string[]): Promise<boolean> {
   try {
-    // Without `--`: busybox and dash refuse it here.
-    const script = `kill -${signal} -${pid} 2>/dev/null; echo; read -r _`
-    const kill = await startQuietly(driver, pod, ['/bin/sh', '-c', script])
-    const word = await within(driver.silence.shell, new LineReader(kill.stdout).next())
-    kill.close()
+    const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...words])
+    const word = await within(driver.silence.shell, new LineReader(process.stdout).next())
+    process.close()
     return word !== undefined
   } catch (error) {
     return error instanceof PodGone

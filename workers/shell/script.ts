@@ -104,10 +104,12 @@ export function scriptFor(command: ShellCommand, mark: string): Buffer {
 
 /**
  * The content of a file that a shell on a terminal runs: what is written to a terminal is echoed, so the script cannot
- * be sent that way. It removes its file, prints its pid as a line, and becomes the command.
+ * be sent that way. It removes its file, prints its pid as a line, waits for a line, and becomes the command.
  */
-export const terminalScriptFor = (command: ShellCommand): Buffer =>
-  Buffer.from(['rm -f "$0"', 'echo "$$"', ...becomeCommand(command), ''].join('\n'), 'latin1')
+export const terminalScriptFor = (command: ShellCommand): Buffer => {
+  const wait = 'IFS= read -r _ || exit'
+  return Buffer.from(['rm -f "$0"', 'echo "$$"', wait, ...becomeCommand(command), ''].join('\n'), 'latin1')
+}
 
 const becomeCommand = (command: ShellCommand): string[] => [
   `cd ${pathWord(command.cwd ?? '.')} || exit 126`,

@@ -1,6 +1,9 @@
 /**
  * A command with a terminal. What is written to a terminal is echoed, and an argv may be seen in a cluster. So an
  * ordinary slot first puts the command into a file, and a shell on the terminal runs that.
+ *
+ * The shell waits until its pid is written down, so no command runs that nobody could find again. Until then its argv
+ * names the file, and the file the command: that is how {@link endWaiting} finds a shell whose worker died.
  */
 import { randomBytes } from 'node:crypto'
 import { within } from '../../shared/platform/patience.ts'
@@ -13,6 +16,7 @@ import {
   type TerminalSize,
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
+import { tidy } from './run.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
 import { findUsedUp, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
 
@@ -20,11 +24,20 @@ const noRoom = 'the sandbox has no room for the command'
 /** Characters of what the shell says about a failure. */
 const mostOfWords = 1_000
 
+export interface TerminalWays {
+  /** Of the command; unguessable, and never used before in this pod. */
+  id?: string
+  /** Takes the slot that carries the command; by default one is opened. */
+  takeSlot?: () => Promise<Slot>
+  /** Gets the pid at the last moment. May throw: then the command does not start. */
+  beforeStart?: (pid: number) => Promise<void>
+}
+
+const fileOf = (id: string) => `/tmp/.sandlot-${id}`
+
 /**
  * Resolves when the command has its terminal, before anything is typed.
  * @returns its pid leads the terminal's session and the command's process group. Its stdin has no end: byte 4 means that
- * @param ways.takeSlot takes the slot that carries the command; by default one is opened
- * @param ways.beforeStart may throw at the last moment, so that the command does not start
  * @throws {PodGone} the pod does not run
  * @throws {PodExhausted} it has no room for the command, or for its text: nothing has run
  * @throws {DriverUnavailable} it could not be reached, or has no terminals: nothing has run
@@ -34,10 +47,11 @@ export async function openTerminal(
   pod: PodName,
   command: ShellCommand,
   size: TerminalSize,
-  ways: { takeSlot?: () => Promise<Slot>; beforeStart?: () => Promise<void> } = {},
+  ways: TerminalWays = {},
 ) {
-  const { takeSlot = () => openSlot(driver, pod), beforeStart = async () => {} } = ways
-  const file = `/tmp/.sandlot-${randomBytes(16).toString('hex')}`
+  const { id = randomBytes(16).toString('hex'), takeSlot = () => openSlot(driver, pod) } = ways
+  const { beforeStart = async () => {} } = ways
+  const file = fileOf(id)
   const failure = await writeScript(await takeSlot(), file, terminalScriptFor(command))
   if (failure) {
     const usedUp = failure.usedUp ?? (await findUsedUp(driver, pod))
@@ -46,23 +60,36 @@ export async function openTerminal(
   }
   let process: Process | undefined
   try {
-    await beforeStart()
     process = await startQuietly(driver, pod, ['/bin/sh', file], { tty: size })
-    return await connect(driver, pod, process)
+    return await connect(driver, pod, process, beforeStart)
   } catch (error) {
     process?.close()
-    void remove(driver, pod, file)
+    void endWaiting(driver, pod, id)
     throw error
   }
 }
 
-async function connect(driver: Driver, pod: PodName, process: Process) {
+async function connect(
+  driver: Driver,
+  pod: PodName,
+  process: Process,
+  beforeStart: (pid: number) => Promise<void>,
+) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
   const first = await within(driver.silence.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   const pid = /^([1-9]\d{0,9})\r?$/.exec(first ?? '')?.[1]
   if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
+  await beforeStart(Number(pid))
+  stdin.write('\n')
+  // The terminal echoes the line before the shell has read it, so this comes before the command's output. Without it the
+  // connection is dead, and nobody knows whether the command runs.
+  const isEchoed = await within(
+    driver.silence.shell,
+    lines.next().then(() => true),
+  )
+  if (!isEchoed) close()
   const rest = lines.rest()
   if (rest.length > 0) stdout.unshift(rest)
   return {
@@ -98,15 +125,19 @@ async function writeScript(
   return { usedUp: end.kind === 'lost' ? end.usedUp : usedUpBy(words) }
 }
 
-/** Removes the file, which holds the command's environment. */
-async function remove(driver: Driver, pod: PodName, file: string): Promise<void> {
-  try {
-    const process = await startQuietly(driver, pod, ['rm', '-f', file])
-    process.stdout.resume()
-    process.stderr.resume()
-    await within(driver.silence.shell, process.ended)
-    process.close()
-  } catch {
-    // Otherwise it goes with the sandbox.
-  }
-}
+/**
+ * Finds processes by their argv, without starting one: the sandbox may have no room. NUL bytes are dropped by `read`.
+ * Who reads a process that has just ended gets nothing. Its own argv has the file too.
+ */
+const endWaitingScript = `for p in /proc/[0-9]*; do
+words=; { IFS= read -r words <"$p/cmdline"; } 2>/dev/null
+case "$p $words" in "/proc/$$ "*) ;; *"$1"*) kill -KILL "\${p#/proc/}" 2>/dev/null;; esac
+done; echo; rm -f "$1"; read -r _`
+
+/**
+ * Ends the shell that waits on a terminal, and removes its file, which holds the command's environment. Does nothing to
+ * a command that has started.
+ * @returns false when the pod cannot be reached
+ */
+export const endWaiting = (driver: Driver, pod: PodName, id: string): Promise<boolean> =>
+  tidy(driver, pod, [endWaitingScript, 'sh', fileOf(id)])

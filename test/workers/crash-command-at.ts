@@ -1,0 +1,62 @@
+/**
+ * A worker is killed while it starts or ends a command: what is told of the command stands, nothing of it is left, and
+ * its sandbox lives on.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { listExecs } from '../../shared/data/execs.ts'
+import type { CommandCrashPoint } from '../../workers/pods/crash-points.ts'
+import type { DriverName } from '../support/drivers.ts'
+import { startWorld, type World } from '../support/index.ts'
+import { inside } from '../support/inside.ts'
+
+interface Crash {
+  request: ExecRequest
+  /** What the client is told. */
+  told: object
+  /** Whether it has run. */
+  hasRun: boolean
+}
+
+/** It ends neither when its terminal hangs up nor when its input ends. */
+const long = `trap '' HUP; touch ran; exec sleep 4327`
+const lost = { status: 'lost', exit_code: null }
+
+const crashes: Record<CommandCrashPoint, Crash> = {
+  'start: the terminal waits, the row does not know its pid': {
+    request: { command: long, tty: true },
+    told: lost,
+    hasRun: false,
+  },
+}
+
+export function describeCommandCrashes(driver: DriverName, points: readonly CommandCrashPoint[]): void {
+  let world: World
+  beforeAll(async () => {
+    world = await startWorld({ driver, workers: 0 })
+  })
+  afterAll(() => world?.[Symbol.asyncDispose]())
+
+  test.each(points)('at "%s": what is told of the command stands, and nothing of it runs', async (point) => {
+    const { request, told, hasRun } = crashes[point]
+    const alice = await world.account()
+    const doomed = await world.startDoomedWorker(point)
+    const { body: params } = await alice.call('createSandbox')
+    const { body: answer } = await alice.call('execCommand', { params, body: request })
+    expect(await doomed.ended).toBe('SIGKILL')
+    expect(answer).toMatchObject(told)
+
+    const worker = await world.startWorker()
+    const { countOf, sh } = inside(alice, params)
+    await world.eventually(async () => (await countOf('[s]leep 4327')) === 0, 30_000)
+    await world.eventually(async () => {
+      const left = await world.db.query("select from exec where is_left or status = 'running'")
+      return left.length === 0
+    }, 30_000)
+    expect(await countOf('/[.]sandlot-')).toBe(0)
+    expect((await sh('ls -A /tmp; ls')).stdout).toBe(hasRun ? 'ran\n' : '')
+    const rows = await listExecs(world.db, { sandboxId: params.id, before: null, limit: 100 })
+    expect(rows.find(({ id }) => id === answer.id)).toMatchObject(told)
+    await worker.stop()
+  })
+}
