@@ -7,7 +7,7 @@ import type { Database, Queries } from '../../shared/data/database.ts'
 import { suspend } from '../../shared/data/suspend.ts'
 import { listAccountsWithUsage, toHours } from '../../shared/data/usage.ts'
 import { describeOwnLimits, ownLimits } from './limits.ts'
-import type { Told } from './told.ts'
+import { showColumns, type Told } from './told.ts'
 
 interface AccountLine {
   id: string
@@ -39,9 +39,7 @@ export async function listAccounts(db: Queries): Promise<Told> {
     sandbox_hours.toFixed(2),
     describeOwnLimits(limits),
   ])
-  const widths = head.map((_, column) => Math.max(...[head, ...cells].map((line) => line[column]!.length)))
-  const line = (texts: string[]) => texts.map((text, column) => text.padEnd(widths[column]!)).join('  ')
-  return { value: { data }, text: [head, ...cells].map((texts) => line(texts).trimEnd()).join('\n') }
+  return { value: { data }, text: showColumns([head, ...cells]).join('\n') }
 }
 
 /** Ends every session of an account at once: each request with a session token looks at the account's row. */

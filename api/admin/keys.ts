@@ -1,7 +1,7 @@
 /** Tells which process holds which keys, for whoever rotates one. */
 import type { Redis } from 'ioredis'
 import { type KeyHolder, type KeyName, keyNames, listKeyHolders } from '../../shared/rpc/key-holders.ts'
-import type { Told } from './told.ts'
+import { showColumns, type Told } from './told.ts'
 
 interface Missing {
   key: KeyName
@@ -24,14 +24,8 @@ export async function listKeys(redis: Redis): Promise<Told> {
       ...keyNames.map((name) => keys[name].join(' ') || '-'),
     ]),
   ]
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)))
   const text = [
-    ...lines.map((line) =>
-      line
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    ),
+    ...showColumns(lines),
     '',
     ...(data.length === 0
       ? ['No process says which keys it holds. Do they run, with this Redis?']

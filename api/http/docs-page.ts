@@ -31,7 +31,10 @@ function makePage({ components, info, paths }: ApiDescription): string {
   const showOperation = showOperationOf(paths)
   const { schemas } = components as { schemas: Record<string, Schema> }
   const { description } = info as { description: string }
-  const groups = Object.entries(families).map(([name, family]) => ({ name, all: Object.values(family) }))
+  const groups = Object.entries(families).map(([name, { endpoints }]) => ({
+    name,
+    all: Object.values(endpoints),
+  }))
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -1,7 +1,7 @@
 /** The description of the API in OpenAPI 3.1, made of the same schemas that validate. */
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
-import { about, families } from '../../shared/contract/index.ts'
+import { families } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
 import type { Schema } from './docs-fields.ts'
@@ -34,8 +34,8 @@ export function describeApi(settings?: Settings): ApiDescription {
 function makeDescription(settings?: Settings): ApiDescription {
   const components = new Map<string, Json>()
   const paths: ApiDescription['paths'] = {}
-  for (const [tag, family] of Object.entries(families)) {
-    for (const endpoint of Object.values(family)) {
+  for (const [tag, { endpoints }] of Object.entries(families)) {
+    for (const endpoint of Object.values(endpoints)) {
       const path = endpoint.path.replace(/:(\w+)/g, '{$1}')
       paths[path] ??= {}
       paths[path][endpoint.method.toLowerCase()] = {
@@ -56,7 +56,7 @@ function makeDescription(settings?: Settings): ApiDescription {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    tags: Object.keys(families).map((name) => ({ name, description: about[name] })),
+    tags: Object.entries(families).map(([name, { about }]) => ({ name, description: about })),
     paths,
     components: {
       schemas: Object.fromEntries(components),

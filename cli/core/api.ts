@@ -30,17 +30,21 @@ type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
         : { [K in Key]: input<Schema> }
     : unknown
 
-export type Request<Name extends EndpointName> = Part<Name, 'params'> &
+/** What every route takes. */
+interface Common {
+  /** The session token, for the routes that take one. */
+  token?: string
+  headers?: Record<string, string>
+  /** How long the answer may take in all; 30 s by default. */
+  timeoutMs?: number
+  /** The body of a route that takes bytes; read anew for each try. */
+  bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+}
+
+export type Request<Name extends EndpointName> = Common &
+  Part<Name, 'params'> &
   Part<Name, 'query'> &
-  Part<Name, 'body'> & {
-    /** The session token, for the routes that take one. */
-    token?: string
-    headers?: Record<string, string>
-    /** How long the answer may take in all; 30 s by default. */
-    timeoutMs?: number
-    /** The body of a route that takes bytes; read anew for each try. */
-    bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
-  }
+  Part<Name, 'body'>
 
 export type Reply<Name extends EndpointName> =
   Endpoints[Name] extends Record<'reply', infer Schema extends ZodType> ? output<Schema> : undefined
@@ -131,14 +135,10 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
 })
 
 /** A request, whatever its route. */
-interface RequestInput {
+interface RequestInput extends Common {
   params?: Record<string, unknown>
   query?: Record<string, unknown>
   body?: unknown
-  token?: string
-  headers?: Record<string, string>
-  timeoutMs?: number
-  bytes?: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 }
 
 /** A request, and what goes out for it. */

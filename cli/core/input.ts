@@ -1,4 +1,5 @@
 /** What comes in on stdin or from a file. */
+import { isUtf8 } from 'node:buffer'
 import { createReadStream, fstatSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
@@ -40,13 +41,8 @@ export async function readLocalFile(path: string): Promise<Buffer> {
 }
 
 /** The text, byte for byte, or undefined when the bytes are not UTF-8. */
-export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
-}
+export const decodeUtf8 = (bytes: Buffer): string | undefined =>
+  isUtf8(bytes) ? bytes.toString() : undefined
 
 async function readWhole(stream: Readable, what: string): Promise<Buffer> {
   const chunks: Buffer[] = []

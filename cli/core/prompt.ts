@@ -3,6 +3,8 @@ import { CliError } from './errors.ts'
 import { oneLine } from './printable.ts'
 
 export type Ask = ReturnType<typeof createAsk>
+/** Asks again for what it returns words about. */
+type Check = (answer: string) => true | string
 
 /**
  * Each question names, as `instead`, the option that gives the answer where it cannot be asked.
@@ -17,21 +19,12 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
   }
   return {
     isPossible,
-    /** @param isRight asks again for what it returns words about */
-    async text(
-      message: string,
-      instead: string,
-      isRight: (answer: string) => true | string = () => true,
-    ): Promise<string> {
+    async text(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { input } = await prompts(instead)
       return untilAnswered((context) => input({ message, required: true, validate: isRight }, context))
     },
-    /** Without echo, and without a key that would turn it on. @param isRight as with `text` */
-    async hidden(
-      message: string,
-      instead: string,
-      isRight: (answer: string) => true | string = () => true,
-    ): Promise<string> {
+    /** Without echo, and without a key that would turn it on. */
+    async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
       const question = { message, mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))

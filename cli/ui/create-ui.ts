@@ -14,7 +14,7 @@ export interface Terminal {
   /** Keeps our signals away from a program that has the terminal. */
   leaveTo<T>(use: () => Promise<T>): Promise<T>
   write(sequence: string): void
-  quit(code: number, words: string | undefined): void
+  quit(code: number): void
 }
 
 /** Starts asking the service at once, before there is anything to draw on. */
@@ -46,10 +46,10 @@ export async function createUi(settings: Settings, terminal: Terminal): Promise<
         }
       }),
     signal: (sequence) => terminal.write(sequence),
-    quit(code = 0, words) {
+    quit(code = 0) {
       refreshing.stop()
       lastCommands.stop()
-      terminal.quit(code, words)
+      terminal.quit(code)
     },
   }
   await readSettings(ui)

@@ -9,21 +9,16 @@ import { drawAgain, stopHere } from './stop.ts'
 import { TerminalInput } from './terminal-input.ts'
 import { UiContext } from './ui.ts'
 
-interface Leaving {
-  code: number
-  words: string | undefined
-}
-
 /**
  * @returns the exit code
  * @throws {Error} that broke the picker, once the terminal is restored
  */
 export async function runPicker(settings: Settings): Promise<number> {
-  const { promise: left, resolve: leave } = Promise.withResolvers<Leaving>()
+  const { promise: left, resolve: leave } = Promise.withResolvers<number>()
   const ui = await createUi(settings, {
     leaveTo: (use) => signals.leaveTo(use),
     write: (sequence) => void process.stdout.write(sequence),
-    quit: (code, words) => leave({ code, words }),
+    quit: leave,
   })
   const stdin = new TerminalInput(process.stdin, () => ui.quit())
   const app = render(
@@ -45,17 +40,14 @@ export async function runPicker(settings: Settings): Promise<number> {
     stop: () => stopHere(ui),
     drawAgain: () => drawAgain(ui),
   })
-  let leaving: Leaving
   try {
-    leaving = await Promise.race([left, app.waitUntilExit().then(() => ({ code: 0, words: undefined }))])
+    return await Promise.race([left, app.waitUntilExit().then(() => 0)])
   } finally {
     app.unmount()
     await app.waitUntilExit().catch(() => {})
     signals.end()
     process.stdin.pause()
+    // Its text ends without one.
+    if (isReadAloud()) process.stdout.write('\n')
   }
-  // Its text ends without one.
-  if (isReadAloud()) process.stdout.write('\n')
-  if (leaving.words !== undefined) process.stderr.write(`${leaving.words}\n`)
-  return leaving.code
 }

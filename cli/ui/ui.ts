@@ -22,11 +22,8 @@ export interface Ui {
   handOver(use: () => Promise<void>): Promise<void>
   /** Writes control sequences that neither move the cursor nor show anything. */
   signal(sequence: string): void
-  /**
-   * @param code of the exit, 0 unless told
-   * @param words to say once the terminal is restored
-   */
-  quit(code?: number, words?: string): void
+  /** @param code of the exit, 0 unless told */
+  quit(code?: number): void
 }
 
 export const UiContext = createContext<Ui | undefined>(undefined)

@@ -13,33 +13,21 @@ import { sandboxes } from './sandboxes.ts'
 import { secrets } from './secrets.ts'
 
 /** By what they are about. */
-export const families: Record<string, Record<string, Endpoint>> = {
-  'Sign-up and login': auth,
-  'API keys': apiKeys,
-  Sandboxes: sandboxes,
-  Commands: exec,
-  Files: files,
-  Ports: ports,
-  Allowlist: allowlist,
-  Secrets: secrets,
-  Account: { ...account, ...sessions },
-  Agents: mcp,
-  Description: openApi,
-}
-
-/** What each family is about. */
-export const about: Record<string, string> = {
-  'Sign-up and login': 'Accounts begin here, and session tokens.',
-  'API keys': 'Keys open everything but what manages the account.',
-  Sandboxes: 'Isolated machines that live for some minutes.',
-  Commands: 'What runs in a sandbox, its output and its end.',
-  Files: 'Files in a sandbox.',
-  Ports: 'Connections to what listens in a sandbox.',
-  Allowlist: 'Which commands an account may run.',
-  Secrets: 'Environment variables that no answer shows.',
-  Account: 'Usage, limits, password and end of an account.',
-  Agents: 'The same as tools, for models.',
-  Description: 'What you are reading.',
+export const families: Record<string, { about: string; endpoints: Record<string, Endpoint> }> = {
+  'Sign-up and login': { about: 'Accounts begin here, and session tokens.', endpoints: auth },
+  'API keys': { about: 'Keys open everything but what manages the account.', endpoints: apiKeys },
+  Sandboxes: { about: 'Isolated machines that live for some minutes.', endpoints: sandboxes },
+  Commands: { about: 'What runs in a sandbox, its output and its end.', endpoints: exec },
+  Files: { about: 'Files in a sandbox.', endpoints: files },
+  Ports: { about: 'Connections to what listens in a sandbox.', endpoints: ports },
+  Allowlist: { about: 'Which commands an account may run.', endpoints: allowlist },
+  Secrets: { about: 'Environment variables that no answer shows.', endpoints: secrets },
+  Account: {
+    about: 'Usage, limits, password and end of an account.',
+    endpoints: { ...account, ...sessions },
+  },
+  Agents: { about: 'The same as tools, for models.', endpoints: mcp },
+  Description: { about: 'What you are reading.', endpoints: openApi },
 }
 
 /** In the order of the API description. */

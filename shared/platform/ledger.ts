@@ -32,14 +32,7 @@ interface Held {
 
 export class Ledger {
   /** Bytes of all accounts, by kind. */
-  readonly sums: Record<HeldKind, number> = {
-    requests: 0,
-    answers: 0,
-    stdin: 0,
-    downloads: 0,
-    followers: 0,
-    output: 0,
-  }
+  readonly sums = Object.fromEntries(heldKinds.map((kind) => [kind, 0])) as Record<HeldKind, number>
   readonly bounds: LedgerBounds
   private readonly log: Logger
   private readonly ofOwner = new Map<string | undefined, Held>()

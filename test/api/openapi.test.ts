@@ -51,9 +51,9 @@ test('/v1/docs shows every route and every error to people, with links that lead
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
   const page = await response.text()
   const [index = '', body = ''] = page.split('<main>').map(textOf)
-  for (const [name, family] of Object.entries(families)) {
+  for (const [name, { endpoints }] of Object.entries(families)) {
     expect(index).toContain(name)
-    for (const { method, path, summary, ...endpoint } of Object.values(family)) {
+    for (const { method, path, summary, ...endpoint } of Object.values(endpoints)) {
       const route = `${method} ${path.replace(/:(\w+)/g, '{$1}')}`
       expect(index).toContain(`${route}${summary.replaceAll('`', '')}`)
       expect(body).toContain(route)

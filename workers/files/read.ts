@@ -1,4 +1,5 @@
 /** Reading a file: shown to a reader, or as its bytes. */
+import { isUtf8 } from 'node:buffer'
 import type { Writable } from 'node:stream'
 import { type Tags, tagOf } from '../../shared/contract/conditions.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -75,12 +76,7 @@ const countOf = (from: number, to: number | undefined): string =>
 
 /** @returns undefined when the bytes are not UTF-8, or hold a NUL, which no text does */
 function asText(bytes: Buffer): string | undefined {
-  if (bytes.includes(0)) return undefined
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return isUtf8(bytes) && !bytes.includes(0) ? bytes.toString() : undefined
 }
 
 /** A file of more bytes is hashed only for a request that asks for it. */

@@ -68,13 +68,13 @@ interface KeptItem<T> {
   bytes: number
 }
 
+/** So many records more than may stay come before those are sorted out: in a millisecond, most are in order already. */
+const spareRecords = 1_000
+
 /** The first of many records in the order of their bytes, up to a number of records and a number of bytes. */
 export class FirstInOrder<T> {
-  /** Some were left out. */
-  truncated = false
   private readonly most: { count: number; bytes: number }
-  /** A heap with the last record in order at its root. */
-  private readonly heap: KeptItem<T>[] = []
+  private readonly kept: KeptItem<T>[] = []
   private bytes = 0
   /** The first record in order that was left out. Whatever comes after it in order is left out too. */
   private border: string | undefined
@@ -87,58 +87,34 @@ export class FirstInOrder<T> {
   push(key: Buffer, make: () => { value: T; bytes: number }): void {
     const text = key.toString('latin1')
     if (this.border !== undefined && text >= this.border) return
-    const kept = { key: text, ...make() }
-    this.heap.push(kept)
-    this.bytes += kept.bytes
-    this.rise(this.heap.length - 1)
-    while (this.heap.length > this.most.count || this.bytes > this.most.bytes) this.leaveOut()
+    const item = { key: text, ...make() }
+    this.kept.push(item)
+    this.bytes += item.bytes
+    const { count, bytes } = this.most
+    if (this.kept.length > count + spareRecords || this.bytes > 2 * bytes) this.sortOut()
+  }
+
+  /** Whether some are left out. */
+  get truncated(): boolean {
+    return this.border !== undefined || this.isOver()
   }
 
   values(): T[] {
-    const sorted = this.heap.toSorted((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
-    return sorted.map(({ value }) => value)
+    this.sortOut()
+    return this.kept.map(({ value }) => value)
   }
 
-  private leaveOut(): void {
-    const last = this.heap[0]!
-    const moved = this.heap.pop()!
-    this.truncated = true
-    this.border = last.key
-    this.bytes -= last.bytes
-    if (this.heap.length === 0) return
-    this.heap[0] = moved
-    this.sink()
-  }
-
-  private rise(at: number): void {
-    const { heap } = this
-    for (let child = at; child > 0; ) {
-      const parent = (child - 1) >>> 1
-      if (heap[parent]!.key >= heap[child]!.key) return
-      this.swap(parent, child)
-      child = parent
+  private sortOut(): void {
+    const { kept } = this
+    kept.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
+    while (this.isOver()) {
+      const last = kept.pop()!
+      this.border = last.key
+      this.bytes -= last.bytes
     }
   }
 
-  private sink(): void {
-    const { heap } = this
-    for (let parent = 0; ; ) {
-      const left = 2 * parent + 1
-      const right = left + 1
-      if (left >= heap.length) return
-      const child = right < heap.length && heap[right]!.key > heap[left]!.key ? right : left
-      if (heap[parent]!.key >= heap[child]!.key) return
-      this.swap(parent, child)
-      parent = child
-    }
-  }
-
-  private swap(a: number, b: number): void {
-    const { heap } = this
-    const held = heap[a]!
-    heap[a] = heap[b]!
-    heap[b] = held
-  }
+  private isOver = (): boolean => this.kept.length > this.most.count || this.bytes > this.most.bytes
 }
 
 /** How many bytes a value takes in an answer. */

@@ -167,7 +167,7 @@ test('Ctrl-C interrupts the command that is shown, the second one leaves its pag
   })
   expect(quits).toEqual([])
   press(ui, { key: 'ctrl+c', text: '' })
-  expect(quits).toEqual([[130, undefined]])
+  expect(quits).toEqual([[130]])
   expect(interrupts()).toHaveLength(1)
 })
 
