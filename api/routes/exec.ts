@@ -74,7 +74,9 @@ export const writeExecStdin = route(contract.writeExecStdin, async (call, app) =
 
 export const readExecOutput = route(contract.readExecOutput, async (call, app) => {
   const { args, options } = await findInRunning(app, call)
-  const { range } = call.headers
+  const { method, headers } = call.request
+  // Only GET has ranges. Output has no ETag, so what If-Range names is another one.
+  const range = method === 'GET' && headers['if-range'] === undefined ? call.headers.range : undefined
   const read = app.workers
     .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
     .catch(sayLost('Try again.'))

@@ -208,7 +208,9 @@ export const mcp = family({
       [Message, z.array(Message).min(1).max(limits.mcpMessages)],
       `must be a JSON-RPC 2.0 message, or a list of at most ${limits.mcpMessages}`,
     ),
-    reply: Message.meta({ description: 'JSON, or for tools/call an event stream of such messages' }),
+    reply: z
+      .union([Message, z.array(Message)])
+      .meta({ description: 'JSON, a list for a list; or for tools/call an event stream of such messages' }),
     alsoReply: 'text/event-stream',
     alsoStatus: 202,
     alsoEmpty: true,

@@ -78,6 +78,8 @@ export const sandboxes = family({
       'account_suspended',
       'command_not_allowed',
       'idempotency_conflict',
+      // For a repeated key whose sandbox is gone.
+      'sandbox_destroyed',
       'concurrent_sandbox_limit_reached',
       'monthly_usage_limit_reached',
       'sandbox_start_failed',

@@ -174,6 +174,27 @@ describe('over HTTP', () => {
     },
   )
 
+  /** Sends it, and holds the answer against the document. */
+  const sendDescribed = async (name: string, account: Account, given: Given) => {
+    const [, operation] = operations.find(([known]) => known === name)!
+    return mustBeDescribed(operation, await send(name, account, given))
+  }
+
+  test('a create that is repeated after its sandbox ended gets what is described', async () => {
+    const bob = await world.account()
+    const header = { 'idempotency-key': 'gone', prefer: 'respond-async' }
+    const create = () => sendDescribed('createSandbox', bob, { header, body: {} })
+    const { id } = (await create()) as { id: string }
+    await bob.call('destroySandbox', { params: { id } })
+    expect(await create()).toMatchObject({ code: 'sandbox_destroyed', sandbox_id: id })
+  })
+
+  test('a list of messages of MCP gets a list, as described', async () => {
+    const header = { accept: 'application/json, text/event-stream' }
+    const body = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'ping' }))
+    expect(await sendDescribed('callMcp', alice, { header, body })).toHaveLength(2)
+  })
+
   test.each(operations)('%s refuses what is forbidden', async (name, operation) => {
     const account = await accountFor(name)
     const [allowed = {}] = allowedOf(name)

@@ -142,6 +142,23 @@ describe('a command', () => {
     await response.text()
   })
 
+  test.each([
+    ['one range', 'GET', { range: 'bytes=2-4' }, 206, '3'],
+    ['HEAD, which has no ranges', 'HEAD', { range: 'bytes=2-4' }, 200, '10'],
+    ['HEAD and a range that is not there', 'HEAD', { range: 'bytes=99-' }, 200, '10'],
+    ['the range of an output with an ETag', 'GET', { range: 'bytes=2-4', 'if-range': '"x"' }, 200, '10'],
+  ])('has output that is read as RFC 9110 says: %s', async (_, method, headers, status, length) => {
+    const { body } = await alice.call('execCommand', { params, body: { command: 'printf 0123456789' } })
+    const one = { params: { ...params, exec_id: body.id } }
+    const response = await fetch(world.url() + pathOf(endpoints.readExecOutput, one), {
+      method,
+      headers: { authorization: `Bearer ${alice.key}`, ...headers },
+    })
+    expect([response.status, response.headers.get('content-length')]).toEqual([status, length])
+    const all = '0123456789'
+    expect(await response.text()).toBe(method === 'HEAD' ? '' : status === 206 ? all.slice(2, 5) : all)
+  })
+
   test('takes no packed stdin', async () => {
     const { body } = await alice.call('execCommand', {
       params,
