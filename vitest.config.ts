@@ -4,6 +4,7 @@ import LongOnesFirst from './test/setup/sequencer.ts'
 /** What the gate and the soak share. */
 export const common = {
   globalSetup: ['test/setup/services.ts'],
+  setupFiles: ['test/setup/seed.ts'],
   reporters: ['./test/setup/reporter.ts'],
   teardownTimeout: 90_000,
   pool: 'forks',

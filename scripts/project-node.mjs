@@ -64,12 +64,13 @@ export async function continueOnProjectNode(script, args) {
  * @param {string} node
  * @param {string[]} args
  * @param {Record<string, string | undefined>} [environment]
+ * @param {number | 'inherit'} [output] an open file for what it prints, in place of the terminal
  * @returns {Promise<number>} its exit code; 128 + n when signal n ended it
  */
-export function runOnNode(node, args, environment = process.env) {
+export function runOnNode(node, args, environment = process.env, output = 'inherit') {
   return new Promise((resolve, reject) => {
     const child = spawn(node, args, {
-      stdio: 'inherit',
+      stdio: ['inherit', output, output],
       // Nothing can pass a SIGKILL on: the script watches for our end itself.
       env: { ...environment, SANDLOT_WATCH_PARENT: String(process.pid) },
     })

@@ -15,18 +15,23 @@ import { compileCache, root } from './root.mjs'
 
 /**
  * @param {string[]} args for vitest
+ * @param {{ environment?: Record<string, string | undefined>, output?: number | 'inherit' }} [how] variables over ours,
+ *   and an open file that its output goes into, in place of the terminal
  * @returns {Promise<Run>}
  */
-export async function runVitest(args) {
+export async function runVitest(args, { environment = {}, output = 'inherit' } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-summary-'))
   const summary = join(folder, 'summary.json')
   try {
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
-    const code = await runOnNode(projectNode(), [vitest, 'run', '--root', root, ...args], {
+    const itsEnvironment = {
       ...process.env,
       NODE_COMPILE_CACHE: compileCache,
       SANDLOT_TEST_SUMMARY: summary,
-    })
+      ...environment,
+    }
+    const command = [vitest, 'run', '--root', root, ...args]
+    const code = await runOnNode(projectNode(), command, itsEnvironment, output)
     return { code, ...readSummary(summary) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -41,11 +46,11 @@ function printSlowest(files) {
   if (files.length <= slowestCount) return
   const slowest = files.toSorted((a, b) => (b.ms ?? 0) - (a.ms ?? 0)).slice(0, slowestCount)
   const sum = files.reduce((all, { ms = 0 }) => all + ms, 0)
-  console.log(`The ${slowestCount} slowest of ${files.length} files, which took ${seconds(sum)} together:`)
-  for (const { file, ms = 0 } of slowest) console.log(`${seconds(ms).padStart(9)}  ${file}`)
+  console.log(`The ${slowestCount} slowest of ${files.length} files, which took ${inSeconds(sum)} together:`)
+  for (const { file, ms = 0 } of slowest) console.log(`${inSeconds(ms).padStart(9)}  ${file}`)
 }
 
-const seconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(1)} s`
+export const inSeconds = (/** @type {number} */ ms) => `${(ms / 1000).toFixed(1)} s`
 
 export const buildClient = () =>
   buildCli().catch((error) => console.error(`The client could not be built: ${error.message}`))
@@ -58,8 +63,7 @@ export const buildClient = () =>
  */
 export function close({ code, strays }, files) {
   printSlowest(files)
-  const sum = (/** @type {keyof Counts} */ name) => files.reduce((all, each) => all + each[name], 0)
-  const [passed, failed, skipped] = [sum('passed'), sum('failed') + strays, sum('skipped')]
+  const { passed, failed, skipped } = countsOf({ strays }, files)
   if (!process.env.KUBECONFIG) console.log('Kubernetes suites were skipped: set KUBECONFIG to run them.')
   const missing = ['helm', 'kubeconform'].filter((name) => spawnSync(name, ['-h'], { stdio: 'ignore' }).error)
   if (missing.length > 0)
@@ -67,6 +71,16 @@ export function close({ code, strays }, files) {
   if (code !== 0 && failed === 0) console.log(`The test run itself failed: vitest ended with ${code}.`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   return code === 0 && failed === 0 && passed > 0
+}
+
+/**
+ * @param {Pick<Run, 'strays'>} run
+ * @param {FileResult[]} files
+ * @returns {Counts}
+ */
+export function countsOf({ strays }, files) {
+  const sum = (/** @type {keyof Counts} */ name) => files.reduce((all, each) => all + each[name], 0)
+  return { passed: sum('passed'), failed: sum('failed') + strays, skipped: sum('skipped') }
 }
 
 function readSummary(path) {
