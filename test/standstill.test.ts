@@ -1,34 +1,39 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { expect, test } from 'vitest'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { stoodStill, whenSilentFor } from '../shared/platform/standstill.ts'
 
 /** Nothing runs in this process meanwhile. */
 const freeze = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 test('patience with others does not end by a standstill of our own: what came meanwhile is read first', async () => {
-  const other = spawn('/bin/sh', ['-c', 'echo begun; read -r _; sleep 0.5; echo there'], {
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-standstill-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const [go, said] = [join(folder, 'go'), join(folder, 'said')]
+  const script = 'echo begun; until [ -e "$0" ]; do sleep 0.05; done; echo there; : >"$1"'
+  const other = spawn('/bin/sh', ['-c', script, go, said], { stdio: ['ignore', 'pipe', 'ignore'] })
   await once(other.stdout, 'data')
   const before = performance.now()
   expect(stoodStill(before)).toBe(false)
   const heard: string[] = []
-  other.stdin.end('go\n')
-  await new Promise((resolve) => setTimeout(resolve, 50))
   setTimeout(() => heard.push('a plain timer'), 1_000)
   const stop = whenSilentFor(1_000, () => heard.push('silence'))
-  other.stdout.once('data', () => {
+  const word = once(other.stdout, 'data').then(() => {
     heard.push('word')
     stop()
   })
   // From here on timers come before what lies at a connection.
   await new Promise((resolve) => setImmediate(resolve))
+  writeFileSync(go, '')
   freeze(1_600)
-  await new Promise((resolve) => setTimeout(resolve, 3_500))
+  while (!existsSync(said)) freeze(10)
+  await word
   expect(heard).toEqual(['a plain timer', 'word'])
   expect(stoodStill(before)).toBe(true)
-  expect(stoodStill(before, 5_000)).toBe(false)
+  expect(stoodStill(before, 30_000)).toBe(false)
   expect(stoodStill(performance.now())).toBe(false)
 })
 

@@ -62,11 +62,13 @@ describe('over HTTP', () => {
   const { world, alice, params } = shareSandbox()
   let document: ApiDescription
   let parts: Part[]
+  let validatorFor: ReturnType<typeof validatorOf>
   let execId: string
 
   beforeAll(async () => {
     document = (await (await fetch(`${world.url()}/v1/openapi.json`)).json()) as ApiDescription
     parts = partsOf(document)
+    validatorFor = validatorOf(document)
     const body = { command: ['sleep', '600'], background: true }
     execId = (await alice.call('execCommand', { params, body })).body.id
   })
@@ -147,7 +149,7 @@ describe('over HTTP', () => {
       return undefined
     }
     const body = await answer.json()
-    const validate = validatorOf(document)(content[type]!.schema)
+    const validate = validatorFor(content[type]!.schema)
     expect(validate(body), `${JSON.stringify(validate.errors)}: ${shown(body)}`).toBe(true)
     return body
   }

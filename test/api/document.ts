@@ -2,7 +2,7 @@
  * Requests made from `/v1/openapi.json`: near what it allows, on both sides of every bound. A kept validator says on
  * which side one is.
  */
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import fc from 'fast-check'
 import type { Schema } from '../../api/http/docs-fields.ts'
@@ -41,10 +41,15 @@ function bytesIn(value: unknown): number {
     .reduce<number>((sum, each) => sum + bytesIn(each), 0)
 }
 
-/** A validator of the document's schemas, which refer to its components. */
+/** A validator of the document's schemas, which refer to its components. Each takes some time to be made, so only once. */
 export function validatorOf({ components }: ApiDescription) {
   const { schemas } = components as { schemas: Record<string, Schema> }
-  return (schema: Schema) => ajv.compile({ ...schema, components: { schemas } })
+  const made = new Map<Schema, ValidateFunction>()
+  return (schema: Schema): ValidateFunction => {
+    const validate = made.get(schema) ?? ajv.compile({ ...schema, components: { schemas } })
+    made.set(schema, validate)
+    return validate
+  }
 }
 
 export const operationsOf = ({ paths }: ApiDescription) =>

@@ -39,7 +39,8 @@ async function connect(account: Account, { to = 0, backTo = 1 } = {}) {
   return { client, cut: () => cut.abort(), isBack: () => isBack }
 }
 
-test('a stream that breaks goes on at another API process: the same command, and progress that grows', async () => {
+// At once: each has its words, and mostly waits.
+test.concurrent('a stream that breaks goes on at another API process: the same command, and progress that grows', async () => {
   const { client, cut, isBack } = await connect(alice)
   const seen: number[] = []
   const onprogress = ({ progress }: { progress: number }) => seen.push(progress)
@@ -57,7 +58,7 @@ test('a stream that breaks goes on at another API process: the same command, and
   await client.close()
 })
 
-test('a command outlives the API process that was asked for it', async () => {
+test.concurrent('a command outlives the API process that was asked for it', async () => {
   const other = await world.startApi()
   const { client } = await connect(alice, { to: world.apis.indexOf(other), backTo: 0 })
   const answer = callTool(client, 'exec', waiting('killed'))
@@ -69,7 +70,7 @@ test('a command outlives the API process that was asked for it', async () => {
   await client.close()
 })
 
-test('a cancellation ends the command of a stream that was taken up', async () => {
+test.concurrent('a cancellation ends the command of a stream that was taken up', async () => {
   const { client, cut, isBack } = await connect(alice)
   const leave = new AbortController()
   const answer = callTool(client, 'exec', waiting('cancelled'), { signal: leave.signal })
@@ -90,7 +91,7 @@ const call = (name: string, args: object, of: Record<string, string> = headers) 
     of,
   )
 
-test('a command whose client does not come back ends after its grace', async () => {
+test.concurrent('a command whose client does not come back ends after its grace', async () => {
   const leave = new AbortController()
   const left = fetch(`${world.url()}/v1/mcp`, { ...call('exec', waiting('left')), signal: leave.signal })
   await world.eventually(hasBegun('left'), 10_000)
@@ -100,7 +101,7 @@ test('a command whose client does not come back ends after its grace', async () 
   await world.eventually(async () => !(await isRunning('left')), 15_000)
 })
 
-test.each([
+test.concurrent.each([
   ['with an id to come back with', headers, /^:\n\nid: \S+\nretry: 1000\ndata: \n\n/],
   ['of an older version', { 'mcp-protocol-version': '2025-06-18' }, /^:\n\n$/],
 ])('a stream %s begins before its command ends', async (_, of, first) => {

@@ -10,7 +10,8 @@ const { world, alice, params, sh } = shareSandbox({ apis: 2 })
 const isRunning = async (word: string) =>
   (await sh(`grep -l "[:] ${word}" /proc/[0-9]*/cmdline 2>/dev/null`)).stdout !== ''
 
-describe.each(mcpVersions)('a client of %s', (version) => {
+// Each mostly waits for its command.
+describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
   test('lists the tools, runs a command that tells of itself, and is refused in words', async () => {
     const client = await connectPinned(world.url(), alice, version)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)

@@ -58,7 +58,8 @@ test('-t with --background is refused, and nothing is started', async () => {
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
-test('a shell without -it runs and ends, and the way to a terminal is said', async () => {
+// At once: each has a terminal of its own, and mostly waits.
+test.concurrent('a shell without -it runs and ends, and the way to a terminal is said', async () => {
   const shell = openClient(['sh'])
   await shell.shows('`sandlot exec -it -- sh` gives it this terminal')
   await leaves(shell, 0)
@@ -68,7 +69,7 @@ test('a shell without -it runs and ends, and the way to a terminal is said', asy
   expect(script.screen()).not.toContain('-it')
 })
 
-test('-it gives the command this terminal: keys, size, exit code; and gives it back as it was', async () => {
+test.concurrent('-it gives the command this terminal: keys, size, exit code; and gives it back as it was', async () => {
   const shell = openClient(['-it', '--', 'sh'])
   await shell.shows('$ ')
   shell.type('echo $((6*7)); stty size\r')
@@ -84,13 +85,13 @@ test('-it gives the command this terminal: keys, size, exit code; and gives it b
   await exits(shell, 5)
 })
 
-test('a command that ends before it could be attached to still shows all it printed', async () => {
+test.concurrent('a command that ends before it could be attached to still shows all it printed', async () => {
   const quick = openClient(['-it', '--', 'sh', '-c', 'echo quick as can be; exit 3'])
   await quick.shows('quick as can be')
   await leaves(quick, 3)
 })
 
-test('a connection that breaks is made again, and what was shown is not shown twice', async () => {
+test.concurrent('a connection that breaks is made again, and what was shown is not shown twice', async () => {
   await using line = await openLine(world.url())
   const shell = openClient(['-it', '--', 'sh'], line.url)
   await shell.shows('$ ')
@@ -105,7 +106,7 @@ test('a connection that breaks is made again, and what was shown is not shown tw
   expect(shell.screen().match(/shown-1-time/g)).toHaveLength(1)
 })
 
-test('attached again, a program on a screen of its own draws it anew, without the words of the client', async () => {
+test.concurrent('attached again, a program on a screen of its own draws it anew, without the words of the client', async () => {
   await using line = await openLine(world.url())
   const draw = "printf '\\033[2J\\033[H'; stty size; echo the whole screen"
   const script = `printf '\\033[?1049h\\033[?25lupside down'; trap "${draw}" WINCH; while :; do sleep 0.1; done`
@@ -129,7 +130,7 @@ test('attached again, a program on a screen of its own draws it anew, without th
   expect(screen.isAlternate()).toBe(false)
 })
 
-test('what a command printed last, while the connection was away, is shown when it is back', async () => {
+test.concurrent('what a command printed last, while the connection was away, is shown when it is back', async () => {
   await using line = await openLine(world.url())
   const script = 'echo it is up; while [ ! -e go ]; do sleep 0.05; done; echo last words; exit 4'
   const shell = openClient(['-it', '--', 'sh', '-c', script], line.url)
@@ -144,7 +145,7 @@ test('what a command printed last, while the connection was away, is shown when 
   expect(shell.screen().match(/it is up/g)).toHaveLength(1)
 })
 
-test('Ctrl-C leaves while the connection is away, and attach goes back', async () => {
+test.concurrent('Ctrl-C leaves while the connection is away, and attach goes back', async () => {
   await using line = await openLine(world.url())
   const first = openClient(['-it', '--', 'sh'], line.url)
   await first.shows('$ ')
@@ -162,7 +163,7 @@ test('Ctrl-C leaves while the connection is away, and attach goes back', async (
   await exits(second, 6)
 })
 
-test('the detach keys leave the command running, and the way back is said', async () => {
+test.concurrent('the detach keys leave the command running, and the way back is said', async () => {
   const first = openClient(['-it', '--', 'sh'])
   await first.shows('$ ')
   // Ctrl-P and then another key are keys like any other.
@@ -185,7 +186,7 @@ test('the detach keys leave the command running, and the way back is said', asyn
   await exits(third, 7)
 })
 
-test('keys that are none are refused before anything is started', async () => {
+test.concurrent('keys that are none are refused before anything is started', async () => {
   const terminal = openClient(['-it', '--detach-keys', 'ctrl-1', '--', 'sh'])
   await leaves(terminal, 125)
   expect(terminal.screen()).toContain('--detach-keys "ctrl-1" names no keys')

@@ -25,7 +25,8 @@ async function connect(home: Home, version: McpVersion, env: Record<string, stri
   return { client, use }
 }
 
-describe.each(mcpVersions)('a client of %s', (version) => {
+// Each mostly waits for its command.
+describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
   test('works through stdio, and ends a command by cancelling its call', async () => {
     using user = await newUser()
     const { client, use } = await connect(user.home, version)

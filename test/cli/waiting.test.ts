@@ -1,6 +1,6 @@
 /** `session create --wait`, and many sessions destroyed at once. */
 import type { ChildProcess } from 'node:child_process'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, type RunOptions } from './client.ts'
 import { openTerminal } from './terminal.ts'
@@ -22,84 +22,96 @@ const onceWaiting = (act: (child: ChildProcess) => void): Pick<RunOptions, 'onSt
   },
 })
 
-test('a full quota is waited out until a session ends, and stderr says what is waited for', async () => {
-  using user = await users.newUser()
-  const ids = [await user.run(['session', 'create']), await user.run(wait)].map(({ stdout }) => stdout.trim())
-  const third = await user.run(
-    wait,
-    onceWaiting(() => void user.run(['session', 'rm', '--yes', ids[0]!])),
-  )
-  expect(third).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sbx_\w+\n$/) })
-  expect(third.stderr).toMatch(/^sandlot: 2 of 2 sandboxes are active.*\nWaiting, \d+ \w+ at most\.\n$/)
+// Each with a user of its own: one waits for its bucket, and the others need not.
+describe.concurrent('sessions', () => {
+  test('a full quota is waited out until a session ends, and stderr says what is waited for', async () => {
+    using user = await users.newUser()
+    const ids = [await user.run(['session', 'create']), await user.run(wait)].map(({ stdout }) =>
+      stdout.trim(),
+    )
+    const third = await user.run(
+      wait,
+      onceWaiting(() => void user.run(['session', 'rm', '--yes', ids[0]!])),
+    )
+    expect(third).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sbx_\w+\n$/) })
+    expect(third.stderr).toMatch(/^sandlot: 2 of 2 sandboxes are active.*\nWaiting, \d+ \w+ at most\.\n$/)
 
-  const quiet = user.run([...wait, '--quiet'])
-  await user.run(['session', 'rm', '--yes', ids[1]!])
-  expect(await quiet).toMatchObject({ code: 0, stderr: '' })
-  expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
-})
-
-test('a wait can be interrupted, and makes nothing', async () => {
-  using user = await users.newUser()
-  await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
-  const { code, stderr, json } = await user.run(
-    [...wait, '--json'],
-    onceWaiting((child) => void child.kill('SIGINT')),
-  )
-  expect(code).toBe(130)
-  expect(stderr).toMatch(/sandbox-hours.*\nWaiting, \d+ (days|h|min) at most/s)
-  expect(json().error.code).toBe('interrupted')
-  expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
-})
-
-test('a rate limit is waited out', async () => {
-  using user = await users.newUser()
-  await world.db.query('update account set sandbox_lifecycle_per_minute = 4 where email = ?', [user.email])
-  // The bucket gets one back in 15 s: a busy machine too has spent them and asks again before that.
-  const spent = await user.run(['session', 'rm', '--yes', ...Array(4).fill('sbx_none')])
-  expect(spent.code).toBe(3)
-  const { code, stderr } = await user.run(wait)
-  expect(code).toBe(0)
-  expect(stderr).toMatch(/Waiting, \d+ s at most/)
-  await user.run(['session', 'rm', '--all', '--yes'])
-})
-
-test('other refusals are not waited for', async () => {
-  using user = await users.newUser()
-  expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
-})
-
-test('rm --all destroys every session once it is told yes, and says how many', async () => {
-  using user = await users.newUser()
-  expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({
-    code: 0,
-    stdout: '',
-    stderr: 'No session is active.\n',
+    const quiet = user.run([...wait, '--quiet'])
+    await user.run(['session', 'rm', '--yes', ids[1]!])
+    expect(await quiet).toMatchObject({ code: 0, stderr: '' })
+    expect((await user.run(['session', 'rm', '--all', '--yes'])).code).toBe(0)
   })
-  const made = await Promise.all([user.run(['session', 'create']), user.run(['session', 'create'])])
-  const ids = made.map(({ stdout }) => stdout.trim())
-  expect(await user.run(['session', 'rm', '--all'])).toMatchObject({ code: 2, stdout: '' })
-  expect(await user.run(['session', 'rm', '--all', '--yes', ids[0]!])).toMatchObject({ code: 2 })
-  const terminal = openTerminal(
-    [process.execPath, clientPath, 'session', 'rm', '--all'],
-    user.home.environment(),
-  )
-  await terminal.shows('Destroy 2 sessions: sbx_')
-  terminal.type('n\r')
-  expect(await terminal.ended).toBe(1)
-  expect((await user.run(['session', 'ls', '--quiet'])).stdout.trim().split('\n').sort()).toEqual(ids.sort())
 
-  const { code, stdout, stderr } = await user.run(['session', 'rm', '--all', '--yes'])
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '2 of 2 destroyed.\n' })
-  expect(stdout.trim().split('\n').sort()).toEqual(ids)
-})
-
-test('rm goes on after one failure, and says how many were destroyed', async () => {
-  await using user = await users.newSession()
-  const { code, json } = await user.run(['session', 'rm', '--yes', '--json', 'sbx_none', user.id])
-  expect(code).toBe(3)
-  expect(json().error).toMatchObject({
-    failed: ['sbx_none'],
-    destroyed: [{ id: user.id, state: 'destroyed' }],
+  test('a wait can be interrupted, and makes nothing', async () => {
+    using user = await users.newUser()
+    await world.db.query('update account set hours_limit = 0 where email = ?', [user.email])
+    const { code, stderr, json } = await user.run(
+      [...wait, '--json'],
+      onceWaiting((child) => void child.kill('SIGINT')),
+    )
+    expect(code).toBe(130)
+    expect(stderr).toMatch(/sandbox-hours.*\nWaiting, \d+ (days|h|min) at most/s)
+    expect(json().error.code).toBe('interrupted')
+    expect((await user.run(['session', 'ls', '--all'])).stdout).toBe('')
   })
-  expect(json().error.message).toContain('1 of 2 destroyed.')
+
+  test('a rate limit is waited out', async () => {
+    using user = await users.newUser()
+    await world.db.query('update account set sandbox_lifecycle_per_minute = 4 where email = ?', [user.email])
+    // The bucket gets one back in 15 s: a busy machine too has spent them and asks again before that.
+    const spent = await user.run(['session', 'rm', '--yes', ...Array(4).fill('sbx_none')])
+    expect(spent.code).toBe(3)
+    const lift = 'update account set sandbox_lifecycle_per_minute = null where email = ?'
+    // So that the end need not wait as long once more.
+    const { code, stderr } = await user.run(
+      wait,
+      onceWaiting(() => void world.db.query(lift, [user.email])),
+    )
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/Waiting, \d+ s at most/)
+    expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({ code: 0 })
+  })
+
+  test('other refusals are not waited for', async () => {
+    using user = await users.newUser()
+    expect(await user.run([...wait, '--ttl', '100h'])).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  test('rm --all destroys every session once it is told yes, and says how many', async () => {
+    using user = await users.newUser()
+    expect(await user.run(['session', 'rm', '--all', '--yes'])).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: 'No session is active.\n',
+    })
+    const made = await Promise.all([user.run(['session', 'create']), user.run(['session', 'create'])])
+    const ids = made.map(({ stdout }) => stdout.trim())
+    expect(await user.run(['session', 'rm', '--all'])).toMatchObject({ code: 2, stdout: '' })
+    expect(await user.run(['session', 'rm', '--all', '--yes', ids[0]!])).toMatchObject({ code: 2 })
+    const terminal = openTerminal(
+      [process.execPath, clientPath, 'session', 'rm', '--all'],
+      user.home.environment(),
+    )
+    await terminal.shows('Destroy 2 sessions: sbx_')
+    terminal.type('n\r')
+    expect(await terminal.ended).toBe(1)
+    expect((await user.run(['session', 'ls', '--quiet'])).stdout.trim().split('\n').sort()).toEqual(
+      ids.sort(),
+    )
+
+    const { code, stdout, stderr } = await user.run(['session', 'rm', '--all', '--yes'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '2 of 2 destroyed.\n' })
+    expect(stdout.trim().split('\n').sort()).toEqual(ids)
+  })
+
+  test('rm goes on after one failure, and says how many were destroyed', async () => {
+    await using user = await users.newSession()
+    const { code, json } = await user.run(['session', 'rm', '--yes', '--json', 'sbx_none', user.id])
+    expect(code).toBe(3)
+    expect(json().error).toMatchObject({
+      failed: ['sbx_none'],
+      destroyed: [{ id: user.id, state: 'destroyed' }],
+    })
+    expect(json().error.message).toContain('1 of 2 destroyed.')
+  })
 })

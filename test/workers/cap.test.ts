@@ -1,6 +1,9 @@
 /** How a sandbox ends at its cap: three ways, each with the others out of order. */
+import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
+import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
+import { describeBeside } from '../support/beside.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { shareWorld } from '../support/shared.ts'
 import type { World } from '../support/world.ts'
@@ -12,41 +15,56 @@ const env = { SANDBOX_MAX_SECONDS: String(capSeconds), SWEEP_SECONDS: '3600' }
 const sweeping = { SWEEP_SECONDS: '1' }
 
 describeOnBothDriversAtOnce('the cap', (driver) => {
-  const world = shareWorld({ driver, env })
+  describeBeside('of the workers', () => {
+    const world = shareWorld({ driver, env })
+    const letTimeBeUp = (sandboxId: string) =>
+      world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
 
-  test('ends a sandbox by the delayed job, with no sweep at work', async () => {
-    const sandboxId = await create(world)
-    await expectExpired(world, sandboxId)
+    test('ends a sandbox by the delayed job, with no sweep at work', async () => {
+      const sandboxId = await create(world)
+      const queue = new Queue(queueName, { connection: world.redis as never, prefix: queuePrefix })
+      const job = (await queue.getDelayed()).find(({ data }) => data.sandboxId === sandboxId)!
+      expect([job.name, job.delay]).toEqual(['expire', capSeconds * 1000])
+      // As if the delay were over: that a job is done then is BullMQ's promise.
+      await letTimeBeUp(sandboxId)
+      await job.promote()
+      await queue.close()
+      await expectExpired(world, sandboxId)
+    })
+
+    test('ends a sandbox by the sweep, with its job lost', async () => {
+      await world.startWorker(sweeping)
+      const sandboxId = await create(world)
+      await world.redis.flushall()
+      // Nothing but the sweep looks at this, so there is no need to wait for it.
+      await letTimeBeUp(sandboxId)
+      await expectExpired(world, sandboxId)
+    })
   })
 
-  test('ends a sandbox by the sweep, with its job lost', async () => {
-    await world.startWorker(sweeping)
-    const sandboxId = await create(world)
-    await world.redis.flushall()
-    // Nothing but the sweep looks at this, so there is no need to wait for it.
-    await world.db.query('update sandbox set expires_at = sandlot_now() where id = ?', [sandboxId])
-    await expectExpired(world, sandboxId)
-  })
+  describeBeside('of the pod', () => {
+    const world = shareWorld({ driver, env })
 
-  test("ends a sandbox by the pod's own deadline, with every worker stopped", async () => {
-    const sandboxId = await create(world)
-    await Promise.all(world.workers.map((worker) => worker.kill()))
-    const looking = await openWorldDriver(world)
-    try {
-      expect((await looking.list()).map(({ sandboxId, death }) => [sandboxId, death])).toEqual([
-        [sandboxId, undefined],
-      ])
-      await world.eventually(async () => {
-        const pod = (await looking.list())[0]
-        return !pod || pod.death?.reason === 'expired'
-      }, 30_000)
-    } finally {
-      await looking.close()
-    }
-    // Nobody was there to end the row; the first worker that comes does, and bills no more than the cap.
-    expect((await findSandbox(world.db, sandboxId))?.destroyed_at).toBeNull()
-    await world.startWorker(sweeping)
-    await expectExpired(world, sandboxId)
+    test("ends a sandbox by the pod's own deadline, with every worker stopped", async () => {
+      const sandboxId = await create(world)
+      await Promise.all(world.workers.map((worker) => worker.kill()))
+      const looking = await openWorldDriver(world)
+      try {
+        expect((await looking.list()).map(({ sandboxId, death }) => [sandboxId, death])).toEqual([
+          [sandboxId, undefined],
+        ])
+        await world.eventually(async () => {
+          const pod = (await looking.list())[0]
+          return !pod || pod.death?.reason === 'expired'
+        }, 30_000)
+      } finally {
+        await looking.close()
+      }
+      // Nobody was there to end the row; the first worker that comes does, and bills no more than the cap.
+      expect((await findSandbox(world.db, sandboxId))?.destroyed_at).toBeNull()
+      await world.startWorker(sweeping)
+      await expectExpired(world, sandboxId)
+    })
   })
 })
 

@@ -5,10 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Pod } from '../../../workers/drivers/driver.ts'
+import { describeBeside } from '../../support/beside.ts'
 import { patient } from '../../support/eventually.ts'
 import { newSandboxId, ofSandbox } from '../requests.ts'
 import type { Contract, OpenDriver } from './parts.ts'
-import { describePods } from './pods.ts'
+import { describeDeadlines, describePods } from './pods.ts'
 import { describePorts } from './ports.ts'
 import { describeProcesses } from './processes.ts'
 import { describeTerminals } from './terminals.ts'
@@ -47,10 +48,13 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
       await opened?.close()
     })
 
-    describePods(contract)
-    describePorts(contract)
-    describeProcesses(contract)
-    describeTerminals(contract)
-    describeWalls(contract)
+    describeBeside('the others', () => describeDeadlines(contract))
+    describeBeside('one after the other', () => {
+      describePods(contract)
+      describePorts(contract)
+      describeProcesses(contract)
+      describeTerminals(contract)
+      describeWalls(contract)
+    })
   })
 }

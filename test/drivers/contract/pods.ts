@@ -16,6 +16,7 @@ export function describePods(contract: Contract): void {
     beforeAll(() => {
       ;({ driver, image, pod } = contract.opened())
     })
+    const { names, find, makeForNobody } = lookAt(contract)
 
     test('answers a ping', async () => {
       await driver.ping()
@@ -112,15 +113,6 @@ export function describePods(contract: Contract): void {
       await expect(driver.start({ name: podName(newSandboxId()) }, ['true'])).rejects.toThrow(PodGone)
     })
 
-    const names = async () => (await driver.list()).map((each) => each.name)
-
-    const makeForNobody = async (deadlineSeconds = 600) => {
-      const made = await driver.create({ ...ofNobody(), image: image, deadlineSeconds })
-      await driver.ready(made, AbortSignal.timeout(patient(60_000)))
-      return made
-    }
-    const find = async ({ uid }: Pod) => (await driver.list()).find((each) => each.uid === uid)
-
     describe('for nobody', () => {
       test('are told whose they are, again and again, and keep what runs in them', async () => {
         const warm = await makeForNobody()
@@ -145,40 +137,62 @@ export function describePods(contract: Contract): void {
         expect(print(600)).not.toBe(print(601))
       })
     })
+  })
+}
 
-    // At once: each mostly waits.
-    describe('at its deadline', { concurrent: true }, () => {
-      test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
-        const other = await contract.open()
-        const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
-        await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
-        await other.close()
-        const isDead = async () => {
-          const found = (await driver.list()).find((each) => each.name === doomed.name)
-          return !found || found.death !== undefined
-        }
-        expect(await isDead()).toBe(false)
-        await eventually(isDead, 60_000)
+/** At once: each mostly waits. */
+export function describeDeadlines(contract: Contract): void {
+  describe('pods at their deadline', { concurrent: true }, () => {
+    let driver: Driver
+    beforeAll(() => {
+      ;({ driver } = contract.opened())
+    })
+    const { names, find, makeForNobody } = lookAt(contract)
+
+    test('a pod ends by itself at its deadline, with the driver that made it closed', async () => {
+      const other = await contract.open()
+      const doomed = await other.driver.create(contract.request(newSandboxId(), 15))
+      await other.driver.ready(doomed, AbortSignal.timeout(patient(60_000)))
+      await other.close()
+      const isDead = async () => {
         const found = (await driver.list()).find((each) => each.name === doomed.name)
-        if (found) expect(found.death?.reason).toBe('expired')
-        await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
-        await driver.delete(doomed)
-        expect(await names()).not.toContain(doomed.name)
-      })
+        return !found || found.death !== undefined
+      }
+      expect(await isDead()).toBe(false)
+      await eventually(isDead, 60_000)
+      const found = (await driver.list()).find((each) => each.name === doomed.name)
+      if (found) expect(found.death?.reason).toBe('expired')
+      await expect(driver.start(doomed, ['true'])).rejects.toThrow(PodGone)
+      await driver.delete(doomed)
+      expect(await names()).not.toContain(doomed.name)
+    })
 
-      test('a pod for nobody ends by itself at the deadline that it is told, with every driver closed', async () => {
-        const other = await contract.open()
-        const warm = await makeForNobody()
-        await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })
-        await other.close()
-        await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
-        const found = await find(warm)
-        if (found) expect(found.death?.reason).toBe('expired')
-        await expect(driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 2 })).rejects.toThrow(
-          PodGone,
-        )
-        await driver.delete(warm)
-      })
+    test('a pod for nobody ends by itself at the deadline that it is told, with every driver closed', async () => {
+      const other = await contract.open()
+      const warm = await makeForNobody()
+      await other.driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 15 })
+      await other.close()
+      await eventually(async () => !(await find(warm)) || (await find(warm))?.death !== undefined, 60_000)
+      const found = await find(warm)
+      if (found) expect(found.death?.reason).toBe('expired')
+      await expect(driver.assign(warm, { sandboxId: newSandboxId(), deadlineSeconds: 2 })).rejects.toThrow(
+        PodGone,
+      )
+      await driver.delete(warm)
     })
   })
+}
+
+function lookAt({ opened }: Contract) {
+  const list = () => opened().driver.list()
+  return {
+    names: async () => (await list()).map((each) => each.name),
+    find: async ({ uid }: Pod) => (await list()).find((each) => each.uid === uid),
+    async makeForNobody(deadlineSeconds = 600) {
+      const { driver, image } = opened()
+      const made = await driver.create({ ...ofNobody(), image, deadlineSeconds })
+      await driver.ready(made, AbortSignal.timeout(patient(60_000)))
+      return made
+    },
+  }
 }
