@@ -109,16 +109,16 @@ const rooms: Record<string, Record<string, string[]>> = {
     admin: [],
   },
   workers: {
-    rpc: ['exec', 'files', 'sandbox'],
     sweep: ['exec', 'pool', 'pods', 'drivers'],
-    exec: ['sandbox', 'shell', 'secrets', 'drivers'],
-    files: ['sandbox', 'shell', 'secrets', 'drivers'],
-    sandbox: ['pods', 'shell', 'drivers'],
+    exec: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers'],
+    files: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers'],
+    sandbox: ['pods', 'shell', 'rpc', 'drivers'],
     jobs: ['pods'],
     pool: ['pods', 'drivers'],
     pods: ['shell', 'drivers'],
     shell: ['drivers'],
     secrets: [],
+    rpc: [],
     drivers: [],
   },
   cli: {
@@ -179,6 +179,7 @@ test('every file of a folder with rooms is in one, except those that put the roo
     'cli/main.ts',
     'cli/program.ts',
     'cli/sandlot.mjs',
+    'workers/handlers.ts',
     'workers/main.ts',
     'workers/worker.ts',
   ])

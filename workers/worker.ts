@@ -18,6 +18,7 @@ import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { Ends } from './exec/ends.ts'
 import { Commands } from './exec/registry.ts'
 import { TakenBack } from './exec/taken-back.ts'
+import * as handlers from './handlers.ts'
 import { takeJobs } from './jobs/queue.ts'
 import type { PodsContext } from './pods/context.ts'
 import { keepPool } from './pool/index.ts'
@@ -51,7 +52,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const server = serveHealth(context, () => worker)
   const id = newWorkerId()
   const channel = openChannel(server, id, settings.callsKeys)
-  const callServer = new CallServer(channel.server)
+  const callServer = new CallServer(channel.server, handlers)
   const port = await listen(server, settings.internal)
   log.info({ port }, 'listening')
   endWhenStalled(settings.stallSeconds, log)

@@ -1,7 +1,7 @@
 /** The calls about commands that answer JSON. */
 import { untilAborted } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import type { CallHandler } from '../sandbox/call.ts'
+import type { CallHandler } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { startCommand } from './start.ts'

@@ -2,7 +2,7 @@
 import type { Writable } from 'node:stream'
 import { dataOf, eventIdOf, type OutputOffset } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
-import { write } from '../sandbox/bytes.ts'
+import { write } from '../rpc/bytes.ts'
 import type { Command } from './command.ts'
 import type { Item } from './output-log.ts'
 

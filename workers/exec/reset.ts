@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import type { CallHandler } from '../sandbox/call.ts'
+import type { CallHandler } from '../rpc/call.ts'
 import { type EnteredSandbox, enter, reachPod, runInside } from '../sandbox/enter.ts'
 import type { ExecContext } from './context.ts'
 

@@ -7,8 +7,9 @@ import { recordPid } from '../../shared/data/execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
-import { execElsewhere, type StartExec } from '../../shared/rpc/calls.ts'
-import type { Wire } from '../sandbox/call.ts'
+import type { StartExec } from '../../shared/rpc/calls.ts'
+import type { Wire } from '../rpc/call.ts'
+import { ExecElsewhere } from '../rpc/problem.ts'
 import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
@@ -24,17 +25,6 @@ import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
 
 type CallWire = Pick<Wire, 'isAwaited' | 'held'>
-
-/** The command of this Idempotency-Key is another worker's. The API asks that one; no client sees this error. */
-export class ExecElsewhere extends Error {
-  readonly code = execElsewhere
-  readonly known: KnownCommand
-
-  constructor(known: KnownCommand) {
-    super('this command is another worker’s')
-    this.known = known
-  }
-}
 
 /**
  * Starts a command, or finds the one that runs under the same Idempotency-Key. A command that a client was told is lost

@@ -4,7 +4,7 @@
  */
 import { Readable, type Writable } from 'node:stream'
 import { Problem } from '../../shared/platform/problem.ts'
-import { write } from '../sandbox/bytes.ts'
+import { write } from '../rpc/bytes.ts'
 
 export class StdinFeed {
   /** Bytes taken so far. */

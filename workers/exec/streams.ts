@@ -2,8 +2,8 @@
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { within } from '../../shared/platform/patience.ts'
-import { bytesOfBody, rangeOf, write } from '../sandbox/bytes.ts'
-import type { StreamHandler } from '../sandbox/call.ts'
+import { bytesOfBody, rangeOf, write } from '../rpc/bytes.ts'
+import type { StreamHandler } from '../rpc/call.ts'
 import type { ExecContext } from './context.ts'
 import { writeEvents } from './events.ts'
 import { mustHaveRoom, openFollower } from './followers.ts'

@@ -4,6 +4,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
+import { makeTurns } from '../sandbox/turns.ts'
 import { MarkFinder } from '../shell/mark.ts'
 import { markStart } from '../shell/script.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
@@ -11,7 +12,7 @@ import { locate } from './location.ts'
 import { writing } from './place.ts'
 import { replaceExact } from './replace.ts'
 import { inSlices, type Steps } from './slices.ts'
-import { makeTurns, oneOfFew } from './turns.ts'
+import { oneOfFew } from './turns.ts'
 
 /**
  * One command in two steps. The script prints the file and a mark, then waits for the sha256 of the new content and of

@@ -1,7 +1,7 @@
 /** Writing a file: from JSON, or from a stream. */
 import { createHash } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
-import type { StreamHandler } from '../sandbox/call.ts'
+import type { StreamHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import { streamMs } from './file-script.ts'
 import { locate } from './location.ts'

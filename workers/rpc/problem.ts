@@ -2,7 +2,17 @@
 
 import { meansAway, Problem, unavailable } from '../../shared/platform/problem.ts'
 import { type CallProblem, execElsewhere } from '../../shared/rpc/calls.ts'
-import { ExecElsewhere } from '../exec/start.ts'
+
+/** The command of this Idempotency-Key is another worker's. The API asks that one; no client sees this error. */
+export class ExecElsewhere extends Error {
+  readonly code = execElsewhere
+  readonly known: { id: string; workerId: string }
+
+  constructor(known: { id: string; workerId: string }) {
+    super('this command is another worker’s')
+    this.known = known
+  }
+}
 
 /** @returns status and body of the answer. Internal errors are answered without their message */
 export function problemOf(error: unknown): { status: number; body: CallProblem } {

@@ -1,5 +1,6 @@
 /** Takes the API's calls, on the worker's internal server. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Context } from '../../shared/platform/context.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
@@ -9,6 +10,7 @@ import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
   argsHeader,
+  type CallName,
   nameAt,
   problemHeader,
   type StreamCallName,
@@ -16,31 +18,38 @@ import {
 } from '../../shared/rpc/calls.ts'
 import { encodeReply } from '../../shared/rpc/replies.ts'
 import { readRequest } from '../../shared/rpc/requests.ts'
-import type { ExecContext } from '../exec/context.ts'
-import { argsOf, type StreamHandler } from '../sandbox/call.ts'
-import { handlers } from './handlers.ts'
+import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
 
-export class CallServer {
+type ServerContext = Pick<Context, 'ledger' | 'log' | 'settings'>
+
+interface Handlers<Worker> {
+  calls: CallHandlers<Worker>
+  sockets: SocketHandlers<Worker>
+}
+
+export class CallServer<Worker extends ServerContext> {
   private readonly running = new Set<Promise<void>>()
-  private worker: ExecContext | undefined
+  private readonly handlers: Handlers<Worker>
+  private worker: Worker | undefined
   private isDraining = false
 
   /** @param server all its connections are the API's */
-  constructor(server: Server) {
+  constructor(server: Server, handlers: Handlers<Worker>) {
+    this.handlers = handlers
     // The API sends the body only after this worker has said that it is there.
     server.on('checkContinue', (request, response) => this.take(request, response))
     server.on('upgrade', (request, socket, head) => {
       // Without a listener, an error of one connection would end the process.
       socket.on('error', () => socket.destroy())
       if (isAttachment(request)) this.follow(new Promise((resolve) => socket.once('close', () => resolve())))
-      void takeWebSocket(this.worker, request, socket, head)
+      void takeWebSocket(handlers.sockets, this.worker, request, socket, head)
     })
   }
 
   /** Takes calls from now on; until then the worker is not complete, and refuses them. */
-  open(worker: ExecContext): void {
+  open(worker: Worker): void {
     this.worker = worker
   }
 
@@ -66,9 +75,14 @@ export class CallServer {
     void work.finally(() => this.running.delete(work))
   }
 
+  private nameOf({ url = '' }: IncomingMessage): HandlerName | undefined {
+    const name = nameAt(url)
+    return name !== undefined && Object.hasOwn(this.handlers.calls, name) ? (name as HandlerName) : undefined
+  }
+
   private take(request: IncomingMessage, response: ServerResponse): void {
     boundRest(request, response)
-    const name = nameOf(request)
+    const name = this.nameOf(request)
     if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
       refuse(response, unavailable('This worker takes no calls.'))
       return
@@ -78,17 +92,14 @@ export class CallServer {
     response.writeContinue()
     // The last bytes of an answer may leave after it was written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
-    const work = answer(this.worker, name, request, response, held).finally(() => held.free())
+    const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
+    const work = answer(this.worker, name, handle, request, response, held).finally(() => held.free())
     this.follow(Promise.all([work, sent]).then(() => {}))
   }
 }
 
 /** @returns undefined when the account's share of memory has no room for the body. Then the call is refused. */
-function holdBody(
-  { ledger }: Pick<ExecContext, 'ledger'>,
-  { headers }: IncomingMessage,
-  response: ServerResponse,
-) {
+function holdBody({ ledger }: ServerContext, { headers }: IncomingMessage, response: ServerResponse) {
   const held = ledger.open(String(headers[accountHeader]), 'requests')
   try {
     // A client's own body passes in pieces.
@@ -101,19 +112,15 @@ function holdBody(
   }
 }
 
-type HandlerName = keyof typeof handlers
+type HandlerName = CallName | StreamCallName
 
 const aboutCommands = new Set<HandlerName>(['getExec', 'stopExec', 'followExec', 'writeStdin', 'readOutput'])
 
-function nameOf({ url = '' }: IncomingMessage): HandlerName | undefined {
-  const name = nameAt(url)
-  return name !== undefined && Object.hasOwn(handlers, name) ? (name as HandlerName) : undefined
-}
-
 /** Turns any error into an answer, or ends the connection when an answer has begun. */
-async function answer(
-  worker: ExecContext,
+async function answer<Worker extends ServerContext>(
+  worker: Worker,
   name: HandlerName,
+  handle: StreamHandler<StreamCallName, Worker>,
   request: IncomingMessage,
   response: ServerResponse,
   held: Holding,
@@ -130,7 +137,6 @@ async function answer(
   }
   try {
     args = argsHeader in request.headers ? argsOf(request) : await readRequest(request)
-    const handle = handlers[name] as StreamHandler<StreamCallName, ExecContext>
     const reply = await handle(args as never, worker, {
       request,
       response,

@@ -3,40 +3,29 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { endSoon } from '../../shared/platform/sockets.ts'
-import { attachPath, type OneExec, type OnePort, portPath, problemHeader } from '../../shared/rpc/calls.ts'
-import type { ExecContext } from '../exec/context.ts'
-import { argsOf } from '../sandbox/call.ts'
-import { attach } from './attach.ts'
-import type { Opened } from './opened.ts'
-import { openPort } from './port.ts'
+import { attachPath, problemHeader } from '../../shared/rpc/calls.ts'
+import { argsOf, type SocketHandlers } from './call.ts'
 import { problemOf } from './problem.ts'
-
-/** @throws {Problem} why it is refused */
-type Opener = (worker: ExecContext, args: unknown) => Promise<Opened>
-
-const openers: Record<string, Opener | undefined> = {
-  [attachPath]: (worker, args) => attach(worker, args as OneExec),
-  [portPath]: (worker, args) => openPort(worker, args as OnePort),
-}
 
 export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
 
 const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, perMessageDeflate: false })
 
 /** @param worker undefined while it takes none */
-export async function takeWebSocket(
-  worker: ExecContext | undefined,
+export async function takeWebSocket<Worker>(
+  handlers: SocketHandlers<Worker>,
+  worker: Worker | undefined,
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
 ): Promise<void> {
-  const open = openers[request.url ?? '']
+  const open = handlers[request.url ?? '']
   if (!open || !worker) {
     socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
     return endSoon(socket)
   }
   try {
-    const opened = await open(worker, argsOf(request))
+    const opened = await open(worker, argsOf(request) as never)
     let isServed = false
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true

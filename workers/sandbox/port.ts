@@ -1,12 +1,36 @@
-/** Connections to ports of sandboxes. */
+/** Connections to ports of sandboxes: what a client's WebSocket sends, the listener gets, and the other way round. */
 import type { Duplex } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
-import { portCloseCodes } from '../../shared/contract/port-stream.ts'
+import { carryPort, portCloseCodes } from '../../shared/contract/port-stream.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OnePort } from '../../shared/rpc/calls.ts'
 import { PortRefused } from '../drivers/driver.ts'
+import type { Opened } from '../rpc/call.ts'
 import { enter, reachPod, type SandboxContext } from './enter.ts'
+
+/** @throws {Problem} when there can be no connection. That nobody listens is told on the WebSocket */
+export async function openPort(worker: SandboxContext, args: OnePort): Promise<Opened> {
+  const stream = await connectTo(worker, args).catch((error: Error) => {
+    if (isRefused(error)) return error
+    throw error
+  })
+  if (stream instanceof Error) return { serve: (socket) => socket.close(...portCloseOf(stream, args.port)) }
+  return {
+    serve: (socket) =>
+      carryPort(socket, stream, {
+        onEnd: (failure) => socket.close(...portCloseOf(failure, args.port)),
+        onClose: (code) => close(stream, code),
+      }),
+    abandon: () => stream.destroy(),
+  }
+}
+
+/** What a client sent before it closed reaches the listener. */
+function close(stream: Duplex, code: number): void {
+  if (code === portCloseCodes.ended) stream.end(() => stream.destroy())
+  else stream.destroy()
+}
 
 /** How many each sandbox has. */
 const open = new Map<string, number>()
@@ -15,7 +39,7 @@ const open = new Map<string, number>()
  * @throws {Problem} the sandbox does not run, cannot be reached, or has too many connections
  * @throws {PortRefused} nobody listens
  */
-export async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
+async function connectTo(worker: SandboxContext, call: OnePort): Promise<Duplex> {
   const { sandboxId, port } = call
   const { sandbox } = await enter(worker, call)
   const count = open.get(sandboxId) ?? 0
@@ -43,10 +67,10 @@ const tooMany = () =>
     { retryAfterSeconds: 1 },
   )
 
-export const isRefused = (error: Error): boolean => error instanceof PortRefused
+const isRefused = (error: Error): boolean => error instanceof PortRefused
 
 /** How the WebSocket of a connection is closed that has ended, or has failed. */
-export function portCloseOf(failure: Error | undefined, port: number): [code: number, reason: string] {
+function portCloseOf(failure: Error | undefined, port: number): [code: number, reason: string] {
   if (!failure) return [portCloseCodes.ended, 'the listener ended the connection']
   return isRefused(failure)
     ? [portCloseCodes.refused, `nobody listens at port ${port} in the sandbox`]

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { WebSocket } from 'ws'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import {
   argsHeader,
@@ -41,6 +42,24 @@ export type StreamHandler<N extends StreamCallName, Worker> = (
   worker: Worker,
   wire: Wire,
 ) => Promise<object | undefined>
+
+/** Who serves which call. */
+export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } & {
+  [N in StreamCallName]: StreamHandler<N, Worker>
+}
+
+/** What a WebSocket was asked for. One of the two is called. */
+export interface Opened {
+  serve(socket: WebSocket): void
+  /** There is no WebSocket: the client has left, or its handshake was wrong. */
+  abandon?(): void
+}
+
+/**
+ * Who serves the WebSockets of which path.
+ * @throws {Problem} why one is refused
+ */
+export type SocketHandlers<Worker> = Record<string, (worker: Worker, args: never) => Promise<Opened>>
 
 /** The arguments in a header, where the body is the client's. */
 export const argsOf = (request: IncomingMessage): unknown =>

@@ -1,0 +1,36 @@
+/** Who serves which call. The compiler asks for every one. */
+import { attachPath, portPath } from '../shared/rpc/calls.ts'
+import { attach } from './exec/attach.ts'
+import { exec, getExec, stopExec } from './exec/calls.ts'
+import type { ExecContext } from './exec/context.ts'
+import { resetSandbox } from './exec/reset.ts'
+import { execEvents, followExec, readOutput, writeStdin } from './exec/streams.ts'
+import { editFile } from './files/edit.ts'
+import { grepFiles } from './files/grep.ts'
+import { globFiles, listFiles } from './files/list.ts'
+import { readRaw, readShown, viewFile } from './files/read.ts'
+import { createFile, writeRaw } from './files/write.ts'
+import type { CallHandlers, SocketHandlers } from './rpc/call.ts'
+import { openPort } from './sandbox/port.ts'
+
+export const calls: CallHandlers<ExecContext> = {
+  exec,
+  getExec,
+  stopExec,
+  resetSandbox,
+  viewFile,
+  createFile,
+  editFile,
+  listFiles,
+  globFiles,
+  grepFiles,
+  execEvents,
+  followExec,
+  writeStdin,
+  readOutput,
+  readRaw,
+  readShown,
+  writeRaw,
+}
+
+export const sockets: SocketHandlers<ExecContext> = { [attachPath]: attach, [portPath]: openPort }
