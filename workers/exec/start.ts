@@ -85,6 +85,7 @@ async function startInside(
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
   worker.pace.see(args.accountId)
+  worker.reach('start: the row is there, the command does not run')
   await run(worker, args, sandbox, command, slot, { ...secrets, input }, wire.isAwaited)
   endInTime(command, args, leftMs)
   return command
@@ -92,7 +93,12 @@ async function startInside(
 
 /** It remembers what it is made of, so nothing of the request's is in reach here. */
 const makeCommand = (worker: WorkerContext, facts: CommandFacts, requestId: string) =>
-  new Command(facts, (ended, end) => tellEnd(worker, requestId, ended, end))
+  new Command(facts, async (ended, end) => {
+    worker.reach('end: the command has ended, its row does not say so')
+    const other = await tellEnd(worker, requestId, ended, end)
+    worker.reach('end: the row says how it ended, nobody was told')
+    return other
+  })
 
 const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
   ...{ id, sandboxId, accountId, startedAt: new Date() },
@@ -138,6 +144,7 @@ async function run(
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
           mustBeAwaited,
         })
+    worker.reach('start: the command runs, nobody was told')
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
       command.finish(await describeEnd(worker, command, end), isCut)
