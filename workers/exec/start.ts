@@ -86,7 +86,7 @@ async function startInside(
   worker.commands.add(command)
   worker.pace.see(args.accountId)
   worker.reach('start: the row is there, the command does not run')
-  await run(worker, args, sandbox, command, slot, { ...secrets, input }, wire.isAwaited)
+  await run(worker, { args, sandbox, command, taken: slot, ...secrets, input, isAwaited: wire.isAwaited })
   endInTime(command, args, leftMs)
   return command
 }
@@ -115,15 +115,22 @@ function takeInput(args: StartExec, held: Holding): Input {
   return { stdin: stdin?.length ? new HeldText(held, stdin) : undefined, background }
 }
 
+interface Start extends Pick<Wire, 'isAwaited'> {
+  args: StartExec
+  sandbox: SandboxRow
+  command: Command
+  /** The slot that it was recorded with; none for a terminal. */
+  taken: Slot | undefined
+  values: Secrets
+  /** What is blanked out of its output. */
+  blanked: SecretPatterns | undefined
+  input: Input
+}
+
 /** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */
 async function run(
   worker: WorkerContext,
-  args: StartExec,
-  sandbox: SandboxRow,
-  command: Command,
-  taken: Slot | undefined,
-  { values, blanked, input }: { values: Secrets; blanked: SecretPatterns | undefined; input: Input },
-  isAwaited: Wire['isAwaited'],
+  { args, sandbox, command, taken, values, blanked, input, isAwaited }: Start,
 ): Promise<void> {
   let slot = taken
   try {
