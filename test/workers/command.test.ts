@@ -25,19 +25,19 @@ async function readAll(reader: Reader, end: number): Promise<OutputOffset> {
 
 test('a command waits for a reader that left within its grace, until that one is back', async () => {
   const command = makeCommand()
-  const left = command.attach()
+  const left = command.clients.attach()
   await command.take('stdout', Buffer.alloc(mib))
   const seen = await readAll(left, mib / 2)
-  command.detach(left)
+  command.clients.detach(left)
   const more = command.take('stdout', Buffer.alloc(4 * mib))
   expect(await goesOn(more)).toBe(false)
 
   // Somebody else who looks at it from its start lets it wait all the same.
-  const other = command.attach()
+  const other = command.clients.attach()
   await readAll(other, 5 * mib)
   expect(await goesOn(more)).toBe(false)
 
-  const back = command.attach(seen)
+  const back = command.clients.attach(seen)
   await readAll(back, 5 * mib)
   expect(await goesOn(more)).toBe(true)
 })
@@ -52,7 +52,7 @@ test('output of a sandbox is kept within its bound, and nothing is dropped that 
   }
   const [read, ...others] = [makeCommand(), makeCommand(), makeCommand(), makeCommand()]
   for (const command of [read!, ...others]) commands.add(command)
-  const reader = read!.attach()
+  const reader = read!.clients.attach()
   await print(read!, 3 * mib)
   for (const command of others) await print(command, 9 * mib)
   const kept = [read!, ...others].reduce((sum, { keptBytes }) => sum + keptBytes, 0)
@@ -65,7 +65,7 @@ test('commands that are read slowly share the bound of their sandbox', async () 
   const all = Array.from({ length: 16 }, makeCommand)
   for (const command of all) {
     commands.add(command)
-    command.attach()
+    command.clients.attach()
   }
   commands.trim('sbx_1')
   for (const command of all) {

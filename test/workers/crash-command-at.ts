@@ -22,11 +22,29 @@ interface Crash {
 const long = `trap '' HUP; touch ran; exec sleep 4327`
 const lost = { status: 'lost', exit_code: null }
 
+const short = 'touch ran; exit 7'
+
 const crashes: Record<CommandCrashPoint, Crash> = {
+  'start: the row is there, the command does not run': {
+    request: { command: long },
+    told: lost,
+    hasRun: false,
+  },
   'start: the terminal waits, the row does not know its pid': {
     request: { command: long, tty: true },
     told: lost,
     hasRun: false,
+  },
+  'start: the command runs, nobody was told': { request: { command: long }, told: lost, hasRun: true },
+  'end: the command has ended, its row does not say so': {
+    request: { command: short },
+    told: lost,
+    hasRun: true,
+  },
+  'end: the row says how it ended, nobody was told': {
+    request: { command: short },
+    told: { status: 'exited', exit_code: 7 },
+    hasRun: true,
   },
 }
 

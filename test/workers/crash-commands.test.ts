@@ -3,4 +3,7 @@ import { describe } from 'vitest'
 import { describeCommandCrashes } from './crash-command-at.ts'
 
 describe('a worker is killed', () =>
-  describeCommandCrashes('local', ['start: the terminal waits, the row does not know its pid']))
+  describeCommandCrashes('local', [
+    'start: the terminal waits, the row does not know its pid',
+    'end: the row says how it ended, nobody was told',
+  ]))

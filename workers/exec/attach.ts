@@ -101,8 +101,8 @@ function parse(data: Buffer): z.infer<typeof Message> | undefined {
 const tryAgainLater = 1013
 
 async function sendOutput(command: Command, socket: WebSocket): Promise<void> {
-  const reader = command.attach()
-  socket.on('close', () => command.detach(reader))
+  const reader = command.clients.attach()
+  socket.on('close', () => command.clients.detach(reader))
   for (;;) {
     const item = await reader.next()
     if (!item || reader.isAbsent) return

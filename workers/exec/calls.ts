@@ -33,10 +33,10 @@ export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worke
  * @throws {Problem} `unavailable` when its end could not be written down
  */
 async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
-  command.arrive()
+  command.clients.arrive()
   // Who has left, maybe while the command was being started, needs no answer.
   const isKnown = await untilAborted(signal, command.mayBeTold()).catch(() => true)
-  command.leave()
+  command.clients.leave()
   if (!isKnown) {
     throw unavailable(
       'The command has ended, but the database that keeps its end is away. Ask for the command again later: ' +
@@ -47,6 +47,6 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
 
 /** Starts the command's grace: the client that asked for it may never follow it. */
 function lookIn(command: Command): void {
-  command.arrive()
-  command.leave()
+  command.clients.arrive()
+  command.clients.leave()
 }

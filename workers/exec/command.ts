@@ -1,16 +1,17 @@
 /**
- * One command from its start to its end: its output for any number of readers, its stdin, its signals, and the clients
- * that wait for it. How it runs in the pod is in workers/shell/.
+ * One command from its start to its end: its output for any number of readers, its stdin and its signals. Who waits for it
+ * is in presence.ts, and how it runs in the pod is in workers/shell/.
  */
 import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
-import { clientLeft, type OutputOffset } from '../../shared/contract/exec-events.ts'
+import { clientLeft } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { within } from '../../shared/platform/patience.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
-import { OutputLog, type Reader, type StreamName } from './output-log.ts'
+import { OutputLog, type StreamName } from './output-log.ts'
+import { Presence } from './presence.ts'
 import { finished, StdinFeed } from './stdin-feed.ts'
 
 /** How a command ended, in the words of the result. */
@@ -50,6 +51,7 @@ export class Command {
   readonly facts: CommandFacts
   readonly log = new OutputLog()
   readonly stdin = new StdinFeed()
+  readonly clients: Presence
   /** Resolves once its end stands in its row, so that it may be told. */
   readonly ended: Promise<void>
   /** This worker ends its process group, or is about to. That its shell dies too says nothing about the pod. */
@@ -73,10 +75,6 @@ export class Command {
   private durationMs = 0
   private isCut = false
   private body: Body | undefined
-  /** How many clients wait for it or read it, including those within their grace. */
-  private present = 0
-  /** Readers that left and may come back: the command waits for them too. */
-  private readonly absent = new Set<Reader>()
   /** Why this worker ends it. Once set, the status that its shell reports does not count. */
   private cause: Ending | undefined
 
@@ -88,6 +86,10 @@ export class Command {
     this.facts = facts
     this.record = record
     this.ended = this.settle.promise
+    const onOver = () => {
+      if (facts.needsClient) void this.stop(unknownEnd('killed', clientLeft))
+    }
+    this.clients = new Presence(this, { ms: facts.graceMs, onOver })
   }
 
   get id(): string {
@@ -201,59 +203,6 @@ export class Command {
 
   async resize(size: { rows: number; columns: number }): Promise<void> {
     await this.body?.resize?.(size)
-  }
-
-  /** A reader from an offset on. While it is there, and within its grace, the command waits for it. */
-  attach(from?: OutputOffset): Reader {
-    this.arrive()
-    const reader = this.log.read(from)
-    // The client is back and reads on with this reader, so the command need not wait for the broken connection too.
-    if (from) this.formerOf(from)?.leave()
-    return reader
-  }
-
-  /** Its client has left, and may come back. May be called again. */
-  detach(reader: Reader): void {
-    if (reader.isAbsent) return
-    reader.isAbsent = true
-    this.absent.add(reader)
-    this.leave(() => {
-      this.absent.delete(reader)
-      reader.leave()
-    })
-  }
-
-  /** The reader that this client most likely was: it read up to this offset, or further, since some may not have arrived. */
-  private formerOf({ stdout, stderr }: OutputOffset): Reader | undefined {
-    const ahead = ({ offset }: Reader) => offset.stdout - stdout + offset.stderr - stderr
-    return [...this.absent]
-      .filter(({ hasLeft, offset }) => !hasLeft && offset.stdout >= stdout && offset.stderr >= stderr)
-      .sort((a, b) => ahead(a) - ahead(b))[0]
-  }
-
-  /** A client waits for the command without reading its output. */
-  arrive(): void {
-    this.present++
-  }
-
-  /** A client has left. A command that needs a client is ended when none comes back. */
-  leave(forget: () => void = () => {}): void {
-    const goOn = () => {
-      this.present--
-      forget()
-      if (this.present > 0 || !this.facts.needsClient) return
-      void this.stop(unknownEnd('killed', clientLeft))
-    }
-    if (!this.isRunning) {
-      forget()
-      return
-    }
-    const timer = setTimeout(goOn, this.facts.graceMs)
-    timer.unref()
-    void this.ended.then(() => {
-      clearTimeout(timer)
-      forget()
-    })
   }
 
   /** The result so far, with what is kept of its output. */

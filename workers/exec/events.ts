@@ -17,8 +17,8 @@ export async function writeEvents(
   from: OutputOffset | undefined,
   out: Writable,
 ): Promise<void> {
-  const reader = command.attach(from)
-  const leave = () => command.detach(reader)
+  const reader = command.clients.attach(from)
+  const leave = () => command.clients.detach(reader)
   out.on('close', leave)
   // The client may have left while the command was being started.
   if (out.destroyed) leave()

@@ -75,14 +75,20 @@ async function startInside(
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
   worker.pace.see(args.accountId)
-  await run(worker, args, sandbox, command, slot, { ...secrets, input }, wire.isAwaited)
+  worker.reach('start: the row is there, the command does not run')
+  await run(worker, { args, sandbox, command, taken: slot, ...secrets, input, isAwaited: wire.isAwaited })
   endInTime(command, args, leftMs)
   return command
 }
 
 /** It remembers what it is made of, so nothing of the request's is in reach here. */
 const makeCommand = (worker: ExecContext, facts: CommandFacts, requestId: string) =>
-  new Command(facts, (ended, end) => tellEnd(worker, requestId, ended, end))
+  new Command(facts, async (ended, end) => {
+    worker.reach('end: the command has ended, its row does not say so')
+    const other = await tellEnd(worker, requestId, ended, end)
+    worker.reach('end: the row says how it ended, nobody was told')
+    return other
+  })
 
 const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec): CommandFacts => ({
   ...{ id, sandboxId, accountId, startedAt: new Date() },
@@ -99,15 +105,22 @@ function takeInput(args: StartExec, held: Holding): Input {
   return { stdin: stdin?.length ? new HeldText(held, stdin) : undefined, background }
 }
 
+interface Start extends Pick<Wire, 'isAwaited'> {
+  args: StartExec
+  sandbox: SandboxRow
+  command: Command
+  /** The slot that it was recorded with; none for a terminal. */
+  taken: Slot | undefined
+  values: Secrets
+  /** What is blanked out of its output. */
+  blanked: SecretPatterns | undefined
+  input: Input
+}
+
 /** @throws {Problem} when it did not start: then neither the command is left nor, once PostgreSQL answers, its row */
 async function run(
   worker: ExecContext,
-  args: StartExec,
-  sandbox: SandboxRow,
-  command: Command,
-  taken: Slot | undefined,
-  { values, blanked, input }: { values: Secrets; blanked: SecretPatterns | undefined; input: Input },
-  isAwaited: Wire['isAwaited'],
+  { args, sandbox, command, taken, values, blanked, input, isAwaited }: Start,
 ): Promise<void> {
   let slot = taken
   try {
@@ -128,6 +141,7 @@ async function run(
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
           mustBeAwaited,
         })
+    worker.reach('start: the command runs, nobody was told')
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
       command.finish(await describeEnd(worker, command, end), isCut)

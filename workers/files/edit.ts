@@ -6,7 +6,7 @@ import type { Calls } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import { makeTurns } from '../sandbox/turns.ts'
 import { MarkFinder } from '../shell/mark.ts'
-import { markStart } from '../shell/script.ts'
+import { markStart, type Path } from '../shell/script.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { locate } from './location.ts'
 import { writing } from './place.ts'
@@ -40,43 +40,53 @@ be_unchanged "$before"
 put keep`
 
 /** Edits of one path through this worker take turns, so that few are done in vain. */
-const inTurn = makeTurns()
+const ofPath = makeTurns()
 /** How often an edit is done when the file changes under it each time. */
 const mostTries = 5
 /** An account has two edits at a time: one of the largest file holds some 60 MiB. */
-const inAccount = makeTurns(2)
+const ofAccount = makeTurns(2)
+const inTurn = <T>({ sandboxId, accountId }: EditArgs, path: string, work: () => Promise<T>): Promise<T> =>
+  ofPath(`${sandboxId} ${path}`, () => ofAccount(accountId, work))
 /** Bytes that the script prints beside the file: the line of its mark. */
 const markBytes = 1024
 
 /** Replaces exact text in a file. */
 export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
-  const edit = (): Promise<Decision> => {
-    const mark = randomBytes(16).toString('hex')
-    const step = twoSteps(mark, (content) => inSlices(args.accountId, decide(content, args)))
-    const args_ = [word, String(limits.editBytes), mark]
-    const mostBytes = limits.editBytes + markBytes
-    return runFileScript(worker, args, signal, { text: script, args: args_, mostBytes, ...step.io }).then(
-      step.result,
-    )
-  }
-  const { refusal, edited } = await inTurn(`${args.sandboxId} ${shown.path}`, () =>
-    inAccount(args.accountId, () => again(edit)),
-  )
+  const { refusal, edited } = await inTurn(args, shown.path, () => edit({ worker, args, word, signal }))
   if (refusal) throw refusal
   const { content, sha256, replacements } = edited
   return { ...shown, size: content.length, sha256, replacements }
 })
 
+interface Edit {
+  worker: Parameters<typeof runFileScript>[0]
+  args: EditArgs
+  word: Path
+  signal: AbortSignal
+}
+
 /** An edit of a file that changed meanwhile is decided again on what the file has become. */
-async function again<T>(edit: () => Promise<T>): Promise<T> {
+async function edit(it: Edit): Promise<Decision> {
   for (let tries = 1; ; tries++) {
     try {
-      return await edit()
+      return await tryToEdit(it)
     } catch (error) {
       if (!(error instanceof Problem && error.code === 'file_changed') || tries === mostTries) throw error
     }
   }
+}
+
+async function tryToEdit({ worker, args, word, signal }: Edit): Promise<Decision> {
+  const mark = randomBytes(16).toString('hex')
+  const { io, result } = twoSteps(mark, (content) => inSlices(args.accountId, decide(content, args)))
+  await runFileScript(worker, args, signal, {
+    text: script,
+    args: [word, String(limits.editBytes), mark],
+    mostBytes: limits.editBytes + markBytes,
+    ...io,
+  })
+  return result()
 }
 
 /** What becomes of a file with this sha256, if it is still that file. */

@@ -25,7 +25,13 @@ export const podCrashPoints = [
 ] as const
 
 /** Of commands. */
-export const commandCrashPoints = ['start: the terminal waits, the row does not know its pid'] as const
+export const commandCrashPoints = [
+  'start: the row is there, the command does not run',
+  'start: the terminal waits, the row does not know its pid',
+  'start: the command runs, nobody was told',
+  'end: the command has ended, its row does not say so',
+  'end: the row says how it ended, nobody was told',
+] as const
 
 export type PodCrashPoint = (typeof podCrashPoints)[number]
 export type CommandCrashPoint = (typeof commandCrashPoints)[number]

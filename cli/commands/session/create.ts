@@ -72,7 +72,7 @@ function misplaced(args: string[]): CliError {
 
 async function create(invocation: Invocation<Options>): Promise<void> {
   const { output, settings } = invocation
-  const sandbox = await prepareCreate(invocation).make()
+  const sandbox = await prepareCreate(invocation).create()
   output.result(sandbox, `${sandbox.id}\n`)
   if (sandbox.ready_at === null) output.aside('It is still starting; its first command waits for it.')
   const which = sandbox.name === null ? '' : ` -s ${shellWord(sandbox.name)}`
@@ -85,37 +85,39 @@ function prepareCreate({ options, api, output }: Invocation<Options>): Creation 
   const body = readBody(options)
   // With a key, a create whose answer was lost can be repeated and makes one sandbox.
   const key = options.idempotencyKey ?? randomUUID()
-  let mayHaveMade = false
-  let made: Reply<'createSandbox'> | undefined
-  async function call(async: boolean): Promise<Reply<'createSandbox'>> {
-    mayHaveMade = true
+  /** `unknown` while no answer has come: it may exist. */
+  let session: Reply<'createSandbox'> | 'unknown' | undefined
+  async function request(async: boolean): Promise<Reply<'createSandbox'>> {
+    const created = await api.call('createSandbox', {
+      body,
+      headers: { 'idempotency-key': key, ...(async && { prefer: 'respond-async' }) },
+      timeoutMs: limits.createWaitMs + 30_000,
+    })
+    session = created
+    return created
+  }
+  async function attempt(): Promise<Reply<'createSandbox'>> {
+    session = 'unknown'
     try {
-      made = await api.call('createSandbox', {
-        body,
-        headers: { 'idempotency-key': key, ...(async && { prefer: 'respond-async' }) },
-        timeoutMs: limits.createWaitMs + 30_000,
-      })
-      return made
+      return await request(options.async === true)
     } catch (error) {
-      if (madeNone(error)) mayHaveMade = false
+      if (isRefusal(error)) session = undefined
       throw error
     }
   }
   return {
-    async make() {
+    async create() {
       using progress = output.progress('creating a session')
-      const attempt = () => call(options.async === true)
       if (!options.wait) return await attempt()
       const { waitOut } = await import('../../core/waiting.ts')
       return await waitOut(api, attempt, { note: output.note, say: progress.say })
     },
-    made: async () => made ?? (await call(true)),
-    mayHaveMade: () => mayHaveMade,
+    find: async () => (session === 'unknown' ? await request(true) : session),
   }
 }
 
 /** Whether the error says that no session exists: refused, not started, or service not reached. */
-function madeNone(error: unknown): boolean {
+function isRefusal(error: unknown): boolean {
   if (error instanceof ConnectionError) return !error.reached
   if (!(error instanceof CliError)) return false
   return error.code === 'sandbox_start_failed' || Number(error.details.status) < 500

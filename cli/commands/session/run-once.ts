@@ -15,11 +15,12 @@ import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
   /** Creates the session; with --wait, once there is room. @throws {CliError} */
-  make(): Promise<Reply<'createSandbox'>>
-  /** The session that was created. If the answer was lost it asks again: the same key creates no second one. */
-  made(): Promise<Reply<'createSandbox'>>
-  /** Whether the session may exist: not after a refusal. */
-  mayHaveMade(): boolean
+  create(): Promise<Reply<'createSandbox'>>
+  /**
+   * The session; undefined when there is none, as after a refusal. If the answer was lost it asks again: the same key
+   * creates no second one.
+   */
+  find(): Promise<Reply<'createSandbox'> | undefined>
 }
 
 /** @returns the exit code. @throws {CliError} when the command never ran */
@@ -32,7 +33,7 @@ export async function runOnce(
   const destroyOnce = () => (destroying ??= destroy(creation, api, output))
   const lift = beforeLeaving(destroyOnce)
   try {
-    const { id, ready_at } = await creation.make()
+    const { id, ready_at } = await creation.create()
     if (ready_at === null) await untilReady(api, id, output)
     const remote = createRemote(api, id)
     const input = hasPipedInput() ? new Input(process.stdin) : undefined
@@ -70,10 +71,10 @@ async function untilReady(api: Api, id: string, output: Output): Promise<void> {
 
 /** A failure here is reported, but does not change the command's exit code. */
 async function destroy(creation: Creation, api: Api, output: Output): Promise<void> {
-  if (!creation.mayHaveMade()) return
   let id: string | undefined
   try {
-    id = (await patiently(creation.made)).id
+    id = (await patiently(creation.find))?.id
+    if (id === undefined) return
     await patiently(() => api.call('destroySandbox', { params: { id: id! } }))
   } catch (error) {
     const { code, message } = describeError(error)

@@ -1,0 +1,91 @@
+/** The clients of a command: how long it goes on without any, and who counts as one that came back. */
+import { expect, test } from 'vitest'
+import { OutputLog } from '../../workers/exec/output-log.ts'
+import { Presence } from '../../workers/exec/presence.ts'
+
+/** @param ms the grace. Timers of the same length fire in the order in which they were set */
+function makeClients(ms = 5) {
+  const log = new OutputLog()
+  const [ended, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const command = { log, ended: ended.promise, isRunning: true }
+  const state = { times: 0 }
+  const onOver = () => {
+    state.times++
+    over.resolve()
+  }
+  const end = () => {
+    command.isRunning = false
+    ended.resolve()
+    return ended.promise
+  }
+  return { log, clients: new Presence(command, { ms, onOver }), over: over.promise, state, end }
+}
+
+/** Resolves when every grace that began before is over. */
+async function untilLaterGrace(): Promise<void> {
+  const { clients, over } = makeClients()
+  clients.arrive()
+  clients.leave()
+  await over
+}
+
+test('the grace is over when the only client left and none came', async () => {
+  const { clients, over, state } = makeClients()
+  clients.arrive()
+  clients.leave()
+  expect(state.times).toBe(0)
+  await over
+  expect(state.times).toBe(1)
+})
+
+test('while another client is there, one that left ends nothing', async () => {
+  const { clients, over, state } = makeClients()
+  clients.arrive()
+  const reader = clients.attach()
+  clients.leave()
+  await untilLaterGrace()
+  expect(state.times).toBe(0)
+  clients.detach(reader)
+  await over
+  expect(state.times).toBe(1)
+})
+
+test('a client that comes back within its grace counts, and its broken connection is let go of', async () => {
+  const { log, clients, state } = makeClients()
+  const left = clients.attach()
+  await log.append('stdout', Buffer.from('abc'))
+  await left.next()
+  clients.detach(left)
+  clients.detach(left)
+  const back = clients.attach({ stdout: 2, stderr: 0 })
+  expect([left.hasLeft, back.hasLeft]).toEqual([true, false])
+  await untilLaterGrace()
+  expect(state.times).toBe(0)
+})
+
+test('of two that left, the one that had read as far as the offset is the one that came back', async () => {
+  const { log, clients } = makeClients(60_000)
+  const [near, far] = [clients.attach(), clients.attach()]
+  await log.append('stdout', Buffer.from('abc'))
+  await near.next()
+  await far.next()
+  await log.append('stdout', Buffer.from('def'))
+  await far.next()
+  clients.detach(near)
+  clients.detach(far)
+  clients.attach({ stdout: 3, stderr: 0 })
+  expect([near.hasLeft, far.hasLeft]).toEqual([true, false])
+})
+
+test('the end of the command ends every grace, and lets go of those who are away', async () => {
+  const { clients, state, end } = makeClients()
+  const [before, after] = [clients.attach(), clients.attach()]
+  clients.detach(before)
+  expect(before.hasLeft).toBe(false)
+  await end()
+  expect(before.hasLeft).toBe(true)
+  clients.detach(after)
+  expect(after.hasLeft).toBe(true)
+  await untilLaterGrace()
+  expect(state.times).toBe(0)
+})
