@@ -7,7 +7,6 @@ import { looksLikeApiKey, type Overrides } from './api-keys.ts'
 import { looksLikeToken } from './tokens.ts'
 
 export interface Caller {
-  /** The account's. */
   id: string
   /** The API key's, or the account's for a session token. */
   credentialId: string

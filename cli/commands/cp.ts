@@ -6,7 +6,6 @@ import { isFolder, printFile, type RemotePath, saveFile } from '../files/downloa
 import { kindOf } from '../files/there.ts'
 import { sendFile } from '../files/upload.ts'
 
-/** What was copied where. */
 interface Copied {
   target: string
   bytes: number

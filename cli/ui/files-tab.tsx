@@ -7,7 +7,6 @@ import type { SessionPage, State } from './state.ts'
 import { oneLine } from './text.ts'
 import { keyOf, type Row, rowsOf } from './tree.ts'
 
-/** The files of a session, as a tree. */
 export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) => {
   const topBefore = useRef(0)
   const { tree } = page

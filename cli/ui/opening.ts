@@ -3,7 +3,6 @@ import type { Opening, State } from './state.ts'
 import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
 
-/** A key that was pressed. */
 export interface Press {
   key: string
   /** What it types; empty for keys that type nothing. */

@@ -9,7 +9,6 @@ export const newPageId = (): number => ++lastPageId
 export const openPage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: [...pages, page], notice: undefined }))
 
-/** Replaces the page that is shown. */
 export const replacePage = ({ store }: Ui, page: Page): void =>
   store.set(({ pages }) => ({ pages: pages.with(-1, page), notice: undefined }))
 

@@ -54,7 +54,6 @@ interface Props {
   widths: Widths
 }
 
-/** A session in the list. */
 export const SessionLine = ({ session, lastCommand, isSelected, isChosen, now, widths }: Props) => (
   <Box height={1} gap={1} aria-role="listitem" aria-state={{ selected: isSelected }}>
     <Box width={1 + widths.name} flexShrink={0}>

@@ -27,7 +27,6 @@ export interface Row {
   location: SandboxPath
   depth: number
   entry: FileEntry
-  /** Of a folder. */
   isOpen: boolean
   /** A folder whose entries have been asked for. */
   isLoading: boolean

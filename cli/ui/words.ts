@@ -5,7 +5,6 @@ import { endOf, endOfItsSession } from '../core/session-end.ts'
 import { oneLine } from './text.ts'
 import { showDuration } from './time.ts'
 
-/** Why a session ended. */
 export function whyEnded(session: Sandbox): string {
   const [why, { destroy_detail }] = [endOf(session), session]
   return destroy_detail === null ? why : `${why} (${oneLine(destroy_detail)})`

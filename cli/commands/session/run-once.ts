@@ -13,7 +13,6 @@ import { createRemote } from '../../exec/remote.ts'
 import { patiently } from '../../exec/retry.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
-/** A create, prepared by `session create`. */
 export interface Creation {
   /** Creates the session; with --wait, once there is room. @throws {CliError} */
   make(): Promise<Reply<'createSandbox'>>
