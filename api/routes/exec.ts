@@ -5,7 +5,7 @@ import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
 import { findEnd, preferRow, withoutOutput } from '../exec/ends.ts'
 import { findInRunning, findKnown, marginMs, summarize, unlessForgotten } from '../exec/known.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
-import { readCursor, takePage } from '../http/page.ts'
+import { takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
 import { findOwn } from '../sandboxes/own.ts'
@@ -39,7 +39,7 @@ export const listExecs = route(
   async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
     const { row: sandbox } = await findOwn(db, account.id, params.id)
-    const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: readCursor(cursor) })
+    const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
     return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }
   },

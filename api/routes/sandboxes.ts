@@ -7,7 +7,7 @@ import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { readCursor, takePage } from '../http/page.ts'
+import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
@@ -38,7 +38,7 @@ export const createSandbox = route(
 export const listSandboxes = route(
   contract.listSandboxes,
   async ({ account, query: { state, limit, cursor } }, app) => {
-    const page = { state, limit: limit + 1, before: readCursor(cursor) }
+    const page = { state, limit: limit + 1, before: cursor ?? null }
     const found = await listOwn(app.context.db, account.id, page)
     return takePage(found.map(present), limit)
   },
