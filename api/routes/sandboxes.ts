@@ -2,7 +2,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
@@ -13,7 +13,7 @@ import { type Admission, admit, type CreateRequest, findReplay, readOrder } from
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
 import { awaitRunning, awaitSettled } from '../sandboxes/running.ts'
-import { CallLost } from '../worker-client/client.ts'
+import { sayLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
   contract.createSandbox,
@@ -57,10 +57,8 @@ export const resetSandbox = route(
     const own = { accountId: account.id, sandboxId: id }
     await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
-    await app.workers.call('resetSandbox', { ...own, requestId }, options).catch((error) => {
-      if (!(error instanceof CallLost)) throw error
-      throw unavailable('The worker was lost during the reset. Send it again.', error)
-    })
+    const reset = app.workers.call('resetSandbox', { ...own, requestId }, options)
+    await reset.catch(sayLost('The worker was lost during the reset. Send it again.'))
     return present(await findOwn(app.context.db, account.id, id))
   },
 )
