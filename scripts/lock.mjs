@@ -4,7 +4,7 @@
  * left behind is taken over. Plain JavaScript for Node 20, like all that runs before an install.
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { readStat } from '../shared/platform/process-stat.mjs'
+import { isThere, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
  * Takes the lock, or tells who has it.
@@ -85,14 +85,5 @@ function alive(text) {
 function startTime(pid) {
   const stat = readStat(pid)
   if (stat) return stat[0] === 'Z' ? undefined : stat[19]
-  return process.platform !== 'linux' && exists(pid) ? 'alive' : undefined
-}
-
-function exists(pid) {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error.code === 'EPERM'
-  }
+  return process.platform !== 'linux' && isThere(pid) ? 'alive' : undefined
 }

@@ -3,44 +3,29 @@
  * time, each in a turn of the event loop of its own, and accounts take turns: one that sends or asks for much delays the
  * others by one piece of work, not by all of its own.
  */
+import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
 import { lengthOfTexts } from '../../shared/rpc/replies.ts'
 
 /** Characters or bytes; less than that is done within a millisecond or two. */
 export const largeLength = 256 * 1024
 
-type Owner = string | undefined
-
-/** Work by account, in the order in which the accounts have their turns. */
-const waiting = new Map<Owner, (() => void)[]>()
+/** Work by account; that for strangers is under the empty name. */
+const waiting: Turns<() => void> = new Map()
 let isRunning = false
 
 /** @throws what the work throws */
-export function inTurn<T>(owner: Owner, work: () => T): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>()
-  const run = () => {
-    try {
-      resolve(work())
-    } catch (error) {
-      reject(error)
-    }
-  }
-  waiting.set(owner, [...(waiting.get(owner) ?? []), run])
-  if (!isRunning) setImmediate(runNext)
-  isRunning = true
-  return promise
-}
+export const inTurn = <T>(owner: string | undefined, work: () => T): Promise<T> =>
+  new Promise((resolve) => {
+    append(waiting, owner ?? '', () => resolve(Promise.try(work) as Promise<T>))
+    if (!isRunning) setImmediate(runNext)
+    isRunning = true
+  })
 
 function runNext(): void {
-  const [next] = waiting
-  if (!next) {
-    isRunning = false
-    return
-  }
-  const [owner, [run, ...more]] = next
-  // Behind all others, if there is more.
-  waiting.delete(owner)
-  if (more.length > 0) waiting.set(owner, more)
-  run!()
+  const run = takeFirst(waiting)
+  isRunning = run !== undefined
+  if (!run) return
+  run()
   setImmediate(runNext)
 }
 

@@ -1,6 +1,5 @@
 /** Cuts the answer of a route to what a model can take, and says what it cut. */
 import { toolLimits } from '../../shared/contract/mcp.ts'
-import { cursorBehind } from '../http/page.ts'
 
 export interface CutResult {
   result: Record<string, unknown>
@@ -60,7 +59,7 @@ function cutPage(result: CutResult['result'], data: { id: string }[], notes: str
   const end = Math.max(1, howManyFit(data))
   if (end >= data.length) return
   result.data = data.slice(0, end)
-  result.next_cursor = cursorBehind(data[end - 1]!)
+  result.next_cursor = data[end - 1]!.id
   notes.push(`data holds ${end} of ${data.length}: next_cursor, as cursor, leads to the rest.`)
 }
 

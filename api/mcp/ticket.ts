@@ -5,6 +5,7 @@
 import type { EventStore } from '@modelcontextprotocol/server'
 import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
+import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
 import { invalid } from '../http/validate.ts'
 
@@ -43,15 +44,7 @@ export function numberEvents(ticket: Ticket, from = 0): EventStore {
  */
 export function readEventId(eventId: string): { ticket: Ticket; next: number } {
   const [, name = '', number] = mcpEventId.exec(eventId) ?? []
-  const { data: ticket } = Ticket.safeParse(parse(Buffer.from(name, 'base64url').toString()))
+  const { data: ticket } = Ticket.safeParse(parseJson(Buffer.from(name, 'base64url').toString()))
   if (!ticket) throw invalid({ path: 'last-event-id', message: 'must be the id of an event of /v1/mcp' })
   return { ticket, next: Number(number) + 1 }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

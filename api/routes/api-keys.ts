@@ -18,7 +18,7 @@ import { notify } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
 import { gone } from '../auth/authenticate.ts'
-import { readCursor, takePage } from '../http/page.ts'
+import { takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 
@@ -51,8 +51,7 @@ export const rotateApiKey = route(
 
 export const listApiKeys = route(
   contract.listApiKeys,
-  async ({ account, query: { limit, cursor } }, { context: { db } }) => {
-    const before = readCursor(cursor)
+  async ({ account, query: { limit, cursor: before = null } }, { context: { db } }) => {
     const rows = await listKeys(db, { accountId: account.id, before, limit: limit + 1 })
     return takePage(rows.map(present), limit)
   },

@@ -1,15 +1,15 @@
 import { exec as contract } from '../../shared/contract/exec.ts'
 import { listExecs as listRows } from '../../shared/data/execs.ts'
-import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import { countRefused, mustBeAllowed } from '../exec/allowlist.ts'
 import { findEnd, preferRow, withoutOutput } from '../exec/ends.ts'
 import { findInRunning, findKnown, marginMs, summarize, unlessForgotten } from '../exec/known.ts'
 import { followOne, runToEvents, runToResult } from '../exec/start.ts'
-import { readCursor, takePage } from '../http/page.ts'
+import { takePage } from '../http/page.ts'
 import { answered, JsonReply, route, StreamReply } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
 import { awaitRunning, findOwn } from '../sandboxes/own.ts'
-import { CallLost } from '../worker-client/client.ts'
+import { sayLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
 export const execCommand = route(
@@ -38,7 +38,7 @@ export const listExecs = route(
   async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
     const { row: sandbox } = await findOwn(db, account.id, params.id)
-    const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: readCursor(cursor) })
+    const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
     return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }
   },
@@ -50,7 +50,7 @@ export const getExec = route(contract.getExec, async (call, app) => {
   const asked = sandbox.destroyed_at
     ? undefined
     : app.workers.call('getExec', { ...args, wait: false }, options)
-  const found = asked && (await unlessForgotten(asked).catch(sayLost('Nothing was changed. Try again.')))
+  const found = asked && (await unlessForgotten(asked).catch(saySilent('Nothing was changed. Try again.')))
   if (found) return preferRow(found, row)
   return withoutOutput(await findEnd(app, row, sandbox))
 })
@@ -68,7 +68,7 @@ export const writeExecStdin = route(contract.writeExecStdin, async (call, app) =
   const upload = { ...options, timeoutMs: leftMs + marginMs, upload: call.request }
   const written = app.workers
     .stream('writeStdin', { ...args, offset, eof: eof === 'true' }, upload)
-    .catch(sayLost('Ask where its stdin stands by sending no bytes.'))
+    .catch(saySilent('Ask where its stdin stands by sending no bytes.'))
   return new StreamReply((await unlessForgotten(written)) ?? refuse('exec_finished', over))
 })
 
@@ -79,7 +79,7 @@ export const readExecOutput = route(contract.readExecOutput, async (call, app) =
   const range = method === 'GET' && headers['if-range'] === undefined ? call.headers.range : undefined
   const read = app.workers
     .stream('readOutput', { ...args, stream: call.query.stream, range }, options)
-    .catch(sayLost('Try again.'))
+    .catch(saySilent('Try again.'))
   return new StreamReply(
     (await unlessForgotten(read)) ?? refuse('exec_not_found', 'Its output is no longer kept.'),
   )
@@ -89,14 +89,14 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
   const { row, args, options } = await findInRunning(app, call)
   const stopped = app.workers
     .call('stopExec', { ...args, signal: call.query.signal }, options)
-    .catch(sayLost('Whether it was signalled is not known.'))
+    .catch(saySilent('Whether it was signalled is not known.'))
   return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
 })
 
 export const attachExec = route(contract.attachExec, async (call, app) => {
   const upgrade = mustUpgrade(call)
   const { args, options } = await findInRunning(app, call)
-  const opened = app.workers.attach(args, call.request.headers, options).catch(sayLost('Try again.'))
+  const opened = app.workers.attach(args, call.request.headers, options).catch(saySilent('Try again.'))
   const tunnel = (await unlessForgotten(opened)) ?? refuse('exec_finished', over)
   join(upgrade, tunnel)
   return answered
@@ -108,11 +108,7 @@ function refuse(code: 'exec_finished' | 'exec_not_found', words: string): never 
   throw new Problem(code, words)
 }
 
-const sayLost = (words: string) => (error: unknown) => {
-  throw error instanceof CallLost
-    ? unavailable(`The command's worker does not answer. ${words}`, error)
-    : error
-}
+const saySilent = (words: string) => sayLost(`The command's worker does not answer. ${words}`)
 
 /** Whether the header names events, and prefers no JSON to them. */
 function wantsEvents(accept = ''): boolean {

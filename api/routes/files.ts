@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { readTags } from '../../shared/contract/conditions.ts'
 import { files as contract } from '../../shared/contract/files.ts'
-import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
 import { awaitRunning } from '../sandboxes/own.ts'
-import { CallLost } from '../worker-client/client.ts'
+import { sayLost } from '../worker-client/client.ts'
 
 const timeoutMs = 60_000
 
@@ -110,8 +109,4 @@ async function enter(app: App, { account, params, requestId, signal }: FileReque
   const own = { accountId: account.id, sandboxId: params.id }
   const { leftMs } = await awaitRunning(app, { ...own, signal })
   return { sandbox: { ...own, requestId }, signal, leftMs }
-}
-
-const sayLost = (words: string) => (error: unknown) => {
-  throw error instanceof CallLost ? unavailable(words, error) : error
 }

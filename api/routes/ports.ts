@@ -1,9 +1,8 @@
 import { ports as contract } from '../../shared/contract/ports.ts'
-import { unavailable } from '../../shared/platform/problem.ts'
 import { answered, route } from '../http/route.ts'
 import { mustUpgrade } from '../http/websocket.ts'
 import { awaitRunning } from '../sandboxes/own.ts'
-import { CallLost } from '../worker-client/client.ts'
+import { sayLost } from '../worker-client/client.ts'
 import { join } from '../worker-client/tunnel.ts'
 
 export const connectPort = route(contract.connectPort, async (call, app) => {
@@ -15,9 +14,7 @@ export const connectPort = route(contract.connectPort, async (call, app) => {
   await account.again()
   const tunnel = await app.workers
     .connectPort({ ...own, requestId, port: params.port }, call.request.headers, signal)
-    .catch((error) => {
-      throw error instanceof CallLost ? unavailable('The worker does not answer. Try again.', error) : error
-    })
+    .catch(sayLost('The worker does not answer. Try again.'))
   join(upgrade, tunnel)
   return answered
 })

@@ -2,17 +2,17 @@ import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
 import { endSandbox } from '../../shared/data/sandboxes.ts'
-import { Problem, unavailable } from '../../shared/platform/problem.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { readCursor, takePage } from '../http/page.ts'
+import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
 import { awaitRunning, awaitSettled, findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
-import { CallLost } from '../worker-client/client.ts'
+import { sayLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
   contract.createSandbox,
@@ -37,7 +37,7 @@ export const createSandbox = route(
 export const listSandboxes = route(
   contract.listSandboxes,
   async ({ account, query: { state, limit, cursor } }, app) => {
-    const page = { state, limit: limit + 1, before: readCursor(cursor) }
+    const page = { state, limit: limit + 1, before: cursor ?? null }
     const found = await listOwn(app.context.db, account.id, page)
     return takePage(found.map(present), limit)
   },
@@ -56,10 +56,8 @@ export const resetSandbox = route(
     const own = { accountId: account.id, sandboxId: id }
     await awaitRunning(app, { ...own, signal })
     const options = { signal, timeoutMs: resetMs }
-    await app.workers.call('resetSandbox', { ...own, requestId }, options).catch((error) => {
-      if (!(error instanceof CallLost)) throw error
-      throw unavailable('The worker was lost during the reset. Send it again.', error)
-    })
+    const reset = app.workers.call('resetSandbox', { ...own, requestId }, options)
+    await reset.catch(sayLost('The worker was lost during the reset. Send it again.'))
     return present(await findOwn(app.context.db, account.id, id))
   },
 )

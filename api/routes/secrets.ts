@@ -17,7 +17,7 @@ import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import { gone } from '../auth/authenticate.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
-import { readCursor, takePage } from '../http/page.ts'
+import { takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
 import { invalid } from '../http/validate.ts'
 import { findOwn } from '../sandboxes/own.ts'
@@ -42,9 +42,8 @@ export const createSecret = route(
 
 export const listSecrets = route(
   contract.listSecrets,
-  async ({ account, query: { limit, cursor, sandbox_id = null } }, { context: { db } }) => {
+  async ({ account, query: { limit, cursor: before = null, sandbox_id = null } }, { context: { db } }) => {
     if (sandbox_id) await findOwn(db, account.id, sandbox_id)
-    const before = readCursor(cursor)
     const rows = await listRows(db, {
       accountId: account.id,
       sandboxId: sandbox_id,

@@ -35,11 +35,11 @@ import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
 import { decodeReply } from '../../shared/rpc/replies.ts'
 import { encodeRequest } from '../../shared/rpc/requests.ts'
 import { Candidates } from './candidates.ts'
-import { CallLost, type HandedOver, type HandOver, handOver } from './hand-over.ts'
+import { CallLost, type HandedOver, type HandOver, handOver, sayLost } from './hand-over.ts'
 import { bytesOver, WorkerHealth } from './health.ts'
 import { openTunnel, type Tunnel } from './tunnel.ts'
 
-export { CallLost }
+export { CallLost, sayLost }
 
 export interface CallOptions {
   /** Aborting it ends the call: its client left. */

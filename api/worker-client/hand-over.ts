@@ -5,6 +5,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
 import { Readable } from 'node:stream'
+import { unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
 import { bytesOver } from './health.ts'
@@ -33,6 +34,11 @@ export type HandedOver = { response: IncomingMessage } | { notTaken: Error } | {
 /** The call was handed over and no answer came: what it did is not known. */
 export class CallLost extends Error {
   override name = 'CallLost'
+}
+
+/** For a call that fails: tells its client in these words that the worker was lost. @throws any other failure as it is */
+export const sayLost = (words: string) => (error: unknown) => {
+  throw error instanceof CallLost ? unavailable(words, error) : error
 }
 
 /** A worker that is there refuses the account: it holds too much memory. */

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { input, output, ZodType } from 'zod'
 import type { EndpointName, endpoints } from '../../shared/contract/index.ts'
+import { parseJson } from '../../shared/contract/json.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { type Route, routes } from '../../shared/contract/routes.ts'
 import { addStory, CliError, largeHint } from './errors.ts'
@@ -341,11 +342,18 @@ const redirected = (status: number, location: string | undefined, origin: string
     { hint: 'If that is the right address, save it: `sandlot config set-url URL`.', details: { status } },
   )
 
-/** @returns undefined for what is no JSON */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
+/** All rows of a list. @param ask for one of its pages */
+export async function allPages<T>(
+  ask: (page: {
+    limit: 100
+    cursor: string | undefined
+  }) => Promise<{ data: T[]; next_cursor: string | null }>,
+): Promise<T[]> {
+  const rows: T[] = []
+  for (let cursor: string | undefined; ; ) {
+    const { data, next_cursor } = await ask({ limit: 100, cursor })
+    rows.push(...data)
+    if (next_cursor === null) return rows
+    cursor = next_cursor
   }
 }

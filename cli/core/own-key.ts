@@ -1,5 +1,5 @@
 /** API keys as people name them, and which of them is the one that commands use here. */
-import type { Api, Reply } from './api.ts'
+import { type Api, allPages } from './api.ts'
 import { CliError, describeError, exitCodes } from './errors.ts'
 import type { Settings } from './settings.ts'
 
@@ -18,7 +18,8 @@ export async function findOwnKeyId(settings: Settings, api: Api): Promise<string
 /** Found by a name: the key that has it and no other. What begins with `key_` is an id, and nobody is asked. */
 export async function findKeyId(typed: string, api: Api, token: string): Promise<string> {
   if (typed.startsWith('key_')) return typed
-  const named = (await listKeys(api, token)).filter(({ name }) => name === typed)
+  const keys = await allPages((query) => api.call('listApiKeys', { query, token }))
+  const named = keys.filter(({ name }) => name === typed)
   const [only, ...more] = named
   if (only === undefined) {
     throw new CliError('not_found', `No API key has the name ${JSON.stringify(typed)}.`, {
@@ -34,15 +35,4 @@ export async function findKeyId(typed: string, api: Api, token: string): Promise
       hint: 'Give the id of one of them.',
     },
   )
-}
-
-/** All pages. */
-async function listKeys(api: Api, token: string) {
-  const keys: Reply<'listApiKeys'>['data'] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await api.call('listApiKeys', { query: { limit: 100, cursor }, token })
-    keys.push(...page.data)
-    if (page.next_cursor === null) return keys
-    cursor = page.next_cursor
-  }
 }

@@ -1,6 +1,6 @@
 /** Which session a command means. */
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import type { Api } from './api.ts'
+import { type Api, allPages } from './api.ts'
 import { CliError } from './errors.ts'
 import { isSameAccount } from './saved-keys.ts'
 import type { FoundSetting, Settings } from './settings.ts'
@@ -86,16 +86,8 @@ const idOf = async (typed: string, api: Api): Promise<string> => (await idsOf([t
 export const idOfGiven = async (typed: string | undefined, api: Api): Promise<string | undefined> =>
   typed === undefined ? undefined : await idOf(typed, api)
 
-/** All pages. */
-export async function listActive(api: Api): Promise<Sandbox[]> {
-  const active: Sandbox[] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await api.call('listSandboxes', { query: { state: 'active', limit: 100, cursor } })
-    active.push(...page.data)
-    if (page.next_cursor === null) return active
-    cursor = page.next_cursor
-  }
-}
+export const listActive = (api: Api): Promise<Sandbox[]> =>
+  allPages((page) => api.call('listSandboxes', { query: { state: 'active', ...page } }))
 
 const isId = (text: string): boolean => text.startsWith('sbx_')
 

@@ -3,7 +3,7 @@
  * stdout. The service is the MCP server, so there is no second one that could differ.
  */
 import type { Readable } from 'node:stream'
-import { parseJson } from '../core/api.ts'
+import { parseJson } from '../../shared/contract/json.ts'
 import { CliError } from '../core/errors.ts'
 import type { Connection } from './connection.ts'
 import { failure, linesOf, type Message, requestsIn, statelessVersion } from './messages.ts'

@@ -1,7 +1,7 @@
 /** Tries an entry as its MCP client would: start, initialize, list the tools, run `true` in a session. */
 import { spawn } from 'node:child_process'
 import { PassThrough, type Readable } from 'node:stream'
-import { parseJson } from '../core/api.ts'
+import { parseJson } from '../../shared/contract/json.ts'
 import type { Checks } from '../core/checks.ts'
 import { CliError } from '../core/errors.ts'
 import { version } from '../core/version.ts'

@@ -1,6 +1,7 @@
 /** The known sessions, and how the service is asked for them. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { allPages } from '../core/api.ts'
 import { type CliError, describeError, exitCodes } from '../core/errors.ts'
 import { changeOpen, changePage } from './pages.ts'
 import { nameOf, pageOf } from './state.ts'
@@ -20,18 +21,14 @@ const mostEnded = 5
 /** The service is not there, or not itself. */
 export const isAway = (error: CliError): boolean => error.exitCode === exitCodes.service
 
-/** All pages. */
-export async function listActive({ api, store }: Ui): Promise<Sandbox[]> {
-  const sessions: Sandbox[] = []
-  for (let cursor: string | undefined; ; ) {
+export function listActive({ api, store }: Ui): Promise<Sandbox[]> {
+  return allPages(async (page) => {
     const asked = Date.now()
-    const query = { state: 'active', limit: 100, cursor } as const
-    const page = await api.call('listSandboxes', { query, timeoutMs: answerMs })
-    if (cursor === undefined) setClock(page.data, (asked + Date.now()) / 2)
-    sessions.push(...page.data)
-    if (page.next_cursor === null) return sessions
-    cursor = page.next_cursor
-  }
+    const query = { state: 'active', ...page } as const
+    const answer = await api.call('listSandboxes', { query, timeoutMs: answerMs })
+    if (page.cursor === undefined) setClock(answer.data, (asked + Date.now()) / 2)
+    return answer
+  })
 
   /** The billed time tells the service's time: a wrong clock here must not end anything. */
   function setClock(data: Sandbox[], at: number) {

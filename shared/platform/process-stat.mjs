@@ -1,6 +1,16 @@
 /** What Linux tells of a process. Plain JavaScript: the installer needs it, on whatever Node there is. */
 import { readFileSync } from 'node:fs'
 
+/** @param {number} pid */
+export function isThere(pid) {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // It is somebody else's.
+    return error.code === 'EPERM'
+  }
+}
+
 /**
  * @param {number} pid
  * @returns {string[] | undefined} the fields of proc(5)'s stat from the third on, the state: `[0]` is field 3;

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
 import * as z from 'zod'
+import { parseJson } from '../contract/json.ts'
 import type { Context } from '../platform/context.ts'
 import { within } from '../platform/patience.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
@@ -55,16 +56,8 @@ export async function listKeyHolders(redis: Redis): Promise<KeyHolder[]> {
     if (names.length > 0) found.push(...(await redis.mget(names)))
   }
   return found
-    .flatMap((text) => (text === null ? [] : [KeyHolder.safeParse(parse(text)).data]))
+    .flatMap((text) => (text === null ? [] : [KeyHolder.safeParse(parseJson(text)).data]))
     .filter((holder) => holder !== undefined)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const fingerprintsOf = (settings: Settings, kind: Role): KeyHolder['keys'] => ({
