@@ -130,6 +130,7 @@ describeOnBothDriversAtOnce('files', (driver) => {
       [() => view({ path: 'folder' }), 409, 'is_directory'],
       [() => view({ path: 'secret' }), 403, 'permission_denied'],
       [() => view({ path: 'pipe' }), 400, 'invalid_request'],
+      [() => view({ path: '/proc/self/mem' }), 403, 'permission_denied'],
       [() => create({ path: 'folder', content: '', overwrite: true }), 409, 'is_directory'],
       [() => create({ path: 'plain/below', content: '' }), 409, 'file_exists'],
       [() => create({ path: '/usr/new', content: '' }), 403, 'read_only'],

@@ -93,6 +93,12 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
     'permission_denied',
     'Nothing can be written here, such as below /proc.',
   ],
+  // As musl and glibc word it.
+  [
+    /I\/O error|Input\/output error/i,
+    'permission_denied',
+    'The kernel does not let this file be read, such as /proc/self/mem.',
+  ],
   [/No space left|Disk quota exceeded/i, 'no_space', "The sandbox's disk is full; nothing was written."],
   [/Text file busy/i, 'permission_denied', 'The file is a program that runs. Try again when it has ended.'],
   [/Permission denied|Operation not permitted/i, 'permission_denied', 'The sandbox may not do this.'],
