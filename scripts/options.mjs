@@ -1,4 +1,4 @@
-/** What `npm test` is asked for. */
+/** What `npm test` and `npm run soak` are asked for. */
 import { parseArgs } from 'node:util'
 
 export const testUsage = `npm test -- [FILE…] [OPTION…]
@@ -11,6 +11,15 @@ export const testUsage = `npm test -- [FILE…] [OPTION…]
   --help        says this
 
 Names of files come before options. All other options go to vitest.`
+
+export const soakUsage = `npm run soak -- [SUITE…] [OPTION…]
+
+  SUITE…          parts of the names of files; without any, all suites
+  --driver NAME   local, or kubernetes, which needs KUBECONFIG; without it, both where KUBECONFIG is set
+  --seed N        repeats what was random in the run that said this seed
+  --minutes N     begins no suite after so many minutes, and says which did not run
+  -t PATTERN      runs only the tests whose names match
+  --help          says this`
 
 /** Of seeds and counts. */
 const largest = 2 ** 31 - 1
@@ -50,6 +59,50 @@ export function readTestOptions(args) {
     load: number('load', 0) ?? 0,
     seed: number('seed', 0),
     vitest,
+  }
+}
+
+/**
+ * @typedef {{ help: boolean, suites: string[], driver: 'local' | 'kubernetes' | undefined, seed: number,
+ *   minutes: number, pattern: string | undefined }} SoakOptions
+ */
+
+/**
+ * @param {string[]} args
+ * @param {Record<string, string | undefined>} environment
+ * @returns {SoakOptions}
+ * @throws {Error} in words for the terminal
+ */
+export function readSoakOptions(args, environment) {
+  const { values, positionals } = parseSoakArgs(args)
+  const { driver } = values
+  if (driver !== undefined && driver !== 'local' && driver !== 'kubernetes')
+    throw new Error(`--driver is local or kubernetes, not ${JSON.stringify(driver)}.\n\n${soakUsage}`)
+  if (driver === 'kubernetes' && !environment.KUBECONFIG)
+    throw new Error('--driver kubernetes needs a cluster: let KUBECONFIG name the file of its administrator.')
+  return {
+    help: values.help === true,
+    suites: positionals,
+    driver,
+    seed: readNumber('seed', values.seed, 0, soakUsage) ?? drawSeed(),
+    minutes: readNumber('minutes', values.minutes, 1, soakUsage) ?? Number.POSITIVE_INFINITY,
+    pattern: values.pattern,
+  }
+}
+
+/** @param {string[]} args */
+function parseSoakArgs(args) {
+  const text = /** @type {const} */ ({ type: 'string' })
+  const help = /** @type {const} */ ({ type: 'boolean' })
+  const pattern = /** @type {const} */ ({ type: 'string', short: 't' })
+  try {
+    return parseArgs({
+      args,
+      options: { driver: text, seed: text, minutes: text, pattern, help },
+      allowPositionals: true,
+    })
+  } catch (error) {
+    throw new Error(`${/** @type {Error} */ (error).message}\n\n${soakUsage}`)
   }
 }
 

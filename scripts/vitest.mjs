@@ -1,8 +1,8 @@
 /** Runs vitest once, and reads what test/setup/reporter.ts counted. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { buildCli } from './build-cli.mjs'
 import { projectNode, runOnNode } from './project-node.mjs'
 import { compileCache, root } from './root.mjs'
@@ -10,29 +10,52 @@ import { compileCache, root } from './root.mjs'
 /**
  * @typedef {{ passed: number, failed: number, skipped: number }} Counts
  * @typedef {Counts & { file: string, failures: string[], ms?: number }} FileResult of a file, relative to the project's root
+ * @typedef {{ test: string, boundMs: number, seenMs: number, load: number }} Measured see test/support/measured.ts
  * @typedef {{ code: number, files: FileResult[], strays: number }} Run its exit code, and the errors that belong to no file
+ * @typedef {Run & { measured: Measured[] }} MeasuredRun
  */
 
 /**
  * @param {string[]} args for vitest
  * @param {{ environment?: Record<string, string | undefined>, output?: number | 'inherit' }} [how] variables over ours,
  *   and an open file that its output goes into, in place of the terminal
- * @returns {Promise<Run>}
+ * @returns {Promise<MeasuredRun>}
  */
 export async function runVitest(args, { environment = {}, output = 'inherit' } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-summary-'))
   const summary = join(folder, 'summary.json')
+  const measured = join(folder, 'measured')
   try {
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
     const itsEnvironment = {
       ...process.env,
       NODE_COMPILE_CACHE: compileCache,
       SANDLOT_TEST_SUMMARY: summary,
+      SANDLOT_TEST_MEASURED: measured,
       ...environment,
     }
     const command = [vitest, 'run', '--root', root, ...args]
     const code = await runOnNode(projectNode(), command, itsEnvironment, output)
-    return { code, ...readSummary(summary) }
+    return { code, ...readSummary(summary), measured: readLines(measured).map((line) => JSON.parse(line)) }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/**
+ * @param {string[]} args for vitest
+ * @returns {Promise<string[]>} the files that it would run, relative to the project's root, in the order of their names
+ */
+export async function listFiles(args) {
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-files-'))
+  const path = join(folder, 'files.json')
+  try {
+    const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
+    const list = [vitest, 'list', '--filesOnly', `--json=${path}`, '--root', root, ...args]
+    const code = await runOnNode(projectNode(), list, process.env)
+    if (code !== 0) throw new Error(`vitest could not list the files: it ended with ${code}.`)
+    const files = JSON.parse(readFileSync(path, 'utf8')).map(({ file }) => relative(root, file))
+    return [...new Set(files)].sort()
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -81,6 +104,11 @@ export function close({ code, strays }, files) {
 export function countsOf({ strays }, files) {
   const sum = (/** @type {keyof Counts} */ name) => files.reduce((all, each) => all + each[name], 0)
   return { passed: sum('passed'), failed: sum('failed') + strays, skipped: sum('skipped') }
+}
+
+/** @returns {string[]} none where there is no file */
+function readLines(path) {
+  return existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []
 }
 
 function readSummary(path) {

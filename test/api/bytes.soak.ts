@@ -1,4 +1,5 @@
-/** Other bytes each time, and many. The seed that is printed makes them again, as SANDLOT_SEED. */
+/** Other bytes each time, and many. */
+import { seed } from '../support/seed.ts'
 import { testBytes } from './bytes.ts'
 
-testBytes(300, Number(process.env.SANDLOT_SEED ?? Date.now() % 2 ** 31))
+testBytes(300, seed)

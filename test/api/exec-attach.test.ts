@@ -7,9 +7,7 @@ import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Account } from '../support/account.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
-import { expectWithin } from '../support/eventually.ts'
 import type { World } from '../support/index.ts'
-import { median } from '../support/measure.ts'
 import { shareSandbox } from '../support/shared.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
@@ -87,19 +85,13 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     await line.end()
   })
 
-  test('a key is shown at once', async () => {
+  test('a key is shown before the next one comes', async () => {
     const line = await open(await start({ command: ['cat'], tty: true }))
-    const figures: number[] = []
-    for (let index = 0; index < 60; index++) {
-      const key = 'abcdefghij'[index % 10]!
-      const startedAt = performance.now()
+    // How soon: bench/keys.ts.
+    for (const key of 'abcdefghij') {
       line.type(key)
       await line.shows(key)
-      figures.push(performance.now() - startedAt)
     }
-    console.info(`keystroke on ${driver}: ${median(figures).toFixed(1)} ms at the median`)
-    // A few on a quiet machine, tens on a busy one; whatever gathers keys or polls for them would take hundreds.
-    expectWithin(median(figures), 200)
     line.send({ type: 'signal', signal: 'KILL' })
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   })

@@ -7,7 +7,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import type { PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
+import { makeRandom } from '../chaos/random.ts'
 import { eventually, patient } from '../support/eventually.ts'
+import { seed } from '../support/seed.ts'
 import {
   commandOf,
   createReady,
@@ -94,11 +96,13 @@ describe('workers that die', () => {
     const drivers = [openDriver().driver, openDriver().driver]
     const sandboxId = newSandboxId()
     const name = podName(sandboxId)
+    const random = makeRandom(seed)
     await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {
+        const pauseMs = random() * 30
         const driver = drivers[index % 2]!
         const pod = await driver.create({ ...ofSandbox(sandboxId), image: 'any', deadlineSeconds: 60 })
-        await sleep(Math.random() * 30)
+        await sleep(pauseMs)
         await driver.delete(index % 3 === 0 ? { name } : pod)
       }),
     )

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { noteMeasured } from './measured.ts'
 
 /**
  * How many times as long as documented a wait may take: 6 in the gate (vitest.config.ts), which says the same on a
@@ -17,6 +18,7 @@ export const patient = (ms: number): number => Math.max(ms, Math.min(ms * patien
 
 /** @throws in the soak, when what was measured took as long as documented or longer */
 export function expectWithin(ms: number, documentedMs: number): void {
+  if (isSoak) noteMeasured(ms, documentedMs)
   if (isSoak && ms >= documentedMs) throw new Error(`${ms} ms, and documented are ${documentedMs} ms`)
 }
 

@@ -5,7 +5,7 @@ import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
 import { readScreen, run, shell } from '../drivers/processes.ts'
-import { eventually, expectWithin } from '../support/eventually.ts'
+import { eventually } from '../support/eventually.ts'
 import { changed, describeInSandboxes } from '../support/sandbox.ts'
 
 describeInSandboxes('terminals', (open) => {
@@ -142,18 +142,14 @@ describeInSandboxes('terminals', (open) => {
     await slot.closed
   })
 
-  test('a keystroke’s echo comes at once', async () => {
+  test('a keystroke is echoed before the next one comes', async () => {
     const { terminal, screen } = await start({ argv: ['cat'] })
-    const times: number[] = []
-    for (let round = 1; round <= 60; round++) {
-      const started = performance.now()
+    // How soon: bench/keys.ts.
+    for (let round = 1; round <= 10; round++) {
       terminal.stdin.write('k')
       await screen.shows('k'.repeat(round))
-      times.push(performance.now() - started)
     }
     terminal.stdin.write('\x03')
     await terminal.ended
-    // A few on a quiet machine, tens on a busy one; whatever gathers keys or polls for them would take hundreds.
-    expectWithin(times.sort((a, b) => a - b)[30]!, 200)
   })
 })
