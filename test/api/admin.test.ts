@@ -1,7 +1,7 @@
 /** What an operator does with `npm run admin`, and what the accounts feel of it. */
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { endSessionsOf, listAccounts, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
@@ -19,7 +19,7 @@ const admin = (...args: string[]) => adminWith({ DATABASE_URL: world.settings.da
 async function adminWith(env: Record<string, string>, args: string[]) {
   const child = spawn(process.execPath, ['scripts/admin.ts', ...args], {
     cwd: root,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: inject('services').bundle.compileCache, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const code = new Promise<number | null>((resolve) => child.on('close', resolve))
@@ -111,7 +111,8 @@ test('a lost password is replaced by one that is printed once; sessions end, and
   )
 })
 
-test('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
+// At once: each waits for a sweep, which leaves what is new to the jobs.
+test.concurrent('a suspended account loses its sandboxes, its keys within a second and its logins, until it is not', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   const sandboxes = [await create(alice), await create(alice)]
   const bobs = await create(bob)
@@ -138,7 +139,7 @@ test('a suspended account loses its sandboxes, its keys within a second and its 
   expect(body.data.map(({ destroy_reason }) => destroy_reason)).toEqual(['suspended', 'suspended'])
 })
 
-test('a deleted account is gone with all that it had, and its address can sign up again', async () => {
+test.concurrent('a deleted account is gone with all that it had, and its address can sign up again', async () => {
   const alice = await world.account()
   const id = await create(alice)
   await alice.call('createSecret', { body: { name: 'TOKEN', value: 'a value' } })
@@ -163,7 +164,7 @@ test('a deleted account is gone with all that it had, and its address can sign u
   expect(again.id).not.toBe(alice.id)
 })
 
-test('its owner deletes an account with the password, and all that it had ends', async () => {
+test.concurrent('its owner deletes an account with the password, and all that it had ends', async () => {
   const [alice, bob] = [await world.account(), await world.account()]
   await create(alice)
   const remove = (current_password: string) => alice.call('deleteAccount', { body: { current_password } })
@@ -180,7 +181,7 @@ test('its owner deletes an account with the password, and all that it had ends',
   expect((await world.account({ email })).id).not.toBe(id)
 })
 
-test('an account that is being deleted stays suspended, and waits for the last pod', async () => {
+test.concurrent('an account that is being deleted stays suspended, and waits for the last pod', async () => {
   await using slow = await startWorld({ workers: 0 })
   const alice = await slow.account()
   await slow.db.query(

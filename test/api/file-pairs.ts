@@ -1,6 +1,6 @@
 /** Files of a sandbox, and what clients do with them: see ../support/pairs.ts. */
 import { createHash, randomUUID } from 'node:crypto'
-import { test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Kind, toldBy, tryPairs } from '../support/pairs.ts'
 import { rawFiles } from '../support/raw-files.ts'
 import type { SharedSandbox } from '../support/shared.ts'
@@ -103,18 +103,32 @@ const filesOfTwoNames = (sandbox: SharedSandbox): Kind<string> => {
 /** Each pair has a folder, in which `link` leads to `file`, and `alias` to the folder itself. */
 const folders = ({ sh }: SharedSandbox, fill: string) => {
   const prefix = `pair-${randomUUID().slice(0, 8)}`
-  let made = 0
+  const batches: string[][] = []
+  const ready: string[] = []
+  let making: Promise<void> | undefined
+  // Ten by one request, which also removes ten whose pairs have ended long ago.
+  const makeMore = async () => {
+    const names = Array.from({ length: 10 }, (_, at) => `${prefix}-${batches.length}-${at}`)
+    batches.push(names)
+    const original = `{ yes abcdefg | head -n ${fillerLines}; printf 'first\nsecond\n'; } >original`
+    const former = `rm -rf ${(batches.at(-6) ?? []).join(' ')}`
+    const links = 'ln -s file link && ln -s . alias'
+    const each = `( mkdir $name && cd $name && ${links} && { ${fill}; } ) || exit`
+    const { exit_code } = await sh(
+      `[ -e original ] || ${original}; ${former}; for name in ${names.join(' ')}; do ${each}; done`,
+    )
+    expect(exit_code).toBe(0)
+    ready.push(...names)
+  }
   return {
     async make() {
-      const folder = `${prefix}-${made++}`
-      const original = `{ yes abcdefg | head -n ${fillerLines}; printf 'first\nsecond\n'; } >original`
-      const links = 'ln -s file link && ln -s . alias'
-      // Removes one whose pair has ended long ago: a request less for each.
-      const former = `rm -rf ${prefix}-${made - 50}`
-      await sh(
-        `[ -e original ] || ${original}; ${former}; mkdir ${folder} && cd ${folder} && ${links} && { ${fill}; }`,
-      )
-      return folder
+      while (ready.length === 0) {
+        making ??= makeMore().finally(() => {
+          making = undefined
+        })
+        await making
+      }
+      return ready.shift()!
     },
     look: async (folder: string) => {
       const line =

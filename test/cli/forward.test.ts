@@ -43,7 +43,8 @@ const background = async (script: string, port: number, by = user) => {
   expect(await by.run(['exec', '-c', untilListening(port)])).toMatchObject({ stdout: 'listening\n' })
 }
 
-test('carries bytes over many connections at once, and tells when nobody listens', async () => {
+// At once: each mostly waits, for ports and sessions of its own.
+test.concurrent('carries bytes over many connections at once, and tells when nobody listens', async () => {
   await background(echoOn(3000), 3000)
   const ran = await forwarding([':3000', ':3999'], async ([port, nobody]) => {
     const echoed = async (length: number) => {
@@ -61,7 +62,7 @@ test('carries bytes over many connections at once, and tells when nobody listens
   expect(ran.stderr).toContain('sandlot: nobody listens at port 3999 in the sandbox\n')
 })
 
-test('carries HTTP/2 and WebSockets', async () => {
+test.concurrent('carries HTTP/2 and WebSockets', async () => {
   const server = `
     require('node:http2').createServer((request, response) => response.end('two ' + request.url)).listen(3001, '127.0.0.1')
     const { WebSocketServer } = require('./ws')
@@ -87,7 +88,7 @@ test('carries HTTP/2 and WebSockets', async () => {
   })
 })
 
-test('ends with the session, and says so', async () => {
+test.concurrent('ends with the session, and says so', async () => {
   await using other = await users.newSession()
   const ran = other.run(['forward', ':3000', '--json'], {
     onStart: (child) =>
@@ -99,7 +100,7 @@ test('ends with the session, and says so', async () => {
   })
 })
 
-test('a port that is in use is refused, and so is a word that is no port', async () => {
+test.concurrent('a port that is in use is refused, and so is a word that is no port', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }

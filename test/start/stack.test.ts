@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/data/database.ts'
+import { describeBeside } from '../support/beside.ts'
 import { eventually } from '../support/eventually.ts'
 import { Clone, makeRunFolder, type StartedStack, startedBefore, usualProcfile } from './clone.ts'
 
@@ -38,182 +39,6 @@ function shareStack(procfile?: string, environmentIn: (clone: Clone) => Record<s
   return () => shared
 }
 
-test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
-  await using clone = new Clone()
-  const stack = clone.start()
-  const [, url] = await stack.ready()
-  expect(await (await fetch(url!)).text()).toBe('hello')
-  await stack.says(/worker {2}\| worker listens/)
-  expect(stack.output.indexOf('released')).toBeLessThan(stack.output.indexOf('listens'))
-  expect(stack.output).toContain(
-    `npx sandlot signup --url ${url}\n  npx sandlot session create\n  npx sandlot exec -- echo hello\n`,
-  )
-  expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
-})
-
-test('Ctrl-C stops all and exits with 0, and the next start finds the data and the secrets again', async () => {
-  await using clone = new Clone()
-  const data = (name: string) => join(clone.folder, '.data', name)
-  const first = clone.start()
-  await first.ready()
-  await first.says(/worker listens/)
-  await query(clone, 'create table kept (word text)')
-  const secret = readFileSync(data('jwt-secret'), 'utf8')
-  first.child.kill('SIGINT')
-  expect(await first.exit).toBe(0)
-  expect(first.output).toMatch(/api stops[\s\S]*worker stops|worker stops[\s\S]*api stops/)
-  await clone.untilNothingRuns(1000)
-
-  const second = clone.start()
-  await second.ready()
-  expect(await query(clone, 'select * from kept')).toEqual([])
-  expect(readFileSync(data('jwt-secret'), 'utf8')).toBe(secret)
-  expect(statSync(data('jwt-secret')).mode & 0o777).toBe(0o600)
-  expect(statSync(data('secrets-key')).mode & 0o777).toBe(0o600)
-  expect(statSync(data('')).mode & 0o777).toBe(0o700)
-})
-
-test.each(['PORT', 'INTERNAL_PORT'])(
-  'a %s that is taken is named before anything starts',
-  async (setting) => {
-    const server = createServer()
-    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-    const { port } = server.address() as { port: number }
-    try {
-      await using clone = new Clone()
-      const stack = clone.start({ [setting]: String(port) })
-      expect(await stack.exit).toBe(1)
-      expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
-      const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
-      expect(Number(other)).toBeGreaterThan(port)
-      expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
-    } finally {
-      server.close()
-    }
-  },
-)
-
-test('what keeps workers from their cluster is told before anything starts', async () => {
-  await using clone = new Clone()
-  const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
-  expect(await stack.exit).toBe(2)
-  expect(stack.output).toContain('KUBECONFIG cannot be read')
-  expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
-})
-
-test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
-  await using clone = await startedBefore()
-  const first = clone.start()
-  await first.ready()
-  expect(clone.processes().length).toBeGreaterThan(5)
-  first.child.kill('SIGKILL')
-  const second = clone.start()
-  await second.ready()
-  second.child.kill('SIGKILL')
-  await clone.untilNothingRuns(5000)
-})
-
-test('kill -9 of the stack and of its watchdog leaves what the next start ends', async () => {
-  await using clone = await startedBefore()
-  const first = clone.start()
-  await first.ready()
-  const [watchdog] = readFileSync(join(clone.folder, '.data', 'watchdog.lock'), 'utf8').split(' ')
-  process.kill(Number(watchdog), 'SIGKILL')
-  first.child.kill('SIGKILL')
-  await first.exit
-  const left = clone.processes()
-  expect(left.length).toBeGreaterThan(3)
-  const second = clone.start()
-  await second.ready()
-  expect(second.output).toMatch(/Ended \d processes that an earlier start had left behind/)
-  expect(clone.processes().filter((one) => left.includes(one))).toEqual([])
-})
-
-test('kill -9 of npm stops all in order', async () => {
-  await using clone = await startedBefore()
-  const stack = clone.start({}, ['npm', 'start'])
-  await stack.ready()
-  stack.child.kill('SIGKILL')
-  await stack.says(/api stops/)
-  await clone.untilNothingRuns(5000)
-})
-
-test('a SIGTERM while the databases start leaves nothing alive', async () => {
-  await using clone = new Clone()
-  const stack = clone.start()
-  const isThere = (name: string) => existsSync(join(clone.folder, '.data', name))
-  await eventually(() => isThere('postgres.new') || isThere('postgres'), 30_000)
-  stack.child.kill('SIGTERM')
-  await stack.exit
-  await clone.untilNothingRuns(5000)
-  const again = clone.start()
-  await again.ready()
-})
-
-describe('a stack that runs', () => {
-  const shared = shareStack()
-
-  test('a second start in the same clone says so and does nothing to the first', async () => {
-    const { clone, stack: first } = shared()
-    const [, url] = await first.ready()
-    const second = clone.start()
-    expect(await second.exit).toBe(1)
-    expect(second.output).toContain(`is running in this folder already (process ${first.child.pid})`)
-    expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
-    expect((await fetch(url!)).status).toBe(200)
-  })
-
-  test('a process or a database that dies is started again, and it is said', async () => {
-    const { clone, stack } = shared()
-    await stack.ready()
-    const [, worker] = await stack.says(/worker listens (\d+)/)
-    process.kill(Number(worker), 'SIGKILL')
-    await stack.says(/worker ended with SIGKILL; starting it again in 0.5 s\.[\s\S]*worker listens/)
-
-    const pidFile = join(clone.folder, '.data', 'postgres', 'postmaster.pid')
-    const [postgres] = readFileSync(pidFile, 'utf8').split('\n')
-    process.kill(Number(postgres), 'SIGKILL')
-    await stack.says(/postgres ended with SIGKILL; starting it again/)
-    await eventually(() => query(clone, 'select 1 as one'), 10_000)
-  })
-})
-
-test('the time until a start is ready counts its installation', async () => {
-  await using clone = await startedBefore()
-  const install = join(clone.folder, 'scripts', 'install.mjs')
-  const slow = 'export async function ensureInstalled() { await sleep(1_500) }\nasync function unused('
-  const text = readFileSync(install, 'utf8').replace('export async function ensureInstalled(', slow)
-  writeFileSync(install, text)
-  const stack = clone.start()
-  const [, all, installing] = await stack.says(
-    /is ready at \S+ after ([\d.]+) s, of which (\d+) s installing\./,
-  )
-  expect(Number(installing)).toBeGreaterThanOrEqual(1)
-  expect(Number(all)).toBeGreaterThan(1.5)
-})
-
-test('a release that fails starts nothing', async () => {
-  await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
-  const stack = clone.start()
-  expect(await stack.exit).toBe(1)
-  expect(stack.output).toContain('release | no good')
-  expect(stack.output).toContain('release ended with exit code 3')
-  expect(stack.output).not.toContain('listens')
-  await clone.untilNothingRuns(5000)
-})
-
-test('a process with wrong settings is not started again: the stack ends with exit code 2', async () => {
-  await using clone = await startedBefore(
-    usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
-  )
-  const stack = clone.start()
-  expect(await stack.exit).toBe(2)
-  expect(stack.output).toContain('worker  | SANDBOX_MEMORY is odd')
-  expect(stack.output).toContain('worker says that its settings are wrong (exit code 2)')
-  expect(stack.output).not.toContain('starting it again')
-  await clone.untilNothingRuns(5000)
-})
-
 /** A kubeconfig whose cluster nobody serves. */
 const nowhere = {
   clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
@@ -222,91 +47,275 @@ const nowhere = {
   'current-context': 'nowhere',
 }
 
-describe('of what a start knows', () => {
-  const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
-  const told = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
-  const tell = (name: string) => `sh -c '${told(name)}; exec node stand-in.mjs ${name}'`
-  const procfile = `release: sh -c '${told('release')}'\napi: ${tell('api')}\nworker: ${tell('worker')}\n`
-  const shared = shareStack(procfile, (clone) => {
-    const kubeconfig = join(clone.folder, 'kubeconfig')
-    // A start goes on when a cluster does not answer.
-    writeFileSync(kubeconfig, JSON.stringify(nowhere))
-    return { KUBECONFIG: kubeconfig }
-  })
-
-  test('the credential of the cluster reaches only the workers', async () => {
-    const { stack } = shared()
-    await stack.says(/worker has .*, cluster \[.*\/kubeconfig\]/)
-    await stack.says(/api has .*, cluster \[\]/)
-  })
-
-  test('each kind of process is given its own keys, and a migration none', async () => {
-    const { stack } = shared()
-    await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
-    await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
-    await stack.says(/release has \[\]/)
-  })
-})
-
-test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
-  await using clone = await startedBefore()
-  cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
-  const first = clone.start()
-  await first.ready()
-  await query(clone, 'create table sandbox (reaped_at timestamptz)')
-  await query(clone, 'insert into sandbox values (null), (now())')
-  first.child.kill('SIGTERM')
-  await first.exit
-
-  const refused = clone.start({ SANDBOX_DRIVER: 'another' })
-  expect(await refused.exit).toBe(1)
-  expect(refused.output).toContain('SANDBOX_DRIVER=kubernetes, and 1 of its sandboxes may still run there')
-  expect(refused.output).not.toContain('listens')
-
-  const former = clone.start()
-  await former.ready()
-  await query(clone, 'update sandbox set reaped_at = now()')
-  former.child.kill('SIGTERM')
-  await former.exit
-  await clone.start({ SANDBOX_DRIVER: 'another' }).ready()
-})
-
-test('more workers and APIs get names and ports of their own, and .env is read', async () => {
-  await using clone = await startedBefore()
-  writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
-  const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
-  await stack.ready()
-  for (const name of ['api.1', 'api.2', 'worker.1', 'worker.2'])
-    await stack.says(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
-})
-
-test('a clone may have a space in its path, and what lies beside it stays', async () => {
-  const parent = makeRunFolder('beside-')
-  try {
-    mkdirSync(join(parent, 'my'))
-    await using clone = new Clone(usualProcfile, join(parent, 'my own clone'))
+// Each test has a clone of its own, and waits for its databases and processes half of the time.
+describeBeside('from the first start to its end', () => {
+  test('a start runs the release first, then every process, and prints the address and what to type next', async () => {
+    await using clone = new Clone()
     const stack = clone.start()
-    await stack.ready()
-    expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
-    stack.child.kill('SIGKILL')
+    const [, url] = await stack.ready()
+    expect(await (await fetch(url!)).text()).toBe('hello')
+    await stack.says(/worker {2}\| worker listens/)
+    expect(stack.output.indexOf('released')).toBeLessThan(stack.output.indexOf('listens'))
+    expect(stack.output).toContain(
+      `npx sandlot signup --url ${url}\n  npx sandlot session create\n  npx sandlot exec -- echo hello\n`,
+    )
+    expect(existsSync(join(clone.folder, 'cli', 'dist', 'main.js'))).toBe(true)
+  })
+
+  test('Ctrl-C stops all and exits with 0, and the next start finds the data and the secrets again', async () => {
+    await using clone = new Clone()
+    const data = (name: string) => join(clone.folder, '.data', name)
+    const first = clone.start()
+    await first.ready()
+    await first.says(/worker listens/)
+    await query(clone, 'create table kept (word text)')
+    const secret = readFileSync(data('jwt-secret'), 'utf8')
+    first.child.kill('SIGINT')
+    expect(await first.exit).toBe(0)
+    expect(first.output).toMatch(/api stops[\s\S]*worker stops|worker stops[\s\S]*api stops/)
+    await clone.untilNothingRuns(1000)
+
+    const second = clone.start()
+    await second.ready()
+    expect(await query(clone, 'select * from kept')).toEqual([])
+    expect(readFileSync(data('jwt-secret'), 'utf8')).toBe(secret)
+    expect(statSync(data('jwt-secret')).mode & 0o777).toBe(0o600)
+    expect(statSync(data('secrets-key')).mode & 0o777).toBe(0o600)
+    expect(statSync(data('')).mode & 0o777).toBe(0o700)
+  })
+
+  test.each(['PORT', 'INTERNAL_PORT'])(
+    'a %s that is taken is named before anything starts',
+    async (setting) => {
+      const server = createServer()
+      await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+      const { port } = server.address() as { port: number }
+      try {
+        await using clone = new Clone()
+        const stack = clone.start({ [setting]: String(port) })
+        expect(await stack.exit).toBe(1)
+        expect(stack.output).toContain(`Port ${port} on 127.0.0.1 is taken by another program`)
+        const [, other] = stack.output.match(new RegExp(`  ${setting}=(\\d+) npm start`))!
+        expect(Number(other)).toBeGreaterThan(port)
+        expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
+      } finally {
+        server.close()
+      }
+    },
+  )
+
+  test('what keeps workers from their cluster is told before anything starts', async () => {
+    await using clone = new Clone()
+    const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })
+    expect(await stack.exit).toBe(2)
+    expect(stack.output).toContain('KUBECONFIG cannot be read')
+    expect(existsSync(join(clone.folder, '.data', 'postgres'))).toBe(false)
+  })
+
+  test('kill -9 of the stack leaves nothing alive, and the next start works at once', async () => {
+    await using clone = await startedBefore()
+    const first = clone.start()
+    await first.ready()
+    expect(clone.processes().length).toBeGreaterThan(5)
+    first.child.kill('SIGKILL')
+    const second = clone.start()
+    await second.ready()
+    second.child.kill('SIGKILL')
     await clone.untilNothingRuns(5000)
-    expect(readdirSync(parent).sort()).toEqual(['my', 'my own clone'])
-    expect(existsSync(join(clone.folder, '.data', 'run'))).toBe(false)
-  } finally {
-    rmSync(parent, { recursive: true, force: true })
-  }
+  })
+
+  test('kill -9 of the stack and of its watchdog leaves what the next start ends', async () => {
+    await using clone = await startedBefore()
+    const first = clone.start()
+    await first.ready()
+    const [watchdog] = readFileSync(join(clone.folder, '.data', 'watchdog.lock'), 'utf8').split(' ')
+    process.kill(Number(watchdog), 'SIGKILL')
+    first.child.kill('SIGKILL')
+    await first.exit
+    const left = clone.processes()
+    expect(left.length).toBeGreaterThan(3)
+    const second = clone.start()
+    await second.ready()
+    expect(second.output).toMatch(/Ended \d processes that an earlier start had left behind/)
+    expect(clone.processes().filter((one) => left.includes(one))).toEqual([])
+  })
+
+  test('kill -9 of npm stops all in order', async () => {
+    await using clone = await startedBefore()
+    const stack = clone.start({}, ['npm', 'start'])
+    await stack.ready()
+    stack.child.kill('SIGKILL')
+    await stack.says(/api stops/)
+    await clone.untilNothingRuns(5000)
+  })
+
+  test('a SIGTERM while the databases start leaves nothing alive', async () => {
+    await using clone = new Clone()
+    const stack = clone.start()
+    const isThere = (name: string) => existsSync(join(clone.folder, '.data', name))
+    await eventually(() => isThere('postgres.new') || isThere('postgres'), 30_000)
+    stack.child.kill('SIGTERM')
+    await stack.exit
+    await clone.untilNothingRuns(5000)
+    const again = clone.start()
+    await again.ready()
+  })
 })
 
-test('a clone with a long path keeps its sockets elsewhere', async () => {
-  const long = makeRunFolder('long'.repeat(25))
-  await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo $DATABASE_URL'), long)
-  const stack = clone.start()
-  const [, folder] = await stack.says(/host=(\S+)&/)
-  await stack.ready()
-  expect(folder).toMatch(/^\/tmp\/sandlot-\d+-[0-9a-f]{12}$/)
-  expect(statSync(folder!).mode & 0o777).toBe(0o700)
-  stack.child.kill('SIGTERM')
-  await stack.exit
-  await clone.untilNothingRuns(1000)
-  expect(existsSync(folder!)).toBe(false)
+describeBeside('of one that was started before', () => {
+  describe('a stack that runs', () => {
+    const shared = shareStack()
+
+    test('a second start in the same clone says so and does nothing to the first', async () => {
+      const { clone, stack: first } = shared()
+      const [, url] = await first.ready()
+      const second = clone.start()
+      expect(await second.exit).toBe(1)
+      expect(second.output).toContain(`is running in this folder already (process ${first.child.pid})`)
+      expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
+      expect((await fetch(url!)).status).toBe(200)
+    })
+
+    test('a process or a database that dies is started again, and it is said', async () => {
+      const { clone, stack } = shared()
+      await stack.ready()
+      const [, worker] = await stack.says(/worker listens (\d+)/)
+      process.kill(Number(worker), 'SIGKILL')
+      await stack.says(/worker ended with SIGKILL; starting it again in 0.5 s\.[\s\S]*worker listens/)
+
+      const pidFile = join(clone.folder, '.data', 'postgres', 'postmaster.pid')
+      const [postgres] = readFileSync(pidFile, 'utf8').split('\n')
+      process.kill(Number(postgres), 'SIGKILL')
+      await stack.says(/postgres ended with SIGKILL; starting it again/)
+      await eventually(() => query(clone, 'select 1 as one'), 10_000)
+    })
+  })
+
+  test('the time until a start is ready counts its installation', async () => {
+    await using clone = await startedBefore()
+    const install = join(clone.folder, 'scripts', 'install.mjs')
+    const slow = 'export async function ensureInstalled() { await sleep(1_500) }\nasync function unused('
+    const text = readFileSync(install, 'utf8').replace('export async function ensureInstalled(', slow)
+    writeFileSync(install, text)
+    const stack = clone.start()
+    const [, all, installing] = await stack.says(
+      /is ready at \S+ after ([\d.]+) s, of which (\d+) s installing\./,
+    )
+    expect(Number(installing)).toBeGreaterThanOrEqual(1)
+    expect(Number(all)).toBeGreaterThan(1.5)
+  })
+
+  test('a release that fails starts nothing', async () => {
+    await using clone = await startedBefore(usualProcfile.replace('echo released', 'echo no good; exit 3'))
+    const stack = clone.start()
+    expect(await stack.exit).toBe(1)
+    expect(stack.output).toContain('release | no good')
+    expect(stack.output).toContain('release ended with exit code 3')
+    expect(stack.output).not.toContain('listens')
+    await clone.untilNothingRuns(5000)
+  })
+
+  test('a process with wrong settings is not started again: the stack ends with exit code 2', async () => {
+    await using clone = await startedBefore(
+      usualProcfile.replace('node stand-in.mjs worker', 'echo SANDBOX_MEMORY is odd; exit 2'),
+    )
+    const stack = clone.start()
+    expect(await stack.exit).toBe(2)
+    expect(stack.output).toContain('worker  | SANDBOX_MEMORY is odd')
+    expect(stack.output).toContain('worker says that its settings are wrong (exit code 2)')
+    expect(stack.output).not.toContain('starting it again')
+    await clone.untilNothingRuns(5000)
+  })
+
+  describe('of what a start knows', () => {
+    const names = 'env | grep -o "^[A-Z_]*\\(KEY\\|SECRET\\)=" | sort | tr -d "\\n"'
+    const told = (name: string) => `echo ${name} has "[$(${names})]", cluster "[$KUBECONFIG]"`
+    const tell = (name: string) => `sh -c '${told(name)}; exec node stand-in.mjs ${name}'`
+    const procfile = `release: sh -c '${told('release')}'\napi: ${tell('api')}\nworker: ${tell('worker')}\n`
+    const shared = shareStack(procfile, (clone) => {
+      const kubeconfig = join(clone.folder, 'kubeconfig')
+      // A start goes on when a cluster does not answer.
+      writeFileSync(kubeconfig, JSON.stringify(nowhere))
+      return { KUBECONFIG: kubeconfig }
+    })
+
+    test('the credential of the cluster reaches only the workers', async () => {
+      const { stack } = shared()
+      await stack.says(/worker has .*, cluster \[.*\/kubeconfig\]/)
+      await stack.says(/api has .*, cluster \[\]/)
+    })
+
+    test('each kind of process is given its own keys, and a migration none', async () => {
+      const { stack } = shared()
+      await stack.says(/worker has \[CALLS_KEY=SECRETS_KEY=\]/)
+      await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
+      await stack.says(/release has \[\]/)
+    })
+  })
+
+  test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
+    await using clone = await startedBefore()
+    cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
+    const first = clone.start()
+    await first.ready()
+    await query(clone, 'create table sandbox (reaped_at timestamptz)')
+    await query(clone, 'insert into sandbox values (null), (now())')
+    first.child.kill('SIGTERM')
+    await first.exit
+
+    const refused = clone.start({ SANDBOX_DRIVER: 'another' })
+    expect(await refused.exit).toBe(1)
+    expect(refused.output).toContain('SANDBOX_DRIVER=kubernetes, and 1 of its sandboxes may still run there')
+    expect(refused.output).not.toContain('listens')
+
+    const former = clone.start()
+    await former.ready()
+    await query(clone, 'update sandbox set reaped_at = now()')
+    former.child.kill('SIGTERM')
+    await former.exit
+    await clone.start({ SANDBOX_DRIVER: 'another' }).ready()
+  })
+
+  test('more workers and APIs get names and ports of their own, and .env is read', async () => {
+    await using clone = await startedBefore()
+    writeFileSync(join(clone.folder, '.env'), 'APIS=2\nWORKERS=7\n')
+    const stack = clone.start({}, [process.execPath, 'scripts/start.mjs', '--workers', '2'])
+    await stack.ready()
+    for (const name of ['api.1', 'api.2', 'worker.1', 'worker.2'])
+      await stack.says(new RegExp(`^${name} +\\| \\w+ listens`, 'm'))
+  })
+
+  test('a clone may have a space in its path, and what lies beside it stays', async () => {
+    const parent = makeRunFolder('beside-')
+    try {
+      mkdirSync(join(parent, 'my'))
+      await using clone = new Clone(usualProcfile, join(parent, 'my own clone'))
+      const stack = clone.start()
+      await stack.ready()
+      expect(await query(clone, 'select 1 as one')).toEqual([{ one: 1 }])
+      stack.child.kill('SIGKILL')
+      await clone.untilNothingRuns(5000)
+      expect(readdirSync(parent).sort()).toEqual(['my', 'my own clone'])
+      expect(existsSync(join(clone.folder, '.data', 'run'))).toBe(false)
+    } finally {
+      rmSync(parent, { recursive: true, force: true })
+    }
+  })
+
+  test('a clone with a long path keeps its sockets elsewhere', async () => {
+    const long = makeRunFolder('long'.repeat(25))
+    await using clone = await startedBefore(
+      usualProcfile.replace('echo released', 'echo $DATABASE_URL'),
+      long,
+    )
+    const stack = clone.start()
+    const [, folder] = await stack.says(/host=(\S+)&/)
+    await stack.ready()
+    expect(folder).toMatch(/^\/tmp\/sandlot-\d+-[0-9a-f]{12}$/)
+    expect(statSync(folder!).mode & 0o777).toBe(0o700)
+    stack.child.kill('SIGTERM')
+    await stack.exit
+    await clone.untilNothingRuns(1000)
+    expect(existsSync(folder!)).toBe(false)
+  })
 })
