@@ -22,7 +22,7 @@ const pure = [
   'test/chart/{alerts,render}.test.ts',
   'test/cli/{contract,mcp-edit}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',
-  'test/hostile/{ledger,texts}.test.ts',
+  'test/hostile/{ledger,neighbour,texts}.test.ts',
   'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-nodes,local-machine}.test.ts',
   'test/start/{second-try,suites}.test.ts',
   'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,presence,redactor,replace,slices,sweep}.test.ts',

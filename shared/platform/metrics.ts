@@ -48,6 +48,7 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
       'Commands by whether an open slot waited for them (warm) or not (cold); only where starting is slow',
       ['outcome'],
     ),
+    slotsWaiting: gauge('sandlot_slots_waiting', 'Open slots that wait for a command', []),
     poolClaims: counter(
       'sandlot_pool_claims_total',
       'Creates of images that have a pool: claimed a warm pod, or missed because none was ready',

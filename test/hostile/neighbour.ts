@@ -17,6 +17,7 @@ import { type Inside, inside } from '../support/inside.ts'
 import { median } from '../support/measure.ts'
 import { noteMeasured } from '../support/measured.ts'
 import { memoryOf, peakMemory } from '../support/memory.ts'
+import { boundOf, holdAgainst } from './verdict.ts'
 
 export interface Tenant extends Inside {
   account: Account
@@ -44,8 +45,6 @@ export interface Measurement<T> {
 
 /** The stalls that this is about took 10 s and more; two tests and what they start share two cores. */
 const usualFloorMs = 2_500
-/** The issue's bound, as a multiple of the usual time. */
-const atMost = 10
 const usualRounds = 20
 /** However short the work is. */
 const leastRounds = 5
@@ -89,16 +88,15 @@ export async function withNeighbour<T>(
 
   const growth = peaks.map((bytes, index) => Math.round((bytes - before[index]!) / 1024 / 1024))
   const slowestMs = Math.max(...times)
-  const boundMs = Math.max(floorMs, atMost * usualMs) + own.max / 1e6
+  const growths = Object.fromEntries(growth.map((mebibytes, index) => [processes[index]!.name, mebibytes]))
+  const figures = { usualMs, slowestMs, ownMs: own.max / 1e6, growthMiB: growths }
+  const bounds = { floorMs, growthMiB }
   console.info(
     `neighbour: true ${usualMs.toFixed(0)} ms, then ${times.length} of at most ${slowestMs.toFixed(0)} ms ` +
-      `(bound ${boundMs.toFixed(0)} ms); grown by ${growth.join(', ')} MiB`,
+      `(bound ${boundOf(figures, bounds).toFixed(0)} ms); grown by ${growth.join(', ')} MiB`,
   )
-  noteMeasured(slowestMs, boundMs)
-  expect(slowestMs, 'the slowest `true` of the neighbour, in ms').toBeLessThan(boundMs)
-  for (const [index, mebibytes] of growth.entries()) {
-    expect(mebibytes, `MiB that ${processes[index]!.name} grew by`).toBeLessThan(growthMiB)
-  }
+  noteMeasured(slowestMs, boundOf(figures, bounds))
+  holdAgainst(bounds, figures)
   await waiting.mustBeThere()
   await neighbour.account.call('destroySandbox', { params: neighbour.params })
   // By now it may be allowed nothing at all.

@@ -84,7 +84,7 @@ test.each([
   }, 10_000)
 })
 
-// health.test.ts has the exact part of it.
+// test/api/worker-health.test.ts has the exact part of it.
 test.runIf(isSoak)(
   'an API process that was frozen takes no worker for silent that was so too, and what runs goes on',
   async () => {

@@ -39,14 +39,17 @@ export class Shelves {
   private isClosed = false
   private readonly idleMs: number
   private readonly most: number
+  private readonly onCount: (waiting: number) => void
 
   /**
    * @param idleMs after a sandbox's last use, until its slots are closed
    * @param most slots of all sandboxes that may wait; the oldest make room
+   * @param onCount is told how many wait, when that changes
    */
-  constructor(idleMs: number, most: number) {
+  constructor(idleMs: number, most: number, onCount: (waiting: number) => void) {
     this.idleMs = idleMs
     this.most = most
+    this.onCount = onCount
   }
 
   /** The sandbox's own, emptied where its slots were of another pod. */
@@ -79,12 +82,14 @@ export class Shelves {
     void slot.closed.then(() => this.remove(slot))
     const [oldest] = this.waiting.keys()
     if (this.waiting.size > this.most && oldest) this.discard(oldest)
+    this.onCount(this.waiting.size)
   }
 
   /** It is given to a command, or has ended. */
   remove(slot: Slot): void {
     this.waiting.get(slot)?.idle.delete(slot)
     this.waiting.delete(slot)
+    this.onCount(this.waiting.size)
   }
 
   clear(shelf: Shelf): void {

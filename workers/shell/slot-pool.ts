@@ -25,7 +25,7 @@ const atOnce = 4
 export interface SlotPoolOptions {
   driver: Driver
   log: Logger
-  metrics: Pick<Metrics, 'slots'>
+  metrics: Pick<Metrics, 'slots' | 'slotsWaiting'>
   /** Milliseconds after a sandbox's last use until its slots are closed. */
   idleMs?: number
   /** Slots of all sandboxes that may wait; the oldest make room. */
@@ -49,7 +49,7 @@ export class SlotPool {
     this.driver = driver
     this.options = options
     this.silentMs = silentMs
-    this.shelves = new Shelves(idleMs, most)
+    this.shelves = new Shelves(idleMs, most, (waiting) => options.metrics.slotsWaiting.set(waiting))
   }
 
   /**

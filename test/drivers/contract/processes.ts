@@ -83,7 +83,9 @@ export function describeProcesses(contract: Contract): void {
       const pid = await firstLine(process.stdout)
       process.stdout.pause()
       const before = memory()
-      await sleep(2_000)
+      // Until no more comes.
+      for (let last = -1; last !== process.stdout.readableLength; await sleep(1_000))
+        last = process.stdout.readableLength
       expect(memory() - before).toBeLessThan(32 * 1024 * 1024)
       expect(await run(driver, pod, shell(`kill -0 ${pid}`))).toMatchObject({ code: 0 })
       let received = 0

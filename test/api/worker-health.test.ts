@@ -1,0 +1,64 @@
+/** Whether a worker that has calls lives (api/worker-client/health.ts), by a real worker and a clock of events. */
+import { pino } from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import { WorkerHealth } from '../../api/worker-client/health.ts'
+import { silenceOf } from '../../shared/platform/silence.ts'
+import { listWorkers } from '../../shared/rpc/directory.ts'
+import { shareWorld } from '../support/shared.ts'
+
+const world = shareWorld({ apis: 0 })
+/** Milliseconds. Whoever is awake may take as long as it likes. */
+const forEver = 3_600_000
+
+/** Follows the world's worker, which stands still from here on. */
+async function followFrozen(answer: number, bytesMoved = () => 0) {
+  const [worker] = world.workers
+  const silence = { ...silenceOf(3), answer, last: (answer * 2) / 3 }
+  const health = new WorkerHealth(pino({ level: 'silent' }), silence)
+  const [listed] = await world.eventually(async () => {
+    const list = await listWorkers(world)
+    return list.length === 1 ? list : undefined
+  }, 10_000)
+  worker!.signal('SIGSTOP')
+  const told: string[] = []
+  health.follow(listed!, () => told.push('silent'), bytesMoved)
+  const wake = () => {
+    silence.answer = forEver
+    worker!.signal('SIGCONT')
+  }
+  onTestFinished(() => {
+    wake()
+    health.close()
+  })
+  const isAsked = () => Object.keys(health.agent.sockets).length > 0
+  const isAnswered = () => Object.keys(health.agent.freeSockets).length > 0
+  return { told, wake, isAsked, isAnswered, isSilent: () => health.isSilent(listed!.id) }
+}
+
+test('a worker that says nothing is told of once, and is silent until it answers again', async () => {
+  const { told, wake, isSilent } = await followFrozen(300)
+  await world.eventually(() => told.length > 0, 10_000)
+  expect(isSilent()).toBe(true)
+  wake()
+  await world.eventually(() => !isSilent(), 10_000)
+  expect(told).toEqual(['silent'])
+})
+
+test('a worker whose calls carry bytes is only busy', async () => {
+  let looks = 0
+  const { told, isSilent } = await followFrozen(300, () => looks++)
+  // Each question looks twice.
+  await world.eventually(() => looks >= 5, 10_000)
+  expect({ told, isSilent: isSilent() }).toEqual({ told: [], isSilent: false })
+})
+
+test('a process that stood still with the worker, as on a suspended machine, asks it anew', async () => {
+  const answer = 1_500
+  const { told, wake, isAsked, isAnswered, isSilent } = await followFrozen(answer)
+  await world.eventually(isAsked, 10_000)
+  // Nothing runs in this process meanwhile. What it asked is late when it goes on.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, answer + 1_000)
+  wake()
+  await world.eventually(isAnswered, 10_000)
+  expect({ told, isSilent: isSilent() }).toEqual({ told: [], isSilent: false })
+})
