@@ -7,7 +7,6 @@ const burstMs = 3_000
 const mostOfSandbox = 3
 
 export interface SlotOpening {
-  since: number
   slot: Promise<Slot>
   /** A command waits for it, so it is not kept. */
   isTaken: boolean

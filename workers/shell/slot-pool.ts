@@ -21,14 +21,6 @@ const mostDelayMs = 200
 const closelyMs = 500
 /** Slots that are opened ahead at a time. Each costs the node some 30 ms of work, which would slow down waiting commands. */
 const atOnce = 4
-/** A slot that takes longer than this to open is not waited for: another is likely to be quicker. Milliseconds. */
-const usualMs = 150
-/**
- * Slots that are opened for one command. A busy node is silent for seconds, and a dead connection for ever, so a
- * command whose slot is silent has another one opened beside it. With 3 s between them that takes less than the API
- * waits.
- */
-const mostTries = 3
 
 export interface SlotPoolOptions {
   driver: Driver
@@ -38,7 +30,7 @@ export interface SlotPoolOptions {
   idleMs?: number
   /** Slots of all sandboxes that may wait; the oldest make room. */
   most?: number
-  /** Milliseconds of silence after which another slot is opened for a command. */
+  /** Milliseconds of silence after which a second slot is opened for a command: a dead connection is silent for ever. */
   silentMs?: number
 }
 
@@ -73,7 +65,7 @@ export class SlotPool {
     const [slot] = shelf.idle
     this.options.metrics.slots.inc({ outcome: slot ? 'warm' : 'cold' })
     try {
-      if (!slot) return { slot: await this.openOrJoin(shelf), warm: false }
+      if (!slot) return { slot: await this.openPatiently(shelf), warm: false }
       this.shelves.remove(slot)
       return { slot, warm: true }
     } finally {
@@ -140,7 +132,7 @@ export class SlotPool {
   }
 
   private async openFor(shelf: Shelf): Promise<void> {
-    const opening: SlotOpening = { since: performance.now(), slot: this.open(shelf.pod), isTaken: false }
+    const opening: SlotOpening = { slot: this.open(shelf.pod), isTaken: false }
     shelf.openings.add(opening)
     try {
       const slot = await opening.slot
@@ -170,44 +162,26 @@ export class SlotPool {
     }
   }
 
-  /** Waits for the slot that is being opened, unless a new one is likely to be there first. */
-  private async openOrJoin(shelf: Shelf): Promise<Slot> {
-    const opening = [...shelf.openings].find(
-      ({ isTaken, since }) => !isTaken && performance.now() - since < usualMs,
-    )
-    if (!opening) return await this.openPatiently(shelf)
+  /**
+   * The slot that is being opened ahead of time, or a new one. After a silence a second one is opened beside it.
+   * @throws why the last one failed
+   */
+  private async openPatiently(shelf: Shelf): Promise<Slot> {
+    const first = this.join(shelf) ?? this.open(shelf.pod)
+    const inTime = await within(this.silentMs, first)
+    if (inTime) return inTime
+    const second = this.open(shelf.pod)
+    const used = await Promise.any([first, second]).catch(() => second)
+    for (const each of [first, second]) {
+      void each.then((slot) => slot !== used && this.shelves.keep(shelf, slot)).catch(() => {})
+    }
+    return used
+  }
+
+  private join(shelf: Shelf): Promise<Slot> | undefined {
+    const opening = [...shelf.openings].find(({ isTaken }) => !isTaken)
+    if (!opening) return undefined
     opening.isTaken = true
-    const usual = await unlessLate(usualMs - (performance.now() - opening.since), opening.slot)
-    if (usual) return usual
-    return await this.openPatiently(shelf, [opening.slot])
+    return opening.slot.catch(() => this.open(shelf.pod))
   }
-
-  /** The first of several tries that answers. @throws why the last one failed */
-  private async openPatiently(shelf: Shelf, tries: Promise<Slot>[] = []): Promise<Slot> {
-    for (let tried = 1; ; tried++) {
-      const began = performance.now()
-      const own = this.open(shelf.pod)
-      tries.push(own)
-      const first = Promise.any(tries)
-      const slot = await (tried < mostTries ? unlessLate(this.silentMs, first) : first.catch(() => own))
-      if (slot) {
-        this.keepOthers(shelf, tries, slot)
-        return slot
-      }
-      // That was not silence but a refusal.
-      if (performance.now() - began < this.silentMs / 2) return await own
-    }
-  }
-
-  private keepOthers(shelf: Shelf, tries: Promise<Slot>[], used: Slot): void {
-    for (const other of tries) {
-      void other.then((slot) => slot !== used && this.shelves.keep(shelf, slot)).catch(() => {})
-    }
-  }
-}
-
-/** @returns undefined when the work has failed or is late; the caller then tries another way */
-function unlessLate<T>(ms: number, work: Promise<T>) {
-  const orNothing = work.catch(() => undefined)
-  return within(ms, orNothing)
 }
