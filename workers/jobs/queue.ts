@@ -1,25 +1,19 @@
 /** Takes jobs off the queue and gives each to its processor. */
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { readClock } from '../../shared/data/clock.ts'
-import { findSandbox } from '../../shared/data/sandboxes.ts'
-import type { Context } from '../../shared/platform/context.ts'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { assignPod } from '../pods/claimed-pod.ts'
-import type { PodsContext } from '../pods/context.ts'
 import { createPod } from '../pods/create-pod.ts'
-import { endAndDelete, reapPod } from '../pods/end-and-delete.ts'
-
-/** An early `expire` adds itself again. */
-type JobsContext = PodsContext & Pick<Context, 'jobs'>
+import { reapPod } from '../pods/end-and-delete.ts'
+import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
 
 /**
  * Does one job. Safe to run twice, late, or beside itself: it reads its row first. The log of the worker that it is
  * given names the request.
  */
-type Processor = (worker: JobsContext, sandboxId: string) => Promise<void>
+type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 
-const processors: Record<JobName, Processor> = { createPod, assignPod, deletePod: reapPod, expire }
+const processors: Record<JobName, Processor> = { createPod, assignPod, deletePod: reapPod, expire: expireSandbox }
 
 /** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
@@ -34,7 +28,7 @@ class Loop extends Worker {
 }
 
 /** @param connection a patient one, which waits for a Redis that is away, as BullMQ's loops need */
-export function takeJobs(worker: JobsContext, connection: Redis): Worker {
+export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
   const queue = new Loop(queueName, (job) => doJob(worker, job), {
     connection,
     prefix: queuePrefix,
@@ -48,7 +42,7 @@ export function takeJobs(worker: JobsContext, connection: Redis): Worker {
   return queue
 }
 
-async function doJob(worker: JobsContext, job: Job): Promise<void> {
+async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
   const name = job.name as JobName
   const args = job.data as Jobs[JobName] & { requestId?: string }
   if (!Object.hasOwn(processors, name)) {
@@ -69,15 +63,4 @@ async function doJob(worker: JobsContext, job: Job): Promise<void> {
     log.warn({ err: error, attempt: job.attemptsMade + 1 }, 'a job failed')
     throw error
   }
-}
-
-/** Ends a sandbox that reached its cap. */
-async function expire(worker: JobsContext, sandboxId: string): Promise<void> {
-  const sandbox = await findSandbox(worker.db, sandboxId)
-  if (!sandbox || sandbox.destroyed_at) return
-  const msLeft = sandbox.expires_at.getTime() - (await readClock(worker.db)).getTime()
-  // Redis' clock may run ahead of PostgreSQL's, and only PostgreSQL's counts.
-  if (msLeft > 0) return await worker.jobs.add('expire', { sandboxId }, msLeft)
-  worker.reach('expire: before the row is ended')
-  await endAndDelete(worker, sandboxId, 'expired', null, 'expire: the row is ended, the pod lives')
 }

@@ -1,0 +1,19 @@
+import { readClock } from '../../shared/data/clock.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import type { PodsContext } from './context.ts'
+import { endAndDelete } from './end-and-delete.ts'
+
+/** A job that comes early adds itself again. */
+export type ExpiryContext = PodsContext & Pick<Context, 'jobs'>
+
+/** Ends a sandbox that reached its cap. */
+export async function expireSandbox(worker: ExpiryContext, sandboxId: string): Promise<void> {
+  const sandbox = await findSandbox(worker.db, sandboxId)
+  if (!sandbox || sandbox.destroyed_at) return
+  const msLeft = sandbox.expires_at.getTime() - (await readClock(worker.db)).getTime()
+  // Redis' clock may run ahead of PostgreSQL's, and only PostgreSQL's counts.
+  if (msLeft > 0) return await worker.jobs.add('expire', { sandboxId }, msLeft)
+  worker.reach('expire: before the row is ended')
+  await endAndDelete(worker, sandboxId, 'expired', null, 'expire: the row is ended, the pod lives')
+}
