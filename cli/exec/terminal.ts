@@ -12,6 +12,9 @@ import { pauseAfter, pausesMs } from './retry.ts'
 import { ScreenModes } from './screen-modes.ts'
 import { ShownOutput } from './shown.ts'
 
+/** How long a terminal that was attached tries to be so again, at least. A service may take that long to see a lost worker. */
+const awayMs = 30_000
+
 interface TerminalOptions {
   note(text: string): void
   /** Whether the command was started for this. */
@@ -33,6 +36,7 @@ export async function attachTerminal(
 ): Promise<ExecEnd | 'detached'> {
   const [shown, modes] = [new ShownOutput(), new ScreenModes()]
   let isBroken = false
+  let awaySince = Number.POSITIVE_INFINITY
   for (let tries = 0; ; tries++) {
     try {
       if (isBroken) {
@@ -42,11 +46,13 @@ export async function attachTerminal(
       const socket = await connect(remote, execId)
       socket.on('message', () => {
         tries = 0
+        awaySince = Number.POSITIVE_INFINITY
       })
       if (isBroken) note('sandlot: attached again.')
       return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
     } catch (error) {
-      const pause = pauseFor(error, tries)
+      if (isBroken) awaySince = Math.min(awaySince, performance.now())
+      const pause = pauseFor(error, tries, performance.now() - awaySince < awayMs)
       if (pause === undefined) throw withWayBack(error, remote, execId)
       if (pause > 0 && tries === 0)
         note(
@@ -62,11 +68,11 @@ export async function attachTerminal(
 export const wayBack = ({ sessionId }: Remote, execId: string) =>
   `\`sandlot attach -s ${sessionId} ${execId}\` goes back to it`
 
-function pauseFor(error: unknown, tries: number): number | undefined {
+function pauseFor(error: unknown, tries: number, mayGoOn: boolean): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
   // The result may follow the output by a moment; a command that still runs after that is about to be `lost`.
   if (isOver) return tries === 0 ? 0 : pausesMs[tries]
-  return pauseAfter(error, tries)
+  return pauseAfter(error, tries, mayGoOn)
 }
 
 async function showRest(

@@ -5,6 +5,8 @@ import { postgresUrl, preparePostgres } from '../../scripts/services/postgres.ts
 import { prepareRedis, redisUrl } from '../../scripts/services/redis.ts'
 import { type RunningService, type Service, startService } from '../../scripts/services/service.ts'
 import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
+import { readStat } from '../../shared/platform/process-stat.mjs'
+import { eventually } from './eventually.ts'
 
 export interface Plug {
   url: string
@@ -34,10 +36,16 @@ export async function ownPostgres(folder: string, watchdog: Watchdog): Promise<P
   return plug(service, postgresUrl(socketDir), watchdog)
 }
 
-/** PostgreSQL's backends are children in groups of their own. */
-function signalAll(pid: number, signal: NodeJS.Signals) {
+/**
+ * PostgreSQL's backends are children in groups of their own.
+ * @returns the pids of all that were signalled
+ */
+function signalAll(pid: number, signal: NodeJS.Signals): number[] {
+  // A process that stands still has no more children.
+  if (signal !== 'SIGCONT') process.kill(pid, 'SIGSTOP')
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
-  for (const each of [pid, ...children.split(' ').filter(Boolean).map(Number)]) {
+  const all = [pid, ...children.split(' ').filter(Boolean).map(Number)]
+  for (const each of all) {
     try {
       process.kill(each, signal)
     } catch (error) {
@@ -45,7 +53,11 @@ function signalAll(pid: number, signal: NodeJS.Signals) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
   }
+  return all
 }
+
+/** One that nobody has asked how it ended holds nothing. */
+const isGone = (pid: number) => ['Z', 'X', undefined].includes(readStat(pid)?.[0])
 
 async function plug(service: Service, url: string, watchdog: Watchdog): Promise<Plug> {
   let running: RunningService | undefined = await startService(service, watchdog)
@@ -63,9 +75,11 @@ async function plug(service: Service, url: string, watchdog: Watchdog): Promise<
     },
     async kill() {
       if (!running) return
-      signalAll(running.pid, 'SIGKILL')
+      const all = signalAll(running.pid, 'SIGKILL')
       await running.ended
       running = undefined
+      // PostgreSQL starts only where no process holds the memory of the one before.
+      await eventually(() => all.every(isGone), 10_000)
     },
     freeze() {
       signalAll(running!.pid, 'SIGSTOP')
