@@ -6,14 +6,15 @@ import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exe
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import type { Queries } from '../../shared/data/database.ts'
+import { insertLostExec, markLost } from '../../shared/data/exec-writes.ts'
 import {
   commandSealContext,
   findExec,
   findStarted,
   oneLine,
   type ShownExec,
+  workerLost,
 } from '../../shared/data/execs.ts'
-import { insertLostExec, markLost, workerLost } from '../../shared/data/lost-execs.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { meansAway, unavailable } from '../../shared/platform/problem.ts'

@@ -1,7 +1,7 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
-import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { endSandbox } from '../../shared/data/sandbox-writes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'

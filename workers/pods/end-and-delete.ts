@@ -1,6 +1,6 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
-import { markReaped } from '../../shared/data/sandbox-pods.ts'
-import { endSandbox, findSandbox, podOf } from '../../shared/data/sandboxes.ts'
+import { endSandbox, markReaped } from '../../shared/data/sandbox-writes.ts'
+import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import type { PodCrashPoint } from '../faults/crash-points.ts'
 import type { PodsContext } from './context.ts'
