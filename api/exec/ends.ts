@@ -15,7 +15,7 @@ import {
   type ShownExec,
   workerLost,
 } from '../../shared/data/execs.ts'
-import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { meansAway, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
@@ -25,7 +25,7 @@ import { findOwn } from '../sandboxes/own.ts'
 export async function findEnd(
   { context: { db }, workers }: App,
   row: ShownExec,
-  sandbox: SandboxRow,
+  sandbox: OwnSandbox,
 ): Promise<ExecEnd> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isThere(row.worker_id))
   return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
@@ -63,7 +63,7 @@ export async function endWithoutWorker(
 ): Promise<ExecEnd> {
   const { db } = context
   try {
-    const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
+    const sandbox = await findOwn(db, started.accountId, started.sandboxId)
     const find = () => findStarted(db, { ...started, key: started.key })
     let row = await find()
     if (!row && started.request && !sandbox.destroyed_at) {
@@ -119,7 +119,7 @@ export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined)
 async function endAsLost(
   db: Queries,
   row: ShownExec,
-  sandbox: SandboxRow,
+  sandbox: OwnSandbox,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
 ): Promise<ExecEnd> {
   const told = readRow(row, sandbox)
@@ -147,7 +147,7 @@ async function insertLost(
 }
 
 /** The end of a command that was handed over and has no row: nothing is known of it, so nothing is claimed. */
-const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxRow): ExecEnd => ({
+const describeUnseen = (id: string, startedAt: Date, sandbox: OwnSandbox): ExecEnd => ({
   id,
   ...(sandbox.destroyed_at
     ? { status: 'killed', reason: sandbox.destroy_reason ?? null }
@@ -161,7 +161,7 @@ const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxRow): ExecE
   duration_ms: since(startedAt),
 })
 
-function readRow(row: ShownExec, sandbox: SandboxRow): ExecEnd {
+function readRow(row: ShownExec, sandbox: OwnSandbox): ExecEnd {
   const startedAt = row.started_at
   const told: ExecEnd = {
     id: row.id,

@@ -79,21 +79,38 @@ export async function lockActive(
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
 
-/** A row, what was billed for it over its whole life, in whichever months, and the time of that. */
-export type OwnSandbox = SandboxRow & { billed_ms: number; now: Date }
+/** What the API needs of a sandbox: neither its pod nor its environment, which may be long. */
+const shownColumns = [
+  'id',
+  'name',
+  'image',
+  'metadata',
+  'created_at',
+  'expires_at',
+  'ready_at',
+  'destroyed_at',
+  'destroy_reason',
+  'destroy_detail',
+  'timings',
+] as const satisfies (keyof Tables['sandbox'])[]
 
-const selectBilled = (db: Builder) =>
+/** With what was billed for it over its whole life, in whichever months. */
+export type ShownSandbox = Pick<SandboxRow, (typeof shownColumns)[number]> & { billed_ms: number }
+/** With the time of that. */
+export type OwnSandbox = ShownSandbox & { now: Date }
+
+const selectShown = (db: Builder) =>
   db
     .with(
       (cte) => cte('clock').materialized(),
       (db) => db.selectNoFrom(now.as('now')),
     )
     .selectFrom(['sandbox', 'clock'])
-    .select(sandboxColumns)
-    .select(['clock.now', billedMs(everSince, clockNow).as('billed_ms')])
+    .select(shownColumns)
+    .select(billedMs(everSince, clockNow).as('billed_ms'))
 
 const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, { id, accountId }) =>
-  selectBilled(db).where('id', '=', id).where('account_id', '=', accountId),
+  selectShown(db).select('clock.now').where('id', '=', id).where('account_id', '=', accountId),
 )
 
 /** @returns undefined also for a sandbox of another account */
@@ -115,7 +132,7 @@ const list = (state: ListedState, isNext: boolean) =>
   statement<{ accountId: string; before: string; limit: number }>()(
     `list ${state}${isNext ? ' next' : ''}`,
     (db, { accountId, before, limit }) =>
-      selectBilled(db)
+      selectShown(db)
         .where('account_id', '=', accountId)
         .$if(state === 'active', (query) => query.where('destroyed_at', 'is', null))
         .$if(state === 'destroyed', (query) => query.where('destroyed_at', 'is not', null))
@@ -137,5 +154,5 @@ export const listOwnSandboxes = (
   db: Queries,
   accountId: string,
   { state, before, limit }: PageOf,
-): Promise<OwnSandbox[]> =>
+): Promise<ShownSandbox[]> =>
   db.run(before === null ? lists[state].first : lists[state].next, { accountId, before: before ?? '', limit })
