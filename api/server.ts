@@ -142,7 +142,8 @@ function makeKoa(app: App, requests: OpenRequests): Koa {
 function refuseUnknown(koa: RouterContext) {
   const methods = [...new Set((koa.matched ?? []).flatMap((layer) => layer.methods))]
   if (methods.length === 0) throw new Problem('not_found', 'There is no such route. See /v1/openapi.json.')
-  if (koa.method === 'OPTIONS') methods.push('OPTIONS')
+  // Answered here, for every route.
+  methods.push('OPTIONS')
   koa.set('Allow', methods.join(', '))
   if (koa.method === 'OPTIONS') {
     koa.status = 204

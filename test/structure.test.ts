@@ -110,16 +110,17 @@ const rooms: Record<string, Record<string, string[]>> = {
   },
   workers: {
     sweep: ['exec', 'pool', 'pods', 'drivers'],
-    exec: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers'],
+    exec: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers', 'faults'],
     files: ['sandbox', 'shell', 'secrets', 'rpc', 'drivers'],
     sandbox: ['pods', 'shell', 'rpc', 'drivers'],
     jobs: ['pods'],
     pool: ['pods', 'drivers'],
-    pods: ['shell', 'drivers'],
+    pods: ['shell', 'drivers', 'faults'],
     shell: ['drivers'],
     secrets: [],
     rpc: [],
     drivers: [],
+    faults: [],
   },
   cli: {
     ui: ['files', 'exec', 'core'],
@@ -263,6 +264,25 @@ test('statements are typed, and those of a table stand where it is kept', () => 
     ([file, text]) => !file.startsWith('shared/data/') && /\bstatement[<(]/.test(text),
   )
   expect(elsewhere.map(([file]) => file)).toEqual(['migrations/progress.ts'])
+})
+
+test('each table is written to in one file', () => {
+  const tables = [...sources]
+    .filter(([file]) => file.startsWith('shared/data/entities/'))
+    .flatMap(([, text]) => [...text.matchAll(/tableName: '(\w+)'/g)].map(([, table]) => table!))
+  // In Kysely's builders, and in templates of SQL.
+  const writing =
+    /\b(?:insertInto|updateTable|deleteFrom)\('(\w+)'|\b(?:insert into|delete from) (\w+)|\bupdate (\w+)\s+set\b/g
+  const written = new Map(tables.map((table) => [table, new Set<string>()]))
+  for (const [file, text] of sources) {
+    if (!['api', 'workers', 'shared', 'scripts'].includes(folderOf(file))) continue
+    for (const [, built, changed, updated] of text.matchAll(writing)) {
+      written.get((built ?? changed ?? updated)!)?.add(file)
+    }
+  }
+  expect(tables).toContain('exec')
+  const inOne = tables.map((table) => [table, [expect.stringMatching(/^shared\/data\/\S+\.ts$/)]])
+  expect([...written].map(([table, files]) => [table, [...files]])).toEqual(inOne)
 })
 
 test('no two statements have one name', () => {

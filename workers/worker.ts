@@ -14,13 +14,13 @@ import { endWhenStalled } from '../shared/platform/stall.ts'
 import { commonChecks, listen, openInternalServer } from '../shared/rpc/internal-server.ts'
 import { tellKeys } from '../shared/rpc/key-holders.ts'
 import { openDriver } from './drivers/open.ts'
+import type { ExecContext } from './exec/context.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { Ends } from './exec/ends.ts'
 import { Commands } from './exec/registry.ts'
 import { TakenBack } from './exec/taken-back.ts'
 import * as handlers from './handlers.ts'
 import { takeJobs } from './jobs/queue.ts'
-import type { PodsContext } from './pods/context.ts'
 import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
@@ -37,7 +37,7 @@ const tellMs = 1_000
 const closeMs = 3_000
 
 export interface WorkerOptions {
-  reach?: PodsContext['reach']
+  reach?: ExecContext['reach']
 }
 
 export async function startWorker(settings: Settings, { reach = () => {} }: WorkerOptions = {}) {
@@ -127,7 +127,7 @@ const serveHealth = (context: Context, workerOf: () => Parts | undefined) =>
 /** Each room takes some of these, by its own type. */
 type Parts = Awaited<ReturnType<typeof openParts>>
 
-async function openParts(context: Context, id: string, reach: PodsContext['reach'], signal: AbortSignal) {
+async function openParts(context: Context, id: string, reach: ExecContext['reach'], signal: AbortSignal) {
   const { db, log, metrics, settings } = context
   const installationId = await waitForInstallation(db, log)
   const driver = await openDriver({ settings, installationId, log })

@@ -6,15 +6,16 @@ import type { ExecEnd, ExecRequest, ExecResult } from '../../shared/contract/exe
 import { eventIdOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { formatEvent } from '../../shared/contract/server-sent-events.ts'
 import type { Queries } from '../../shared/data/database.ts'
+import { insertLostExec, markLost } from '../../shared/data/exec-writes.ts'
 import {
   commandSealContext,
   findExec,
   findStarted,
   oneLine,
   type ShownExec,
+  workerLost,
 } from '../../shared/data/execs.ts'
-import { insertLostExec, markLost, workerLost } from '../../shared/data/lost-execs.ts'
-import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { meansAway, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
@@ -24,7 +25,7 @@ import { findOwn } from '../sandboxes/own.ts'
 export async function findEnd(
   { context: { db }, workers }: App,
   row: ShownExec,
-  sandbox: SandboxRow,
+  sandbox: OwnSandbox,
 ): Promise<ExecEnd> {
   const isGone = row.status === 'running' && !sandbox.destroyed_at && !(await workers.isThere(row.worker_id))
   return isGone ? endAsLost(db, row, sandbox) : readRow(row, sandbox)
@@ -62,7 +63,7 @@ export async function endWithoutWorker(
 ): Promise<ExecEnd> {
   const { db } = context
   try {
-    const { row: sandbox } = await findOwn(db, started.accountId, started.sandboxId)
+    const sandbox = await findOwn(db, started.accountId, started.sandboxId)
     const find = () => findStarted(db, { ...started, key: started.key })
     let row = await find()
     if (!row && started.request && !sandbox.destroyed_at) {
@@ -118,7 +119,7 @@ export function writeLastEvents(known: ExecEnd, lastEventId: string | undefined)
 async function endAsLost(
   db: Queries,
   row: ShownExec,
-  sandbox: SandboxRow,
+  sandbox: OwnSandbox,
   printed: OutputOffset = { stdout: 0, stderr: 0 },
 ): Promise<ExecEnd> {
   const told = readRow(row, sandbox)
@@ -146,7 +147,7 @@ async function insertLost(
 }
 
 /** The end of a command that was handed over and has no row: nothing is known of it, so nothing is claimed. */
-const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxRow): ExecEnd => ({
+const describeUnseen = (id: string, startedAt: Date, sandbox: OwnSandbox): ExecEnd => ({
   id,
   ...(sandbox.destroyed_at
     ? { status: 'killed', reason: sandbox.destroy_reason ?? null }
@@ -160,7 +161,7 @@ const describeUnseen = (id: string, startedAt: Date, sandbox: SandboxRow): ExecE
   duration_ms: since(startedAt),
 })
 
-function readRow(row: ShownExec, sandbox: SandboxRow): ExecEnd {
+function readRow(row: ShownExec, sandbox: OwnSandbox): ExecEnd {
   const startedAt = row.started_at
   const told: ExecEnd = {
     id: row.id,

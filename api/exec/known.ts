@@ -1,7 +1,7 @@
 /** A command that was started before: found by its owner, and looked up in the worker that runs it. */
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { commandSealContext, findExec, type ShownExec } from '../../shared/data/execs.ts'
-import type { SandboxRow } from '../../shared/data/sandboxes.ts'
+import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
@@ -21,7 +21,7 @@ export interface ExecLookup {
 }
 
 export interface KnownExec {
-  sandbox: SandboxRow
+  sandbox: OwnSandbox
   row: ShownExec
   /** The arguments of a call about it. */
   args: OneExec
@@ -31,18 +31,18 @@ export interface KnownExec {
 
 /** @throws {Problem} `not_found`, `exec_not_found` */
 export async function findKnown(app: App, asking: ExecLookup): Promise<KnownExec> {
-  const { row: sandbox } = await findOwn(app.context.db, asking.account.id, asking.params.id)
+  const sandbox = await findOwn(app.context.db, asking.account.id, asking.params.id)
   return knownIn(app, sandbox, asking)
 }
 
 /** @throws {Problem} as {@link findKnown}, and when the sandbox does not run */
 export async function findInRunning(app: App, asking: ExecLookup): Promise<KnownExec & { leftMs: number }> {
   const wait = { accountId: asking.account.id, sandboxId: asking.params.id, signal: asking.signal }
-  const { row: sandbox, leftMs } = await awaitRunning(app, wait)
+  const { sandbox, leftMs } = await awaitRunning(app, wait)
   return { ...(await knownIn(app, sandbox, asking)), leftMs }
 }
 
-async function knownIn({ context }: App, sandbox: SandboxRow, asking: ExecLookup): Promise<KnownExec> {
+async function knownIn({ context }: App, sandbox: OwnSandbox, asking: ExecLookup): Promise<KnownExec> {
   const { account, params, requestId, signal } = asking
   const row = await findExec(context.db, { sandboxId: sandbox.id, execId: params.exec_id })
   if (!row) throw new Problem('exec_not_found', 'There is no such command in this sandbox.')
@@ -64,7 +64,7 @@ export const isForgotten = (error: unknown): boolean =>
   error instanceof WorkerGone || (error instanceof Problem && error.code === 'exec_not_found')
 
 /** What a list shows of a command. */
-export async function summarize(app: App, row: ShownExec, sandbox: SandboxRow): Promise<ExecSummary> {
+export async function summarize(app: App, row: ShownExec, sandbox: OwnSandbox): Promise<ExecSummary> {
   const { lines } = app.context
   return {
     ...(await findEnd(app, row, sandbox)),

@@ -37,7 +37,7 @@ export const listExecs = route(
   contract.listExecs,
   async ({ account, params, query: { limit, cursor } }, app) => {
     const { db } = app.context
-    const { row: sandbox } = await findOwn(db, account.id, params.id)
+    const sandbox = await findOwn(db, account.id, params.id)
     const rows = await listRows(db, { sandboxId: sandbox.id, limit: limit + 1, before: cursor ?? null })
     const { data, next_cursor } = takePage(rows, limit)
     return { data: await Promise.all(data.map((row) => summarize(app, row, sandbox))), next_cursor }

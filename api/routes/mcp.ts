@@ -32,7 +32,7 @@ export const resumeMcp = (routes: ServedRoute[]) =>
         'method_not_allowed',
         'There is no stream but that of a tool call, by Last-Event-ID.',
         {
-          members: { allow: ['POST'] },
+          members: { allow: ['POST', 'OPTIONS'] },
         },
       )
     }

@@ -1,7 +1,8 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import { sandboxes as contract } from '../../shared/contract/sandboxes.ts'
-import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { listOwnSandboxes, type ShownSandbox } from '../../shared/data/sandboxes.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
@@ -11,7 +12,7 @@ import { takePage } from '../http/page.ts'
 import { JsonReply, route } from '../http/route.ts'
 import { type Admission, admit, type CreateRequest, findReplay, readOrder } from '../sandboxes/admit.ts'
 import { enqueueCreate, enqueueDestroy } from '../sandboxes/enqueue.ts'
-import { awaitRunning, awaitSettled, findOwn, listOwn, type OwnSandbox, present } from '../sandboxes/own.ts'
+import { awaitRunning, awaitSettled, findOwn, present } from '../sandboxes/own.ts'
 import { sayLost } from '../worker-client/client.ts'
 
 export const createSandbox = route(
@@ -38,7 +39,7 @@ export const listSandboxes = route(
   contract.listSandboxes,
   async ({ account, query: { state, limit, cursor } }, app) => {
     const page = { state, limit: limit + 1, before: cursor ?? null }
-    const found = await listOwn(app.context.db, account.id, page)
+    const found = await listOwnSandboxes(app.context.db, account.id, page)
     return takePage(found.map(present), limit)
   },
 )
@@ -66,8 +67,8 @@ export const destroySandbox = route(
   contract.destroySandbox,
   async ({ account, params: { id }, requestId, log }, app) => {
     const { db } = app.context
-    const { row } = await findOwn(db, account.id, id)
-    const ended = !row.destroyed_at && (await endSandbox(db.share(account.id), id, 'requested'))
+    const sandbox = await findOwn(db, account.id, id)
+    const ended = !sandbox.destroyed_at && (await endSandbox(db.share(account.id), id, 'requested'))
     if (ended) await enqueueDestroy(app.context, [id], { requestId, log })
     return present(await findOwn(db, account.id, id))
   },
@@ -92,8 +93,7 @@ const prefersAsync = (header = ''): boolean =>
   header.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'respond-async')
 
 /** 201 when the sandbox runs, 202 when it still starts; an error when it was ended meanwhile. */
-function answerCreated(own: OwnSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
-  const { row } = own
+function answerCreated(row: ShownSandbox, headers: Record<string, string> = {}): JsonReply<Sandbox> {
   if (row.destroy_reason === 'start_failed') {
     const detail = row.destroy_detail ?? 'its pod was not ready in time'
     throw new Problem('sandbox_start_failed', `The sandbox did not start: ${detail}`, {
@@ -101,7 +101,7 @@ function answerCreated(own: OwnSandbox, headers: Record<string, string> = {}): J
     })
   }
   if (row.destroyed_at) refuseDestroyed(row)
-  return new JsonReply(present(own), {
+  return new JsonReply(present(row), {
     status: row.ready_at ? 201 : 202,
     headers: { Location: `/v1/sandboxes/${row.id}`, ...headers },
   })

@@ -75,7 +75,7 @@ const present = (row: ShownSecret): Secret => ({
 
 /** Locks an active sandbox, so that it is destroyed only after the secret is there, and the secret with it. */
 async function mustBeActive(db: Queries, accountId: string, id: string): Promise<void> {
-  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed((await findOwn(db, accountId, id)).row)
+  if (!(await lockActive(db, { id, accountId }))) refuseDestroyed(await findOwn(db, accountId, id))
 }
 
 async function mustHaveRoom(db: Queries, accountId: string, bytes: number): Promise<void> {

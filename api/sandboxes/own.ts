@@ -2,26 +2,14 @@
 import { limits } from '../../shared/contract/limits.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
 import type { Queries } from '../../shared/data/database.ts'
-import * as rows from '../../shared/data/sandboxes.ts'
+import { findOwnSandbox, type OwnSandbox, type ShownSandbox } from '../../shared/data/sandboxes.ts'
 import { mustRun, refuseDestroyed, refuseMissing } from '../../shared/platform/sandbox-check.ts'
 import type { App } from '../app.ts'
 
-export type OwnSandbox = ReturnType<typeof toOwn>
-
 /** @throws {Problem} `not_found`, also for a sandbox of another account */
 export async function findOwn(db: Queries, accountId: string, id: string): Promise<OwnSandbox> {
-  const found = await rows.findOwnSandbox(db, { id, accountId })
-  if (!found) refuseMissing()
-  return toOwn(found)
+  return (await findOwnSandbox(db, { id, accountId })) ?? refuseMissing()
 }
-
-/** Newest first. */
-export async function listOwn(db: Queries, accountId: string, page: rows.PageOf): Promise<OwnSandbox[]> {
-  return (await rows.listOwnSandboxes(db, accountId, page)).map(toOwn)
-}
-
-/** A row, what was billed for it so far, and the time of that. */
-const toOwn = ({ billed_ms: billedMs, now, ...row }: rows.OwnSandbox) => ({ row, billedMs, now })
 
 /** A notification tells of a change. In case it is lost, the row is read again this often. */
 const lookAgainMs = 1_000
@@ -43,7 +31,7 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
     const mostMs = Math.min(lookAgainMs, Math.max(0, leftMs))
     const change = context.notifications.next('sandbox', wait.sandboxId, mostMs)
     const found = await findOwn(context.db, wait.accountId, wait.sandboxId)
-    const isSettled = found.row.ready_at ?? found.row.destroyed_at
+    const isSettled = found.ready_at ?? found.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
     await change
   }
@@ -54,16 +42,16 @@ export async function awaitSettled({ context }: App, wait: WaitOptions): Promise
  * @throws {Problem} `not_found`, `sandbox_destroyed`, or `sandbox_starting` after 10 s
  */
 export async function awaitRunning(app: App, wait: Omit<WaitOptions, 'mostMs'>) {
-  const { row, now } = await awaitSettled(app, { ...wait, mostMs: limits.startingWaitMs })
-  const leftMs = row.expires_at.getTime() - now.getTime()
+  const sandbox = await awaitSettled(app, { ...wait, mostMs: limits.startingWaitMs })
+  const leftMs = sandbox.expires_at.getTime() - sandbox.now.getTime()
   // It is past its cap, and only the workers are late to end it.
-  if (!row.destroyed_at && leftMs <= 0) refuseDestroyed({ ...row, destroy_reason: 'expired' })
-  mustRun(row)
-  return { row, leftMs }
+  if (!sandbox.destroyed_at && leftMs <= 0) refuseDestroyed({ ...sandbox, destroy_reason: 'expired' })
+  mustRun(sandbox)
+  return { sandbox, leftMs }
 }
 
-/** What a client sees of a sandbox: nothing of its pod, and nothing sealed. */
-export const present = ({ row, billedMs }: OwnSandbox): Sandbox => ({
+/** What a client sees of a sandbox. */
+export const present = (row: ShownSandbox): Sandbox => ({
   id: row.id,
   state: row.destroyed_at ? 'destroyed' : 'active',
   name: row.name ?? null,
@@ -75,6 +63,6 @@ export const present = ({ row, billedMs }: OwnSandbox): Sandbox => ({
   destroyed_at: row.destroyed_at?.toISOString() ?? null,
   destroy_reason: row.destroy_reason ?? null,
   destroy_detail: row.destroy_detail ?? null,
-  billed_seconds: billedMs / 1000,
+  billed_seconds: row.billed_ms / 1000,
   timings: row.timings,
 })

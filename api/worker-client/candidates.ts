@@ -1,6 +1,6 @@
 /** The workers that a call is offered to. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { noWorker } from '../../shared/data/lost-execs.ts'
+import { noWorker } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import {

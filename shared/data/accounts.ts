@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Queries, Transactions } from './database.ts'
 import type { Account } from './entities/account.ts'
 import type { RowOf } from './entities/row.ts'
+import { deleteSandboxesOf } from './sandbox-writes.ts'
 import { now } from './sql.ts'
 import { statement } from './statement.ts'
 
@@ -367,9 +368,7 @@ const removeDone = statement()('remove deleted accounts', (db) =>
         )
         .forUpdate(),
     )
-    .with('sandboxes', (db) =>
-      db.deleteFrom('sandbox').where('account_id', 'in', (db) => db.selectFrom('done').select('id')),
-    )
+    .with('sandboxes', deleteSandboxesOf(sql`select id from done`))
     .deleteFrom('account')
     .where('id', 'in', (db) => db.selectFrom('done').select('id'))
     .returning('id'),

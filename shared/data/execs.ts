@@ -1,13 +1,13 @@
 /**
- * The table `exec`: what each command was and how it ended, for when its worker is gone. Only this file writes to it, and
- * `lost-execs.ts` of what nobody knows the end of.
+ * The table `exec`: what each command was and how it ended, for when its worker is gone. This file reads it, and only
+ * `exec-writes.ts` writes to it.
  */
-import { type NotNull, type RawBuilder, sql } from 'kysely'
+import { type NotNull, sql } from 'kysely'
 import { shellWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
-import { isOlder, now } from './sql.ts'
+import { isOlder } from './sql.ts'
 import { statement } from './statement.ts'
 
 export type { ExecRow }
@@ -47,82 +47,11 @@ export type ShownExec = Pick<ExecRow, (typeof shownColumns)[number]>
 /** How it ended, as clients are told. */
 export type ExecEnding = Pick<ExecRow, 'status' | 'exit_code' | 'signal' | 'reason'>
 
-export interface StartedExec {
-  id: string
-  sandboxId: string
-  workerId: string
-  pid: number | null
-  idempotencyKey: string | null
-  requestHash: Buffer | null
-  sealedCommand: Buffer
-  background: boolean
-  tty: boolean
-  /** PostgreSQL's time, in milliseconds since 1970, from which on the insert does nothing. */
-  endsMs: number
-}
+/** The reason of a lost command whose worker is gone or silent. */
+export const workerLost = 'the worker that ran it was lost'
 
-const insertBy = (way: RawBuilder<unknown>, it: StartedExec) => sql<{ id: string }>`
-  with way as (${way})
-  insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
-  select ${it.id}, ${it.sandboxId}, ${it.workerId}, ${it.pid}::int, ${it.idempotencyKey}, ${it.requestHash}::bytea,
-         ${it.sealedCommand}::bytea, ${it.background}::boolean, ${it.tty}::boolean, ${now}
-    from way
-   where clock_timestamp() < to_timestamp(${it.endsMs}::double precision / 1000)
-  on conflict do nothing
-  returning id`
-
-/** Does not wait for PostgreSQL's disk. A crash of PostgreSQL may forget what was written in its last moments. */
-const quick = sql`select set_config('synchronous_commit', 'off', true)`
-
-/** A crash of PostgreSQL may lose the row of a command without an Idempotency-Key, which then is not listed. */
-const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
-/** The row of a command with a key survives a crash, so that the command runs once. */
-const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
-  insertBy(sql`select 1`, it),
-)
-
-/** @returns false when there is such a row, or one with its Idempotency-Key, or its time is over */
-export async function insertExec(db: Queries, started: StartedExec): Promise<boolean> {
-  return (await db.run(started.idempotencyKey === null ? insert : insertWithKey, started)).length === 1
-}
-
-interface Ended extends ExecEnding {
-  id: string
-  stdout_bytes: number
-  stderr_bytes: number
-  truncated: boolean
-  duration_ms: number
-}
-
-/** What is told of a command with a key stands, whatever crashes right behind. */
-const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
-  with way as (
-    select set_config('synchronous_commit',
-                      case when idempotency_key is null then 'off' else current_setting('synchronous_commit') end, true)
-      from exec where id = ${it.id})
-  update exec
-     set status = ${it.status}, exit_code = ${it.exit_code}, signal = ${it.signal}, reason = ${it.reason},
-         stdout_bytes = ${it.stdout_bytes}, stderr_bytes = ${it.stderr_bytes}, truncated = ${it.truncated},
-         duration_ms = ${it.duration_ms}
-    from way
-   where id = ${it.id} and status = 'running' ${condition}
-  returning id`
-
-/** With its sandbox destroyed, a command counts as killed. */
-const end = statement<Ended>()('command ends', (_, it) =>
-  endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
-)
-const endAnyhow = statement<Ended>()('command ends whatever its sandbox does', (_, it) => endBy(it, sql``))
-
-/** @returns false when another end stands there, or its sandbox was destroyed */
-export async function writeEnd(db: Queries, ended: Ended): Promise<boolean> {
-  return (await db.run(end, ended)).length === 1
-}
-
-/** Also in a sandbox that was destroyed. @returns false when another end stands there */
-export async function writeEndAnyhow(db: Queries, ended: Ended): Promise<boolean> {
-  return (await db.run(endAnyhow, ended)).length === 1
-}
+/** Stands in place of a worker's id for a command that no worker has started. */
+export const noWorker = ''
 
 const endOfHome = statement<{ id: string }>()('end of sandbox of running command', (db, { id }) =>
   db
@@ -138,33 +67,6 @@ const endOfHome = statement<{ id: string }>()('end of sandbox of running command
 export async function findEndOfHome(db: Queries, id: string) {
   const [row] = await db.run(endOfHome, { id })
   return row
-}
-
-const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
-  db
-    .updateTable('exec')
-    .set({ is_left: sql<boolean>`is_left and ${isLost}::boolean` })
-    .where('id', '=', id)
-    .returning(['status', 'exit_code', 'signal', 'reason']),
-)
-
-/**
- * The sweep need not end a command that has ended.
- * @param isLost whether it may still run
- * @returns the end that stands in its row
- */
-export async function readEnd(db: Queries, id: string, isLost: boolean): Promise<ExecEnding | undefined> {
-  const [row] = await db.run(settle, { id, isLost })
-  return row
-}
-
-const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
-  db.updateTable('exec').set({ pid }).where('id', '=', id),
-)
-
-/** Writes the pid of a process that is known only later: a terminal's, or that of a slot that replaces another. */
-export async function recordPid(db: Queries, id: string, of: number): Promise<void> {
-  await db.run(pid, { id, pid: of })
 }
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
@@ -236,21 +138,61 @@ export const listExecs = (
   page: { sandboxId: string; before: string | null; limit: number },
 ): Promise<ShownExec[]> => db.run(ofSandbox, page)
 
-const forget = statement<{ before: string; limit: number }>()('forget commands', (db, { before, limit }) =>
+/** In a list of ids as JSON. */
+const listed = (ids: string) => sql<string>`(select jsonb_array_elements_text(${ids}::jsonb))`
+
+const missing = statement<{ live: string }>()('missing workers', (db, { live }) => {
+  const workers = db.selectFrom('exec').select('worker_id').where('worker_id', 'not in', listed(live))
+  return workers
+    .where('status', '=', 'running')
+    .union(workers.where('is_left', '=', sql.lit(true)).where('pid', 'is', null))
+})
+
+/** Ids of workers that have commands which run, or of which something may be left, and are not among these. */
+export async function findMissingWorkers(db: Queries, live: string[]): Promise<string[]> {
+  return (await db.run(missing, { live: JSON.stringify(live) })).map(({ worker_id }) => worker_id)
+}
+
+interface OrphanPage {
+  /** The id that the previous page ended with. */
+  after: string
+  limit: number
+}
+
+const orphans = statement<OrphanPage & { gone: string }>()('orphans', (db, { gone, after, limit }) =>
   db
-    .deleteFrom('exec')
-    .where('id', 'in', (db) =>
-      db
-        .selectFrom('exec')
-        .select('id')
-        .where('id', '<', before)
-        .where('status', '<>', 'running')
-        .orderBy('id')
-        .limit(limit),
-    ),
+    .selectFrom('exec')
+    .innerJoin('sandbox', 'sandbox.id', 'sandbox_id')
+    .select(['exec.id', 'pid', 'sandbox_id', 'pod_name', 'pod_uid', 'destroy_reason', 'is_left'])
+    .where(({ or, and, eb }) =>
+      or([
+        and([eb('status', '=', 'running'), eb('worker_id', 'in', listed(gone))]),
+        // A worker that lives may yet write the pid, or take the command back.
+        and([
+          eb('is_left', '=', sql.lit(true)),
+          or([eb('pid', 'is not', null), eb('worker_id', 'in', listed(gone))]),
+        ]),
+      ]),
+    )
+    .where('exec.id', '>', after)
+    .orderBy('exec.id')
+    .limit(limit),
 )
 
-/** Deletes rows of commands that have ended. @param of.before an id */
-export async function forgetExecs(db: Queries, of: { before: string; limit: number }): Promise<void> {
-  await db.run(forget, of)
+/** Commands that no worker follows any more: those of the workers that are gone, and those that were told as lost. */
+export const findOrphans = (db: Queries, gone: string[], page: OrphanPage) =>
+  db.run(orphans, { gone: JSON.stringify(gone), ...page })
+export type Orphan = Awaited<ReturnType<typeof findOrphans>>[number]
+
+const running = statement<{ ids: string[] }>()('ends that were lost', (db, { ids }) =>
+  db
+    .selectFrom('exec')
+    .select('id')
+    .where('id', '=', sql<string>`any(${ids}::text[])`)
+    .where('status', '=', 'running'),
+)
+
+/** Which of these run, as their rows say. */
+export async function findRunning(db: Queries, ids: string[]): Promise<Set<string>> {
+  return new Set((await db.run(running, { ids })).map(({ id }) => id))
 }

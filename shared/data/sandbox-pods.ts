@@ -1,121 +1,10 @@
-/** The steps of a sandbox's pod, in the table `sandbox`. Only workers take them; each does nothing once it was destroyed. */
+/** What workers read of sandboxes and their pods. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { podName, sandboxIdOfPod } from './ids.ts'
+import { sandboxIdOfPod } from './ids.ts'
 import { findSandbox, podOf, type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
 import { statement } from './statement.ts'
-
-type Timings = SandboxRow['timings']
-
-const sinceAdmission = sql<number>`round(extract(epoch from ${now} - created_at) * 1000)`
-const plusTiming = (name: string) =>
-  sql<Timings>`timings || jsonb_build_object(${sql.lit(name)}, ${sinceAdmission})`
-
-interface OnePod {
-  id: string
-  podUid: string
-}
-
-const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
-  db
-    .updateTable('sandbox')
-    .set({ pod_uid: podUid, timings: plusTiming('pod_created_ms') })
-    .where('id', '=', id)
-    .where('destroyed_at', 'is', null)
-    .where(({ or, eb }) => or([eb('ready_at', 'is', null), eb('pod_uid', '=', podUid)]))
-    .returning('id'),
-)
-
-/**
- * Writes which pod is the sandbox's own.
- * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
- */
-export async function adoptPod(db: Queries, id: string, podUid: string): Promise<boolean> {
-  return (await db.run(adopt, { id, podUid })).length === 1
-}
-
-const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
-  db
-    .updateTable('sandbox')
-    .set({
-      ready_at: sql<Date>`coalesce(ready_at, greatest(${now}, created_at))`,
-      timings: sql<Timings>`case when ready_at is null then ${plusTiming('ready_ms')} else timings end`,
-    })
-    .where('id', '=', id)
-    .where('destroyed_at', 'is', null)
-    .where('pod_uid', '=', podUid)
-    .returning(sandboxColumns),
-)
-
-/**
- * Marks the sandbox ready. Billed time starts here.
- * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
- */
-export async function markReady(db: Queries, id: string, podUid: string): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(ready, { id, podUid })
-  return row
-}
-
-const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }) =>
-  db
-    .updateTable('sandbox')
-    .set({ timings: plusTiming('assigned_ms') })
-    .where('id', '=', id)
-    .where(sql<boolean>`timings -> 'assigned_ms' is null`),
-)
-
-/** Writes that its warm pod was told whose it is. */
-export async function markAssigned(db: Queries, id: string): Promise<void> {
-  await db.run(assigned, { id })
-}
-
-const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
-  db
-    .updateTable('sandbox')
-    .set({ claim: 'used' })
-    .where('id', '=', id)
-    .where('pod_uid', '=', podUid)
-    .where('ready_at', 'is not', null)
-    .returning('id'),
-)
-
-/**
- * Writes that something runs in its warm pod: from here on the pod's death is the sandbox's end.
- * @returns false when the sandbox has another pod by now, or none
- */
-export async function markUsed(db: Queries, id: string, podUid: string): Promise<boolean> {
-  return (await db.run(used, { id, podUid })).length === 1
-}
-
-const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
-  db
-    .updateTable('sandbox')
-    .set({
-      claim: 'replaced',
-      pod_name: newName,
-      pod_uid: null,
-      pod_since: now,
-      ready_at: null,
-      first_ready_at: sql<Date>`ready_at`,
-      first_ended_at: sql<Date>`greatest(${now}, ready_at)`,
-      timings: sql<Timings>`jsonb_build_object('pod', 'replaced', 'dropped_ms', ${sinceAdmission})`,
-    })
-    .where('id', '=', id)
-    .where('pod_uid', '=', podUid)
-    .where('claim', '=', 'unused')
-    .where('destroyed_at', 'is', null)
-    .returning('id'),
-)
-
-/**
- * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
- * in its first pod stays billed: it was told already, and its month may be over.
- * @returns false when something has run, another worker did this, or the sandbox was destroyed
- */
-export async function dropWarmPod(db: Queries, id: string, podUid: string): Promise<boolean> {
-  return (await db.run(drop, { id, podUid, newName: podName(id) })).length === 1
-}
 
 const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('pod_name', '=', name).where('reaped_at', 'is', null),
@@ -131,20 +20,6 @@ export async function findByPod(
   // A row of the previous version does not name its pod.
   const sandbox = pod.sandboxId === undefined ? undefined : await findSandbox(db, pod.sandboxId)
   return sandbox && podOf(sandbox).name === pod.name ? sandbox : undefined
-}
-
-const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
-  db
-    .updateTable('sandbox')
-    .set({ reaped_at: sql<Date>`greatest(${now}, destroyed_at)` })
-    .where('id', '=', id)
-    .where('destroyed_at', 'is not', null)
-    .where('reaped_at', 'is', null),
-)
-
-/** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
-export async function markReaped(db: Queries, id: string): Promise<void> {
-  await db.run(reaped, { id })
 }
 
 const unreaped = statement()('unreaped sandboxes', (db) =>

@@ -1,5 +1,5 @@
 /** Pieces of SQL that several statements use. */
-import { expressionBuilder, sql } from 'kysely'
+import { expressionBuilder, type RawBuilder, sql } from 'kysely'
 import type { Tables } from './entities/index.ts'
 
 /** The one clock. Read after a lock it is the time after the lock. */
@@ -16,3 +16,8 @@ const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
 /** For a list, newest first. @param before the id that the previous page ended with; null for the first page */
 export const isOlder = (before: string | null) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
+
+/** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
+export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
+  sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
+    billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`

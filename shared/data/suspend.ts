@@ -1,7 +1,8 @@
 /** Takes an account everything that acts for it: its sandboxes end, and its keys and logins are refused. */
 import { lockAccount, markSuspended } from './accounts.ts'
 import type { Transactions } from './database.ts'
-import { endSandbox, findActive } from './sandboxes.ts'
+import { endSandbox } from './sandbox-writes.ts'
+import { findActive } from './sandboxes.ts'
 
 /**
  * May be repeated.

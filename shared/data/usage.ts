@@ -2,18 +2,14 @@
  * What accounts have used: the billed intervals of their sandboxes, and, of sandboxes whose rows are deleted, the sums by
  * UTC day in the table `usage_day`. Only this file writes to that.
  */
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { now } from './sql.ts'
+import { deleteSandboxes } from './sandbox-writes.ts'
+import { billedMs, now } from './sql.ts'
 import { statement } from './statement.ts'
 
 /** What accounts are shown, and what their quota is of. */
 export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
-
-/** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */
-export const billedMs = (since: RawBuilder<Date>, until: RawBuilder<Date>): RawBuilder<number> =>
-  sql<number>`(billed_ms(ready_at, destroyed_at, expires_at, ${since}, ${until}) +
-    billed_ms(first_ready_at, first_ended_at, expires_at, ${since}, ${until}))`
 
 /** When its bill began. */
 const billedSince = sql<Date>`coalesce(first_ready_at, ready_at)`
@@ -170,9 +166,7 @@ const toFold = statement<{ before: string; limit: number }>()('sandboxes to fold
 const fold = statement<{ ids: string[] }>()(
   'fold sandboxes',
   (_, { ids }) => sql<never>`
-  with past as (
-         delete from sandbox where id = any(${ids}::text[])
-         returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at),
+  with past as ${deleteSandboxes(ids)},
        days as (
          select account_id, day,
                 ${billedMs(sql<Date>`day at time zone 'UTC'`, sql<Date>`(day + interval '1 day') at time zone 'UTC'`)} as ms

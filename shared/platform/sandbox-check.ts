@@ -2,13 +2,15 @@
 import type { SandboxRow } from '../data/sandboxes.ts'
 import { Problem } from './problem.ts'
 
+type EndedSandbox = Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>
+
 /** Also for a sandbox of another account. @throws {Problem} `not_found` */
 export function refuseMissing(): never {
   throw new Problem('not_found', 'There is no such sandbox.')
 }
 
 /** @throws {Problem} `sandbox_destroyed`, or `sandbox_starting` while its pod is being made */
-export function mustRun(sandbox: SandboxRow): void {
+export function mustRun(sandbox: EndedSandbox & Pick<SandboxRow, 'ready_at' | 'destroyed_at'>): void {
   if (sandbox.destroyed_at) refuseDestroyed(sandbox)
   if (sandbox.ready_at) return
   throw new Problem('sandbox_starting', 'The sandbox is still starting. Try again in a moment.', {
@@ -17,11 +19,7 @@ export function mustRun(sandbox: SandboxRow): void {
 }
 
 /** @throws {Problem} `sandbox_destroyed` */
-export function refuseDestroyed({
-  id,
-  destroy_reason,
-  destroy_detail,
-}: Pick<SandboxRow, 'id' | 'destroy_reason' | 'destroy_detail'>): never {
+export function refuseDestroyed({ id, destroy_reason, destroy_detail }: EndedSandbox): never {
   const why = [destroy_reason, destroy_detail].filter(Boolean).join(', ')
   throw new Problem('sandbox_destroyed', `The sandbox is destroyed (${why}). Create a new one.`, {
     members: { sandbox_id: id, destroy_reason, destroy_detail },

@@ -9,7 +9,7 @@ import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newExecId, newSandboxId } from '../../shared/data/ids.ts'
 import { type Account, type CallOptions, callAs, Refusal } from '../support/account.ts'
-import { send } from '../support/http.ts'
+import { type RawRequest, send } from '../support/http.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { takeAllProcesses } from '../support/inside.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -50,11 +50,8 @@ const meetings: Record<ErrorCode, Meeting> = {
     calling(alice, 'getAccount', { headers: { origin: 'https://elsewhere.example' } }),
   host_not_allowed: async (alice) => {
     // Such as `fetch` sends for a URL of this name; it would not send it otherwise.
-    const { status, headers, text } = await send(`${world.url()}/v1/account`, {
-      headers: { authorization: `Bearer ${alice.key}`, host: 'elsewhere.example' },
-    })
-    const refusal = new Refusal(status, new Headers(headers as Record<string, string>), JSON.parse(text))
-    return { name: 'getAccount', call: Promise.reject(refusal) }
+    const headers = { authorization: `Bearer ${alice.key}`, host: 'elsewhere.example' }
+    return { name: 'getAccount', call: refused('/v1/account', { headers }) }
   },
   permission_denied: async (alice) => {
     const params = await sandboxOf(alice)
@@ -81,12 +78,10 @@ const meetings: Record<ErrorCode, Meeting> = {
     const params = await execOf(alice, 'cat')
     return calling(alice, 'readExecOutput', { params, headers: { range: 'bytes=7-' } })
   },
-  method_not_allowed: async (alice) => {
-    // A DELETE, where there are only other methods.
-    const account = { url: () => `${world.url()}/v1/openapi.json?` }
-    const params = { key_id: alice.keyId }
-    return { name: 'revokeApiKey', call: callAs(account, alice, 'revokeApiKey', { params }) }
-  },
+  method_not_allowed: async () => ({
+    name: 'getOpenApi',
+    call: refused('/v1/openapi.json', { method: 'DELETE' }),
+  }),
   email_taken: async (alice) =>
     calling(alice, 'signUp', { body: { email: alice.email, password: 'another password' } }),
   api_key_limit_reached: async (alice) => {
@@ -258,6 +253,20 @@ test('a sandbox that did not start says why, is not billed and holds no place', 
     concurrent: { active: 0 },
   })
 })
+
+test('a call fails when its route answers what its document does not name', async () => {
+  const alice = await world.account()
+  // A DELETE, where there are only other methods.
+  const elsewhere = { url: () => `${world.url()}/v1/openapi.json?` }
+  const call = callAs(elsewhere, alice, 'revokeApiKey', { params: { key_id: alice.keyId } })
+  await expect(call).rejects.toThrow(/^revokeApiKey answered what its document does not name: 405 /)
+})
+
+/** What `call` does not send. */
+async function refused(path: string, request: RawRequest): Promise<never> {
+  const { status, headers, text } = await send(`${world.url()}${path}`, request)
+  throw new Refusal(status, new Headers(headers as Record<string, string>), JSON.parse(text))
+}
 
 function calling<N extends EndpointName>(account: Account, name: N, options?: CallOptions<N>) {
   const call: Promise<unknown> = account.call(name, options)

@@ -164,10 +164,10 @@ describe('over HTTP', () => {
   })
 
   test.each([
-    ['GET', 'POST'],
-    ['HEAD', 'POST'],
-    ['DELETE', 'POST, HEAD, GET'],
-    ['PUT', 'POST, HEAD, GET'],
+    ['GET', 'POST, OPTIONS'],
+    ['HEAD', 'POST, OPTIONS'],
+    ['DELETE', 'POST, HEAD, GET, OPTIONS'],
+    ['PUT', 'POST, HEAD, GET, OPTIONS'],
   ])('%s is refused with 405 and what is allowed', async (method, allowed) => {
     const answer = await send(`${world.url()}/v1/mcp`, {
       method,

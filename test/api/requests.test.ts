@@ -41,10 +41,10 @@ test('every answer carries an id of its own, whatever the client sends as one', 
 test('a method that a route does not have is 405 with those that it has', async () => {
   const { status, headers } = await send(`${world.url()}/v1/sandboxes`, { method: 'PATCH' })
   expect(status).toBe(405)
-  expect(headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'POST'])
+  expect(headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
   const options = await send(`${world.url()}/v1/sandboxes`, { method: 'OPTIONS' })
   expect([options.status, options.text]).toEqual([204, ''])
-  expect(options.headers.allow?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
+  expect(options.headers.allow).toBe(headers.allow)
 })
 
 test('HEAD is GET without the body', async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { limits } from '../../shared/contract/limits.ts'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { endSandbox } from '../../shared/data/sandbox-writes.ts'
 import { secretSealContext } from '../../shared/data/secrets.ts'
 import { makeOpener } from '../../shared/platform/seal.ts'
 import type { Account } from '../support/account.ts'

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newSandboxId } from '../../shared/data/ids.ts'
-import { dropWarmPod, markReady } from '../../shared/data/sandbox-pods.ts'
+import { dropWarmPod, markReady } from '../../shared/data/sandbox-writes.ts'
 import { readUsage } from '../../shared/data/usage.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'

@@ -1,8 +1,9 @@
 /** An account of a world, and calls in its name. */
 import { randomUUID } from 'node:crypto'
 import type * as z from 'zod'
+import { codesOf } from '../../api/http/responses.ts'
 import { type ClientInput, type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
-import type { ErrorCode } from '../../shared/contract/errors.ts'
+import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
 import { type EndpointName, endpoints } from '../../shared/contract/index.ts'
 
 /** What is called: the API processes of a world. */
@@ -75,12 +76,12 @@ export interface Account {
   keyId: string
   /**
    * Calls a route with the credential it needs, and holds the answer against the contract.
-   * @throws {Refusal} for every answer that is no success
+   * @throws {Refusal} for every answer that is no success and that the route's document names
    */
   call<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Answer<ReplyOf<N>>>
   /**
    * Calls a route whose answer comes as it is made.
-   * @throws {Refusal} for every answer that is no success
+   * @throws {Refusal} for every answer that is no success and that the route's document names
    */
   open<N extends EndpointName>(name: N, options?: CallOptions<N>): Promise<Response>
   /** Makes another API key of the same account, and calls with it. */
@@ -150,7 +151,11 @@ async function openAs<N extends EndpointName>(
     redirect: 'error',
   } as RequestInit)
   const { status, headers } = response
-  if (!response.ok) throw new Refusal(status, headers, ProblemDetails.parse(await response.json()))
+  if (!response.ok) {
+    const refusal = new Refusal(status, headers, ProblemDetails.parse(await response.json()))
+    mustBeDocumented(endpoint, refusal)
+    throw refusal
+  }
   // A Range is answered in part.
   if (
     status !== endpoint.status &&
@@ -160,6 +165,12 @@ async function openAs<N extends EndpointName>(
     throw new Error(`${name} answered ${status}, which the contract does not know`)
   }
   return response
+}
+
+/** A test that sends what no route is for, such as another method, uses `send` of http.ts. */
+function mustBeDocumented(endpoint: Endpoint, { status, code, message }: Refusal): void {
+  if (codesOf(endpoint).includes(code) && errors[code].status === status) return
+  throw new Error(`${endpoint.name} answered what its document does not name: ${message}`)
 }
 
 /** The path of a route with its parameters and query filled in. */

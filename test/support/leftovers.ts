@@ -1,7 +1,7 @@
 /** At the end of a world: everything is destroyed, and then nothing may be left. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Queue } from 'bullmq'
-import { endSandbox } from '../../shared/data/sandboxes.ts'
+import { endSandbox } from '../../shared/data/sandbox-writes.ts'
 import { openQueue, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
 import { letClockRun } from './clock.ts'
 import { openWorldDriver } from './drivers.ts'

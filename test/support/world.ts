@@ -2,7 +2,7 @@
 import type { Redis } from 'ioredis'
 import type { Database } from '../../shared/data/database.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import type { CrashPoint } from '../../workers/pods/crash-points.ts'
+import type { CrashPoint } from '../../workers/faults/crash-points.ts'
 import type { Account, ApiUrls, NewAccount } from './account.ts'
 import type { Cluster } from './cluster.ts'
 import type { eventually } from './eventually.ts'

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { listExecs } from '../../shared/data/execs.ts'
-import type { CommandCrashPoint } from '../../workers/pods/crash-points.ts'
+import type { CommandCrashPoint } from '../../workers/faults/crash-points.ts'
 import type { DriverName } from '../support/drivers.ts'
 import { startWorld, type World } from '../support/index.ts'
 import { inside } from '../support/inside.ts'

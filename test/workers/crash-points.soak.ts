@@ -1,5 +1,5 @@
 /** A worker is killed at every crash point, on each driver. */
-import { commandCrashPoints, podCrashPoints } from '../../workers/pods/crash-points.ts'
+import { commandCrashPoints, podCrashPoints } from '../../workers/faults/crash-points.ts'
 import { describeOnBothDriversAtOnce } from '../support/drivers.ts'
 import { describeCrashes } from './crash-at.ts'
 import { describeCommandCrashes } from './crash-command-at.ts'

@@ -1,6 +1,7 @@
 /** The pool of warm pods: filled, claimed, replaced, and whose settings count. The gate has three of its tests. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { endSandbox, findSandbox } from '../../shared/data/sandboxes.ts'
+import { endSandbox } from '../../shared/data/sandbox-writes.ts'
+import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
 import type { Account } from '../support/account.ts'

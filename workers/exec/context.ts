@@ -1,4 +1,5 @@
 import type { Context } from '../../shared/platform/context.ts'
+import type { CrashPoint } from '../faults/crash-points.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { Pace } from '../shell/pace.ts'
 import type { Ends } from './ends.ts'
@@ -14,4 +15,6 @@ export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'l
   takenBack: TakenBack
   /** Shares out how fast output is read. */
   pace: Pace
+  /** Called at each crash point, of commands too. */
+  reach(point: CrashPoint): void
 }

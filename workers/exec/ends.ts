@@ -8,7 +8,7 @@
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import type { Database } from '../../shared/data/database.ts'
-import { findRunning } from '../../shared/data/lost-execs.ts'
+import { findRunning } from '../../shared/data/execs.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Ending } from './command.ts'
 import { recordEnd, recordToldEnd } from './rows.ts'

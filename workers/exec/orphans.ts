@@ -5,13 +5,8 @@
  *
  * A worker is gone when it is not listed and does not answer. One that is only cut off from Redis goes on.
  */
-import {
-  findMissingWorkers,
-  findOrphans,
-  markEnded,
-  markOrphanLost,
-  type Orphan,
-} from '../../shared/data/lost-execs.ts'
+import { markEnded, markOrphanLost } from '../../shared/data/exec-writes.ts'
+import { findMissingWorkers, findOrphans, type Orphan } from '../../shared/data/execs.ts'
 import { podOf } from '../../shared/data/sandboxes.ts'
 import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'

@@ -2,16 +2,8 @@
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { type DatabaseClock, readOf } from '../../shared/data/clock.ts'
 import { ofRequests, type Queries } from '../../shared/data/database.ts'
-import {
-  commandSealContext,
-  findEndOfHome,
-  findExecByKey,
-  insertExec,
-  oneLine,
-  readEnd,
-  writeEnd,
-  writeEndAnyhow,
-} from '../../shared/data/execs.ts'
+import { insertExec, settleEnd, writeEnd, writeEndAnyhow } from '../../shared/data/exec-writes.ts'
+import { commandSealContext, findEndOfHome, findExecByKey, oneLine } from '../../shared/data/execs.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
@@ -87,7 +79,7 @@ export async function recordEnd(db: Queries, end: ExecEnd): Promise<Ending | und
     if (await writeEndAnyhow(db, { ...end, ...killed })) return killed
   }
   // The command has ended, so the sweep need not end it.
-  return await readEnd(db, end.id, end.status === 'lost')
+  return await settleEnd(db, end.id, end.status === 'lost')
 }
 
 /** Writes again an end that clients were told before a crash forgot it. @returns false when another end stands there */

@@ -3,7 +3,7 @@
 import { refuseVariables } from '../../shared/allowlist/decide.ts'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { recordPid } from '../../shared/data/execs.ts'
+import { recordPid } from '../../shared/data/exec-writes.ts'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'

@@ -5,7 +5,7 @@
  * answered with a 503, and not with the end of a command that never ran.
  */
 import type { Database } from '../../shared/data/database.ts'
-import { takeBackExecs } from '../../shared/data/lost-execs.ts'
+import { takeBackExecs } from '../../shared/data/exec-writes.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 

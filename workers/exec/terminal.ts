@@ -1,6 +1,6 @@
 /** A command with a terminal: one stream of output, and a size. */
 
-import { recordPid } from '../../shared/data/execs.ts'
+import { recordPid } from '../../shared/data/exec-writes.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { PodName, TerminalSize } from '../drivers/driver.ts'
 import { reachPod, takeSlot } from '../sandbox/enter.ts'

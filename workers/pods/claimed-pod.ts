@@ -5,7 +5,7 @@
  */
 
 import { limits } from '../../shared/contract/limits.ts'
-import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-pods.ts'
+import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { within } from '../../shared/platform/patience.ts'

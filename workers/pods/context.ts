@@ -1,8 +1,8 @@
 import type { Context } from '../../shared/platform/context.ts'
 import type { Driver } from '../drivers/driver.ts'
+import type { PodCrashPoint } from '../faults/crash-points.ts'
 import type { SlotOwner } from '../shell/slot-owner.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
-import type { CrashPoint } from './crash-points.ts'
 
 /** What the life of a pod takes. */
 export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'redis' | 'settings'> {
@@ -10,5 +10,5 @@ export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'r
   slots: SlotPool
   slotOwner: SlotOwner
   /** Called at each crash point. It does nothing, except in the tests that kill the worker there. */
-  reach(point: CrashPoint): void
+  reach(point: PodCrashPoint): void
 }

@@ -1,6 +1,6 @@
 import { readClock } from '../../shared/data/clock.ts'
-import { adoptPod, markReady } from '../../shared/data/sandbox-pods.ts'
-import { endSandbox, findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
+import { adoptPod, endSandbox, markReady } from '../../shared/data/sandbox-writes.ts'
+import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { type Driver, type Pod, PodRefused } from '../drivers/driver.ts'
 import { openSlot, type Slot } from '../shell/slot.ts'

@@ -1,9 +1,9 @@
 import type { DestroyReason } from '../../shared/contract/sandboxes.ts'
-import { markReaped } from '../../shared/data/sandbox-pods.ts'
-import { endSandbox, findSandbox, podOf } from '../../shared/data/sandboxes.ts'
+import { endSandbox, markReaped } from '../../shared/data/sandbox-writes.ts'
+import { findSandbox, podOf } from '../../shared/data/sandboxes.ts'
 import { notify } from '../../shared/platform/notify.ts'
+import type { PodCrashPoint } from '../faults/crash-points.ts'
 import type { PodsContext } from './context.ts'
-import type { CrashPoint } from './crash-points.ts'
 import { removePod } from './remove-pod.ts'
 
 /**
@@ -16,7 +16,7 @@ export async function endAndDelete(
   sandboxId: string,
   reason: DestroyReason,
   detail: string | null,
-  point: CrashPoint,
+  point: PodCrashPoint,
 ): Promise<void> {
   const ended = await endSandbox(worker.db, sandboxId, reason, detail)
   if (ended) {

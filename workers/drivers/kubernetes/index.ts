@@ -9,7 +9,6 @@ import {
   type Driver,
   type DriverOptions,
   DriverUnavailable,
-  type Pod,
   PodGone,
   type PodName,
   type PodRequest,
@@ -34,7 +33,7 @@ import {
 import { buildPod } from './manifest.ts'
 import { examineNodes } from './nodes.ts'
 import { openPort } from './port.ts'
-import { type Setup, watchSetup } from './setup.ts'
+import { watchSetup } from './setup.ts'
 import { listPods, PodWatch, presentPod } from './watch.ts'
 
 /** Milliseconds that the processes of a dead pod have to report their own end. */
@@ -46,7 +45,6 @@ export class KubernetesDriver implements Driver {
   readonly silence: Silence
   private readonly connection: ClusterConnection
   private readonly cluster: Cluster
-  private readonly setup: Setup
   /** Pods that a list showed dead, and that the watch may still report. */
   private readonly dead = new Set<string>()
   /** Running processes and open ports, each with the uid of its pod where that is known. */
@@ -70,8 +68,9 @@ export class KubernetesDriver implements Driver {
     watch.onEnd((uid) => this.abandonProcesses(uid))
     void tellOfNodes(this.connection, sandbox.pids, log)
     const exec: Cluster['exec'] = (pod, argv) => this.exec(pod, argv)
-    this.cluster = { api, namespace, installationId, sandbox, silence, watch, log, exec, tried: new Set() }
-    this.setup = watchSetup(this.connection, settings, installationId, log)
+    const setup = watchSetup(this.connection, settings, installationId, log)
+    const tried = new Set<string>()
+    this.cluster = { api, namespace, installationId, sandbox, silence, setup, watch, log, exec, tried }
   }
 
   async ping(): Promise<void> {
@@ -79,22 +78,18 @@ export class KubernetesDriver implements Driver {
     const late = () => {
       throw new DOMException('', 'TimeoutError')
     }
-    const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.setup.check()]
+    const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
     await within(this.silence.ping, Promise.all(asked), late).catch(async (error) => {
       // The credential may have ended, and another have been put in its place: the next ping tries that.
       if (await this.connection.readAgain()) {
         this.cluster.log.info('the kubeconfig was replaced, and read again')
-        this.setup.forget()
+        this.cluster.setup.forget()
       }
       throw error instanceof DriverUnavailable ? error : report(this.cluster, readFailure(error))
     })
   }
 
-  async create(request: PodRequest): Promise<Pod> {
-    await this.setup.mustStand()
-    return await createClusterPod(this.cluster, request)
-  }
-
+  create: Driver['create'] = (request) => createClusterPod(this.cluster, request)
   assign: Driver['assign'] = (pod, to) => assignClusterPod(this.cluster, pod, to)
   ready: Driver['ready'] = (pod, signal, trial) => awaitReady(this.cluster, pod, signal, trial)
   delete: Driver['delete'] = (pod) => deleteClusterPod(this.cluster, pod)

@@ -16,6 +16,7 @@ import {
 import { driverUnavailable, type Failure, isSetupProblem, readFailure } from './client.ts'
 import { podDeath, whyPending } from './death.ts'
 import { buildPod, labelNames, wholeSeconds } from './manifest.ts'
+import type { Setup } from './setup.ts'
 import { type PodWatch, presentPod } from './watch.ts'
 
 export interface Cluster {
@@ -24,6 +25,7 @@ export interface Cluster {
   installationId: string
   sandbox: Settings['sandbox']
   silence: Settings['silence']
+  setup: Setup
   watch: PodWatch
   log: Logger
   exec(pod: PodName, argv: readonly string[]): Promise<Process>
@@ -44,8 +46,10 @@ const lookEveryMs = 1_000
  */
 const retryMs = { headStart: 450, first: 6, growth: 1.08, last: 100, most: 500 }
 
+/** @throws {NotSetUp} the walls do not stand: no pod is made then */
 export async function createClusterPod(cluster: Cluster, request: PodRequest): Promise<Pod> {
-  const { api, namespace, installationId } = cluster
+  const { api, namespace, installationId, setup } = cluster
+  await setup.mustStand()
   const body = buildPod(request, installationId, cluster.sandbox)
   try {
     return presentPod(await api.createNamespacedPod({ namespace, body }))

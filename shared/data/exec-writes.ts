@@ -1,0 +1,246 @@
+/** Every statement that changes the table `exec`: a command starts, ends, is lost, is taken back, is forgotten. */
+import { type RawBuilder, sql } from 'kysely'
+import type { Queries } from './database.ts'
+import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+export interface StartedExec {
+  id: string
+  sandboxId: string
+  workerId: string
+  pid: number | null
+  idempotencyKey: string | null
+  requestHash: Buffer | null
+  sealedCommand: Buffer
+  background: boolean
+  tty: boolean
+  /** PostgreSQL's time, in milliseconds since 1970, from which on the insert does nothing. */
+  endsMs: number
+}
+
+const insertBy = (way: RawBuilder<unknown>, it: StartedExec) => sql<{ id: string }>`
+  with way as (${way})
+  insert into exec (id, sandbox_id, worker_id, pid, idempotency_key, request_hash, sealed_command, background, tty, started_at)
+  select ${it.id}, ${it.sandboxId}, ${it.workerId}, ${it.pid}::int, ${it.idempotencyKey}, ${it.requestHash}::bytea,
+         ${it.sealedCommand}::bytea, ${it.background}::boolean, ${it.tty}::boolean, ${now}
+    from way
+   where clock_timestamp() < to_timestamp(${it.endsMs}::double precision / 1000)
+  on conflict do nothing
+  returning id`
+
+/** Does not wait for PostgreSQL's disk. A crash of PostgreSQL may forget what was written in its last moments. */
+const quick = sql`select set_config('synchronous_commit', 'off', true)`
+
+/** A crash of PostgreSQL may lose the row of a command without an Idempotency-Key, which then is not listed. */
+const insert = statement<StartedExec>()('command starts', (_, it) => insertBy(quick, it))
+/** The row of a command with a key survives a crash, so that the command runs once. */
+const insertWithKey = statement<StartedExec>()('command with a key starts', (_, it) =>
+  insertBy(sql`select 1`, it),
+)
+
+/** @returns false when there is such a row, or one with its Idempotency-Key, or its time is over */
+export async function insertExec(db: Queries, started: StartedExec): Promise<boolean> {
+  return (await db.run(started.idempotencyKey === null ? insert : insertWithKey, started)).length === 1
+}
+
+interface Ended extends ExecEnding {
+  id: string
+  stdout_bytes: number
+  stderr_bytes: number
+  truncated: boolean
+  duration_ms: number
+}
+
+/** What is told of a command with a key stands, whatever crashes right behind. */
+const endBy = (it: Ended, condition: RawBuilder<unknown>) => sql<{ id: string }>`
+  with way as (
+    select set_config('synchronous_commit',
+                      case when idempotency_key is null then 'off' else current_setting('synchronous_commit') end, true)
+      from exec where id = ${it.id})
+  update exec
+     set status = ${it.status}, exit_code = ${it.exit_code}, signal = ${it.signal}, reason = ${it.reason},
+         stdout_bytes = ${it.stdout_bytes}, stderr_bytes = ${it.stderr_bytes}, truncated = ${it.truncated},
+         duration_ms = ${it.duration_ms}
+    from way
+   where id = ${it.id} and status = 'running' ${condition}
+  returning id`
+
+/** With its sandbox destroyed, a command counts as killed. */
+const end = statement<Ended>()('command ends', (_, it) =>
+  endBy(it, sql`and not exists (select from sandbox where id = sandbox_id and destroyed_at is not null)`),
+)
+const endAnyhow = statement<Ended>()('command ends whatever its sandbox does', (_, it) => endBy(it, sql``))
+
+/** @returns false when another end stands there, or its sandbox was destroyed */
+export async function writeEnd(db: Queries, ended: Ended): Promise<boolean> {
+  return (await db.run(end, ended)).length === 1
+}
+
+/** Also in a sandbox that was destroyed. @returns false when another end stands there */
+export async function writeEndAnyhow(db: Queries, ended: Ended): Promise<boolean> {
+  return (await db.run(endAnyhow, ended)).length === 1
+}
+
+const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
+  db
+    .updateTable('exec')
+    .set({ is_left: sql<boolean>`is_left and ${isLost}::boolean` })
+    .where('id', '=', id)
+    .returning(['status', 'exit_code', 'signal', 'reason']),
+)
+
+/**
+ * The sweep need not end a command that has ended.
+ * @param isLost whether it may still run
+ * @returns the end that stands in its row
+ */
+export async function settleEnd(db: Queries, id: string, isLost: boolean): Promise<ExecEnding | undefined> {
+  const [row] = await db.run(settle, { id, isLost })
+  return row
+}
+
+const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
+  db.updateTable('exec').set({ pid }).where('id', '=', id),
+)
+
+/** Writes the pid of a process that is known only later: a terminal's, or that of a slot that replaces another. */
+export async function recordPid(db: Queries, id: string, of: number): Promise<void> {
+  await db.run(pid, { id, pid: of })
+}
+
+interface LostExec {
+  id: string
+  sandboxId: string
+  sealedCommand: Buffer
+  background: boolean
+  tty: boolean
+  startedAt: Date
+  durationMs: number
+}
+
+const insertLost = statement<LostExec>()('command is lost', (db, it) =>
+  db
+    .insertInto('exec')
+    .values({
+      id: it.id,
+      sandbox_id: it.sandboxId,
+      worker_id: noWorker,
+      sealed_command: it.sealedCommand,
+      background: it.background,
+      tty: it.tty,
+      status: 'lost',
+      reason: workerLost,
+      truncated: true,
+      started_at: it.startedAt,
+      duration_ms: it.durationMs,
+    })
+    .onConflict((conflict) => conflict.doNothing()),
+)
+
+/**
+ * Inserts the row of a command that was handed over and has none, as lost. The worker inserts its own row before it
+ * starts the command, and cannot once this one is there: so no command runs after a client was told that it is lost.
+ * Does nothing where the worker was quicker.
+ */
+export async function insertLostExec(db: Queries, lost: LostExec): Promise<void> {
+  await db.run(insertLost, lost)
+}
+
+interface UnknownEnd {
+  id: string
+  sandboxId: string
+}
+
+/** How long a command has run until now, or until its sandbox ended, in milliseconds. */
+const durationMs = sql`greatest(0, round(1000 * extract(epoch from
+  least(${now}, (select destroyed_at from sandbox where id = exec.sandbox_id)) - exec.started_at)))`
+
+/**
+ * Ends a command of which nobody knows how it ended. It is lost, or, once its sandbox is destroyed, killed, as clients are
+ * told from that moment on: the sandbox's row is held, so that nobody destroys it meanwhile.
+ */
+const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) => sql<ShownExec>`
+  with home as (select destroyed_at, destroy_reason from sandbox where id = ${sandboxId} for share)
+  update exec
+     set status = case when destroyed_at is null then 'lost' else 'killed' end,
+         reason = case when destroyed_at is null then ${sql.lit(workerLost)} else destroy_reason end,
+         truncated = true, duration_ms = ${durationMs}${more}
+    from home where exec.id = ${id} and status = 'running'
+  returning ${sql.join(shownColumns.map((column) => sql.ref(`exec.${column}`)))}`
+
+const loseOrphan = statement<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
+
+/** Of a command that no worker follows. Its output is gone with its worker. */
+export async function markOrphanLost(db: Queries, orphan: UnknownEnd): Promise<void> {
+  await db.run(loseOrphan, orphan)
+}
+
+const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
+  'command of a silent worker is lost',
+  (_, it) =>
+    endUnknown(
+      it,
+      sql`, stdout_bytes = ${it.stdout}, stderr_bytes = ${it.stderr}, is_left = destroyed_at is null`,
+    ),
+)
+
+/**
+ * Of a command that may still run: the sweep ends it.
+ * @param printed how many bytes of it the client got
+ * @returns undefined when its row says how it ended, or is gone
+ */
+export async function markLost(
+  db: Queries,
+  of: UnknownEnd,
+  printed: { stdout: number; stderr: number },
+): Promise<ShownExec | undefined> {
+  const [row] = await db.run(lose, { ...of, ...printed })
+  return row
+}
+
+const unleave = statement<{ id: string }>()('orphan has ended', (db, { id }) =>
+  db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
+)
+
+/** Nothing of it is left to end. */
+export async function markEnded(db: Queries, id: string): Promise<void> {
+  await db.run(unleave, { id })
+}
+
+const takeBack = statement<{ ids: string[] }>()(
+  'take back commands',
+  (_, { ids }) => sql<{ clock_ms: number }>`
+  with forgotten as (delete from exec where id = any(${ids}::text[]) and status = 'running'),
+       told as (update exec set is_left = false where id = any(${ids}::text[]) and is_left)
+  select (extract(epoch from statement_timestamp()) * 1000)::double precision as clock_ms`,
+)
+
+/**
+ * Removes the rows of commands that did not run after all, and their Idempotency-Keys with them. A row that says
+ * `lost`, because clients were told so, stays; nothing is left to end.
+ * @returns PostgreSQL's clock, in milliseconds since 1970: no row was there any more that it had before
+ */
+export async function takeBackExecs(db: Queries, ids: string[]): Promise<number> {
+  const [row] = await db.run(takeBack, { ids })
+  return row!.clock_ms
+}
+
+const forget = statement<{ before: string; limit: number }>()('forget commands', (db, { before, limit }) =>
+  db
+    .deleteFrom('exec')
+    .where('id', 'in', (db) =>
+      db
+        .selectFrom('exec')
+        .select('id')
+        .where('id', '<', before)
+        .where('status', '<>', 'running')
+        .orderBy('id')
+        .limit(limit),
+    ),
+)
+
+/** Deletes rows of commands that have ended. @param of.before an id */
+export async function forgetExecs(db: Queries, of: { before: string; limit: number }): Promise<void> {
+  await db.run(forget, of)
+}

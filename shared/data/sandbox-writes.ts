@@ -1,0 +1,256 @@
+/**
+ * Every statement that changes the table `sandbox`: its admission, its end, what is deleted, and the steps of its pod. Only
+ * workers take those; each does nothing once the sandbox was destroyed.
+ */
+import { type RawBuilder, sql } from 'kysely'
+import type { DestroyReason } from '../contract/sandboxes.ts'
+import type { Queries } from './database.ts'
+import { podName } from './ids.ts'
+import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
+import { now } from './sql.ts'
+import { statement } from './statement.ts'
+
+export interface NewSandbox {
+  id: string
+  accountId: string
+  name: string | null
+  image: string
+  /** As JSON. */
+  metadata: string
+  sealedEnv: Buffer | null
+  createdAt: Date
+  expiresAt: Date
+  podName: string
+  /** Of the warm pod that it gets; null for one whose pod is still to be made. */
+  podUid: string | null
+  podSince: Date | null
+}
+
+const insert = statement<NewSandbox>()(
+  'insert sandbox',
+  (_, it) => sql<never>`
+  with row as (
+         select ${it.createdAt}::timestamptz as created_at, ${it.podUid}::text as pod_uid),
+       clock as materialized (select greatest(${now}, created_at) as now from row)
+  insert into sandbox (id, account_id, name, image, metadata, sealed_env, created_at, expires_at, pod_name, pod_uid,
+                       pod_since, ready_at, claim, timings)
+  select ${it.id}, ${it.accountId}, ${it.name}, ${it.image}, ${it.metadata}::jsonb, ${it.sealedEnv}::bytea, created_at,
+         ${it.expiresAt}::timestamptz, ${it.podName}, pod_uid, ${it.podSince}::timestamptz,
+         case when pod_uid is not null then now end,
+         case when pod_uid is not null then 'unused' end,
+         case when pod_uid is null then jsonb_build_object('pod', 'cold')
+              else jsonb_build_object('pod', 'claimed', 'claimed_ms', ms, 'ready_ms', ms) end
+    from row, clock, round(extract(epoch from now - created_at) * 1000) as ms`,
+)
+
+/** One with a warm pod is ready at once. */
+export async function insertSandbox(db: Queries, sandbox: NewSandbox): Promise<void> {
+  await db.run(insert, sandbox)
+}
+
+/** Never before it began, whatever the clock of PostgreSQL did meanwhile. */
+const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
+
+const end = statement<{ id: string; reason: DestroyReason; detail: string | null }>()(
+  'end sandbox',
+  (db, { id, reason, detail }) =>
+    db
+      .updateTable('sandbox')
+      .set({
+        destroyed_at: endedNow,
+        destroy_reason: sql<DestroyReason>`
+          case when ready_at is null and ${reason}::text = 'pod_failed' then 'start_failed' else ${reason}::text end`,
+        destroy_detail: detail,
+      })
+      .where('id', '=', id)
+      .where('destroyed_at', 'is', null)
+      .where(({ or, eb }) =>
+        or([eb('ready_at', 'is', null), sql<boolean>`${reason}::text <> 'start_failed'`]),
+      )
+      .returning(sandboxColumns),
+)
+
+/**
+ * Ends a sandbox: it no longer counts against the quota, and its pod is to be deleted. A pod that fails before the
+ * sandbox was ready has failed to start; if the sandbox has become ready meanwhile, it has not.
+ * @returns the row if this call ended it, undefined if it was ended before or never was
+ */
+export async function endSandbox(
+  db: Queries,
+  id: string,
+  reason: DestroyReason,
+  detail: string | null = null,
+): Promise<SandboxRow | undefined> {
+  const [row] = await db.run(end, { id, reason, detail })
+  return row
+}
+
+const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
+  db
+    .updateTable('sandbox')
+    .set({ destroyed_at: endedNow, destroy_reason: 'expired' })
+    .where('account_id', '=', accountId)
+    .where('destroyed_at', 'is', null)
+    .where('expires_at', '<=', now)
+    .returning('id'),
+)
+
+/** Ends an account's sandboxes that are past their cap. @returns their ids */
+export async function endExpired(db: Queries, accountId: string): Promise<string[]> {
+  return (await db.run(endAllExpired, { accountId })).map(({ id }) => id)
+}
+
+type Timings = SandboxRow['timings']
+
+const sinceAdmission = sql<number>`round(extract(epoch from ${now} - created_at) * 1000)`
+const plusTiming = (name: string) =>
+  sql<Timings>`timings || jsonb_build_object(${sql.lit(name)}, ${sinceAdmission})`
+
+interface OnePod {
+  id: string
+  podUid: string
+}
+
+const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
+  db
+    .updateTable('sandbox')
+    .set({ pod_uid: podUid, timings: plusTiming('pod_created_ms') })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is', null)
+    .where(({ or, eb }) => or([eb('ready_at', 'is', null), eb('pod_uid', '=', podUid)]))
+    .returning('id'),
+)
+
+/**
+ * Writes which pod is the sandbox's own.
+ * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
+ */
+export async function adoptPod(db: Queries, id: string, podUid: string): Promise<boolean> {
+  return (await db.run(adopt, { id, podUid })).length === 1
+}
+
+const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
+  db
+    .updateTable('sandbox')
+    .set({
+      ready_at: sql<Date>`coalesce(ready_at, greatest(${now}, created_at))`,
+      timings: sql<Timings>`case when ready_at is null then ${plusTiming('ready_ms')} else timings end`,
+    })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is', null)
+    .where('pod_uid', '=', podUid)
+    .returning(sandboxColumns),
+)
+
+/**
+ * Marks the sandbox ready. Billed time starts here.
+ * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
+ */
+export async function markReady(db: Queries, id: string, podUid: string): Promise<SandboxRow | undefined> {
+  const [row] = await db.run(ready, { id, podUid })
+  return row
+}
+
+const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({ timings: plusTiming('assigned_ms') })
+    .where('id', '=', id)
+    .where(sql<boolean>`timings -> 'assigned_ms' is null`),
+)
+
+/** Writes that its warm pod was told whose it is. */
+export async function markAssigned(db: Queries, id: string): Promise<void> {
+  await db.run(assigned, { id })
+}
+
+const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
+  db
+    .updateTable('sandbox')
+    .set({ claim: 'used' })
+    .where('id', '=', id)
+    .where('pod_uid', '=', podUid)
+    .where('ready_at', 'is not', null)
+    .returning('id'),
+)
+
+/**
+ * Writes that something runs in its warm pod: from here on the pod's death is the sandbox's end.
+ * @returns false when the sandbox has another pod by now, or none
+ */
+export async function markUsed(db: Queries, id: string, podUid: string): Promise<boolean> {
+  return (await db.run(used, { id, podUid })).length === 1
+}
+
+const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
+  db
+    .updateTable('sandbox')
+    .set({
+      claim: 'replaced',
+      pod_name: newName,
+      pod_uid: null,
+      pod_since: now,
+      ready_at: null,
+      first_ready_at: sql<Date>`ready_at`,
+      first_ended_at: sql<Date>`greatest(${now}, ready_at)`,
+      timings: sql<Timings>`jsonb_build_object('pod', 'replaced', 'dropped_ms', ${sinceAdmission})`,
+    })
+    .where('id', '=', id)
+    .where('pod_uid', '=', podUid)
+    .where('claim', '=', 'unused')
+    .where('destroyed_at', 'is', null)
+    .returning('id'),
+)
+
+/**
+ * Takes a warm pod in which nothing has run from a sandbox, which then gets a new one. Its start begins anew. The time
+ * in its first pod stays billed: it was told already, and its month may be over.
+ * @returns false when something has run, another worker did this, or the sandbox was destroyed
+ */
+export async function dropWarmPod(db: Queries, id: string, podUid: string): Promise<boolean> {
+  return (await db.run(drop, { id, podUid, newName: podName(id) })).length === 1
+}
+
+const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
+  db
+    .updateTable('sandbox')
+    .set({ reaped_at: sql<Date>`greatest(${now}, destroyed_at)` })
+    .where('id', '=', id)
+    .where('destroyed_at', 'is not', null)
+    .where('reaped_at', 'is', null),
+)
+
+/** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
+export async function markReaped(db: Queries, id: string): Promise<void> {
+  await db.run(reaped, { id })
+}
+
+const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
+  db
+    .updateTable('sandbox')
+    .set({ metadata: sql`'{}'::jsonb` })
+    .where('id', 'in', (db) =>
+      db
+        .selectFrom('sandbox')
+        .select('id')
+        .where('id', '<', before)
+        .where('metadata', '<>', sql<Record<string, string>>`'{}'`)
+        .where('destroyed_at', 'is not', null)
+        .orderBy('id')
+        .limit(limit),
+    ),
+)
+
+/** The rest of a sandbox's row stays for long: its usage is computed from it. @param of.before an id */
+export async function forgetMetadata(db: Queries, of: { before: string; limit: number }): Promise<void> {
+  await db.run(forget, of)
+}
+
+/** For a `with` of the statement that adds up their usage. */
+export const deleteSandboxes = (ids: string[]) => sql`(
+  delete from sandbox where id = any(${ids}::text[])
+  returning account_id, ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at)`
+
+/** For a `with` of the statement that deletes the accounts. @param ids a query for theirs */
+export const deleteSandboxesOf = (ids: RawBuilder<unknown>) =>
+  sql<Record<string, never>>`(delete from sandbox where account_id in (${ids}))`
