@@ -23,6 +23,11 @@ export class MigrationFailed extends Error {
 }
 
 const lookEveryMs = 1_000
+/**
+ * Milliseconds until there is a connection. The network of a new pod may drop what it sends at first, and a name is asked
+ * for once more only after 5 s.
+ */
+const connectMs = 20_000
 /** Milliseconds until a connection that does not close is left to itself. */
 const closeMs = 3_000
 
@@ -50,7 +55,7 @@ export async function migrate(
         silent: true,
       },
     },
-    { connection: 5_000, answer: 0, statement: 0, lock: lockMs, idle: 0 },
+    { connection: connectMs, answer: 0, statement: 0, lock: lockMs, idle: 0 },
   )
   const applied: string[] = []
   let current = ''

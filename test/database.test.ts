@@ -80,6 +80,17 @@ describe('a transaction', () => {
     await write()
     await one.close()
   })
+
+  test.each([
+    { what: 'lets its role not log in', of: /user=\w+/, to: 'user=nobody', code: '28000' },
+    { what: 'has no such database', of: '///sandlot', to: '///nowhere', code: '3D000' },
+  ])('a PostgreSQL that $what counts as away', async ({ of, to, code }) => {
+    const one = openDatabase(inject('services').postgres.url.replace(of, to))
+    const refused = await one.query('select 1').catch((error) => error)
+    expect(refused).toMatchObject({ code })
+    expect(meansAway(refused)).toBe(true)
+    await one.close()
+  })
 })
 
 test('of the connections an account holds three at most, and another account does not wait for it', async () => {

@@ -20,7 +20,7 @@ import { Ends } from './exec/ends.ts'
 import { Commands } from './exec/registry.ts'
 import { TakenBack } from './exec/taken-back.ts'
 import * as handlers from './handlers.ts'
-import { takeJobs } from './jobs/queue.ts'
+import { finishJobs, takeJobs } from './jobs/queue.ts'
 import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
@@ -80,7 +80,7 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
       await within(tellMs, announcement.drain())
       await within(
         end - performance.now(),
-        Promise.allSettled([queue.close(), serveCommands(end), sweeping, keeping]),
+        Promise.allSettled([finishJobs(queue, jobsRedis), serveCommands(end), sweeping, keeping]),
       )
       await within(closeMs, close())
     },

@@ -48,11 +48,11 @@ export function meansAway(error: unknown): boolean {
   return false
 }
 
-// Codes of sockets; PostgreSQL's classes 08 (connection, except a protocol violation, which is our fault), 53
-// (resources) and 57 (operator), a lock that did not come, a transaction that lost to another, a primary that was
-// demoted and only reads (25006).
+// Codes of sockets; PostgreSQL's classes 08 (connection, except a protocol violation, which is our fault), 28 (its password
+// is another, or its role may not log in), 53 (resources) and 57 (operator), a database that is not there (3D000), a lock
+// that did not come, a transaction that lost to another, a primary that was demoted and only reads (25006).
 const awayCodes =
-  /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|53|57|55P03|40P01|40001|25006)/
+  /^(ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_AGAIN|08(?!P01)|28|53|57|3D000|55P03|40P01|40001|25006)/
 // pg, pg-pool and ioredis have only messages. So has a Redis that has too many clients.
 const awayWords =
   /Connection (is closed|terminated|ended)|isn't writeable|is not queryable|Command timed out|timeout exceeded|Query read timeout|^ERR max number of clients/

@@ -113,6 +113,13 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
       expect((await take(ours())).spec!.containers[0]!.image).toBe(images.busybox)
     })
 
+    test('gives one without limits those of sandboxes.limits', async () => {
+      const pod = ours()
+      delete main(pod).resources
+      const limits = { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' }
+      expect((await take(pod)).spec!.containers[0]!.resources!.limits).toEqual(limits)
+    })
+
     test.each<{ what: string; change: (pod: ReturnType<typeof ours>) => unknown; words: RegExp }>([
       {
         what: 'without the label',

@@ -2,7 +2,12 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { loadYaml, type V1Deployment, type V1RoleBinding } from '@kubernetes/client-node'
+import {
+  loadYaml,
+  type V1Deployment,
+  type V1PodTemplateSpec,
+  type V1RoleBinding,
+} from '@kubernetes/client-node'
 import { describe, expect, test } from 'vitest'
 import { root } from '../../scripts/root.mjs'
 import { buildPolicies, type Egress } from '../../workers/drivers/kubernetes/policies.ts'
@@ -76,6 +81,16 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     expect(subjects).toEqual([
       { kind: 'ServiceAccount', name: 'sandlot-worker', namespace: 'sandlot-system' },
     ])
+  })
+
+  test('each of its pods pulls its image with image.pullSecrets', () => {
+    const pods = ['true', 'false'].flatMap((quickstart) =>
+      render(set(`quickstart.enabled=${quickstart}`, 'image.pullSecrets={registry}'))
+        .map(({ spec }) => (spec as { template?: V1PodTemplateSpec } | undefined)?.template?.spec)
+        .filter((pod) => pod !== undefined),
+    )
+    // API and worker twice; PostgreSQL and Redis; the migration.
+    expect(pods.map((pod) => pod.imagePullSecrets)).toEqual(Array(7).fill([{ name: 'registry' }]))
   })
 
   test.each([

@@ -116,6 +116,14 @@ test('a worker that ends still gives a command to a reader that comes back, and 
   await stopped
 })
 
+test('a worker that is told to end while Redis is away ends without it', async () => {
+  await using world = await startWorld({ env })
+  await world.plugs.redis.stop()
+  await world.workers[0]!.stop()
+  expect(world.workers[0]!.hasStopped()).toBe(true)
+  await world.plugs.redis.start()
+})
+
 test('creates go on while workers come and go', async () => {
   await using world = await startWorld({ workers: 1, env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
   const alice = await world.account()

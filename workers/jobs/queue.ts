@@ -1,4 +1,5 @@
 /** Takes jobs off the queue and gives each to its processor. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { type JobName, type Jobs, queueName, queuePrefix } from '../../shared/platform/jobs.ts'
@@ -21,6 +22,10 @@ const atOnce = 64
 /** Seconds that the loop blocks at most: Redis must answer often enough to be told from one that is silent. */
 const blockSeconds = 1
 
+/** Milliseconds without a word of it, after which another worker takes up a job; the sweep is as quick. */
+const lockMs = 10_000
+const lookEveryMs = 1_000
+
 class Loop extends Worker {
   override get maximumBlockTimeout() {
     return blockSeconds
@@ -34,12 +39,22 @@ export function takeJobs(worker: ExpiryContext, connection: Redis): Worker {
     prefix: queuePrefix,
     concurrency: atOnce,
     drainDelay: blockSeconds,
-    // Another worker takes up the jobs of a dead one after this; the sweep is as quick.
-    lockDuration: 10_000,
+    lockDuration: lockMs,
     stalledInterval: 5_000,
   })
   queue.on('error', (error) => worker.log.debug({ err: error }, 'the queue reports an error'))
   return queue
+}
+
+/**
+ * Takes no new job. Resolves when those that run are done, or when Redis has been away for so long that other workers take
+ * them up: BullMQ alone waits for Redis for ever.
+ */
+export async function finishJobs(queue: Worker, connection: Redis): Promise<void> {
+  const finished = queue.close().then(() => true)
+  let awayMs = 0
+  while (awayMs < lockMs && !(await Promise.race([finished, sleep(lookEveryMs, false)])))
+    awayMs = connection.status === 'ready' ? 0 : awayMs + lookEveryMs
 }
 
 async function doJob(worker: ExpiryContext, job: Job): Promise<void> {
