@@ -30,7 +30,7 @@ export const limits: Part = {
       0,
       2,
     )
-    const keys = await makeAccounts(stack)
+    const keys = await makeAccounts(stack, accounts)
     const send = await openPool(stack)
     const end = performance.now() + ms
     const histories = await Promise.all(keys.map((key, at) => useAccount(key, at, send, end)))
@@ -65,9 +65,10 @@ export const limits: Part = {
 
 const sum = (values: number[]) => values.reduce((a, b) => a + b, 0)
 
-async function makeAccounts(stack: Stack): Promise<string[]> {
+/** @returns an API key of each */
+export async function makeAccounts(stack: Stack, count: number): Promise<string[]> {
   const db = openDatabase(stack.services.databaseUrl, { connections: 2 })
-  const made = Array.from({ length: accounts }, (_, at) => ({ id: `acc_${at}`, ...makeApiKey() }))
+  const made = Array.from({ length: count }, (_, at) => ({ id: `acc_${at}`, ...makeApiKey() }))
   for (const { id, hash, lastFour } of made) {
     await db.query(`insert into account (id, email, password_hash) values (?, ?, '\\x00')`, [id, id])
     await db.query('insert into api_key (id, account_id, hash, last_four) values (?, ?, ?, ?)', [

@@ -11,6 +11,7 @@ import { burst } from './burst.ts'
 import { create } from './create.ts'
 import { credentials } from './credentials.ts'
 import { exec } from './exec.ts'
+import { fleet } from './fleet.ts'
 import { jobs } from './jobs.ts'
 import { local } from './local.ts'
 import { memory } from './memory.ts'
@@ -31,6 +32,7 @@ const parts: Record<string, Part> = {
   limits,
   memory,
   scale,
+  fleet,
 }
 
 const names = Object.keys(parts)
@@ -46,6 +48,10 @@ for (const name of asked.length > 0 ? asked : names) {
   const part = parts[name]!
   if (part.needsCluster && !process.env.KUBECONFIG) {
     console.log(`\n${name} needs a cluster: KUBECONFIG=… SANDBOX_IMAGE=… npm run bench -- ${name}`)
+    continue
+  }
+  if (part.needs?.some((variable) => !process.env[variable])) {
+    console.log(`\n${name} needs ${part.needs.join(' and ')}, as bench/${name}.ts says`)
     continue
   }
   const findings = await part.measure()

@@ -1,7 +1,7 @@
 /** Memory of an API and a worker process: at rest, with 100 sandboxes, with 1,000 open streams. */
-import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { residentMebibytes } from './gauges.ts'
 import { openStream } from './load.ts'
 import { makeNamespace } from './namespace.ts'
 import type { Part, Row } from './part.ts'
@@ -54,11 +54,6 @@ export const memory: Part = {
       ],
     }
   },
-}
-
-function residentMebibytes({ pid }: StartedProcess): number {
-  const kibibytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]
-  return Number(kibibytes) / 1024
 }
 
 async function createMany(stack: Stack): Promise<string[]> {

@@ -24,6 +24,8 @@ export interface Part {
   title: string
   /** Whether there must be a cluster: KUBECONFIG of an administrator. */
   needsCluster: boolean
+  /** Variables of the environment that it also needs: its file says what they are. */
+  needs?: string[]
   measure(): Promise<Findings>
 }
 

@@ -75,6 +75,12 @@ export function openMetrics(role: string, held?: Pick<Ledger, 'sums'>) {
       },
     }),
     sweeps,
+    sweepSeconds: histogram(
+      'sandlot_sweep_seconds',
+      'Passes of the sweep, in the worker whose turn it was',
+      [],
+      slow,
+    ),
     queueDepth: gauge('sandlot_queue_jobs', 'Jobs in the queue by state, as of the last scrape', ['state']),
     sandboxes: gauge(
       'sandlot_sandboxes',

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { SandboxRow } from '../../shared/data/sandboxes.ts'
 import type { WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import type { PodState } from '../../workers/drivers/driver.ts'
-import { planSweep } from '../../workers/sweep/sweep.ts'
+import { leaveFound, planSweep } from '../../workers/sweep/sweep.ts'
 
 const now = new Date('2026-11-21T12:00:00.000Z')
 const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -67,6 +67,21 @@ test('a ready sandbox whose pod is gone is ended, but not when the cluster canno
   expect(decided([row({})], undefined)).toEqual([])
 })
 
+test('of many lost pods, one list more says which are there after all', () => {
+  const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, ready_at: ago(99) }))
+  const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
+  const endOf = (end: string) => ({
+    kind: 'end',
+    sandboxId: `sbx_${end}`,
+    detail: 'Gone',
+    lost: `sbx-${end}`,
+  })
+  expect(planned).toMatchObject([endOf('1'), endOf('2'), endOf('3'), { kind: 'end', reason: 'start_failed' }])
+  const again = [pod({ name: 'sbx-2' }), pod({ name: 'sbx-3', death })]
+  expect(leaveFound(planned, again)).toEqual([planned[0], planned[2], planned[3]])
+  expect(leaveFound(planned, undefined)).toEqual([planned[3]])
+})
+
 test('a sandbox whose pod died is ended with the reason of the pod', () => {
   expect(decided([row({})], [pod({ death })])).toEqual([{ kind: 'end', sandboxId: 'sbx_1', ...death }])
 })
@@ -86,7 +101,7 @@ test('a deadline that somebody shortened is no end at the cap', () => {
       detail: 'DeadlineExceeded: the pod ended 1795 s before its cap',
     },
   ])
-  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1' }])
+  expect(end(1795, 'unused')).toEqual([{ kind: 'replace', sandboxId: 'sbx_1', lost: 'sbx-1' }])
 })
 
 test('the pod of a destroyed sandbox is deleted until it was seen to be gone', () => {
@@ -119,7 +134,7 @@ test('a claimed pod that was not told whose it is is told, unless that is just b
 })
 
 test('a claimed pod that died unused is replaced, and one that was used ends its sandbox', () => {
-  const replace = [{ kind: 'replace', sandboxId: 'sbx_1' }]
+  const replace = [{ kind: 'replace', sandboxId: 'sbx_1', lost: 'warm-1' }]
   expect(decided([claimed()], [warmState({ death })])).toEqual(replace)
   expect(decided([claimed()], [])).toEqual(replace)
   expect(decided([claimed()], undefined)).toEqual([])

@@ -46,13 +46,14 @@ export function plan(situation: Situation): Plan {
   const { rows, wanted } = situation
   const good = rows.filter((row) => isGood(row, situation))
   const add: string[] = []
-  const remove = rows.filter((row) => !good.includes(row))
+  const remove = rows.filter((row) => !isGood(row, situation))
   const starting = good.filter((row) => !row.ready_at)
   let starts = situation.starts - starting.length
   for (const [image, { size, isPaused }] of wanted) {
     const pods = good.filter((row) => row.image === image)
-    const fresh = pods.filter((row) => ageOf(row, situation) < poolLimits.agingMs)
-    const aging = pods.filter((row) => !fresh.includes(row))
+    const isFresh = (row: WarmPod) => ageOf(row, situation) < poolLimits.agingMs
+    const fresh = pods.filter(isFresh)
+    const aging = pods.filter((row) => !isFresh(row))
     const missing = isPaused ? 0 : Math.max(0, size - fresh.length)
     const rests = situation.quietMs < poolLimits.restMs && fresh.length >= size / 2
     const begun = rests ? 0 : Math.max(0, Math.min(missing, starts))

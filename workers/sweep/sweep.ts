@@ -37,12 +37,14 @@ export type Action =
       sandboxId: string
       reason: 'expired' | 'start_failed' | 'pod_failed'
       detail: string | null
+      /** The name of its pod, where that is not listed. */
+      lost?: string
     }
   | { kind: 'delete'; sandboxId: string }
   /** Its warm pod was not told whose it is. */
   | { kind: 'assign'; sandboxId: string }
-  /** Its warm pod is dead, and nothing has run in it. */
-  | { kind: 'replace'; sandboxId: string }
+  /** Its warm pod, of this name, is dead or not listed, and nothing has run in it. */
+  | { kind: 'replace'; sandboxId: string; lost: string }
   /** A warm pod that nobody claimed is dead. */
   | { kind: 'discard'; pod: WarmPod }
   | { kind: 'delete stray'; pod: PodState }
@@ -76,19 +78,24 @@ async function sweep(
   mendAll: ReturnType<typeof makeMender>,
   endOrphans: () => Promise<void>,
 ): Promise<void> {
-  const { db, settings } = worker
+  const { db, metrics, settings } = worker
   if (!(await takeSweep(db, dueShare * settings.sweepSeconds))) return
+  const measured = metrics.sweepSeconds.startTimer()
   // Rows are read first, then pods. A sandbox that is admitted in between has a pod and no row here, and is looked up
   // again before anything is done to it. A claim moves a pod from the warm ones to the sandboxes: read in this order,
   // it is in one of them.
   const warm = await findWarmPods(db)
   const rows = await findUnreaped(db)
   const pods = await listPods(worker)
-  await mendAll(planSweep(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm))
+  const planned = planSweep(rows, pods, await readClock(db), settings.sandbox.startSeconds, warm)
+  // Pods are listed once more before anything is done about a lost one: once for all, since a list costs what there is.
+  const isAnyLost = planned.some((action) => lostOf(action) !== undefined)
+  await mendAll(isAnyLost ? leaveFound(planned, await listPods(worker)) : planned)
   await endOrphans()
   await forgetThePast(worker)
   for (const id of await removeDeletedAccounts(db))
     worker.log.info({ account_id: id }, 'an account was deleted')
+  measured()
 }
 
 /**
@@ -118,6 +125,15 @@ export function planSweep(
   ]
 }
 
+const lostOf = (action: Action) => ('lost' in action ? action.lost : undefined)
+
+/** Leaves out what was planned for lost pods that are there after all, and all of it when the cluster cannot be asked. */
+export function leaveFound(actions: readonly Action[], pods: readonly PodState[] | undefined): Action[] {
+  const living = pods && new Set(pods.filter(({ death }) => !death).map(({ name }) => name))
+  const isFound = (name: string | undefined) => name !== undefined && (living?.has(name) ?? true)
+  return actions.filter((action) => !isFound(lostOf(action)))
+}
+
 function decideRow(
   row: SandboxRow,
   seen: { pod: PodState | undefined } | undefined,
@@ -138,11 +154,11 @@ function decideRow(
   const end = seen?.pod?.death && endOf(seen.pod.death, row, now)
   const isGone = seen !== undefined && !seen.pod
   if (row.ready_at && row.claim === 'unused' && (isGone || (end && end.reason !== 'expired'))) {
-    return { kind: 'replace', sandboxId }
+    return { kind: 'replace', sandboxId, lost: podOf(row).name }
   }
   if (end) return { kind: 'end', sandboxId, ...end }
   if (!row.ready_at) return age > newbornMs ? { kind: 'create', sandboxId } : undefined
-  if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone' }
+  if (isGone) return { kind: 'end', sandboxId, reason: 'pod_failed', detail: 'Gone', lost: podOf(row).name }
   const isUntold = row.pod_since && row.claim !== 'replaced' && seen?.pod?.sandboxId !== sandboxId
   return seen && isUntold && age > newbornMs ? { kind: 'assign', sandboxId } : undefined
 }
@@ -198,7 +214,7 @@ async function mend(worker: PodsContext, action: Action): Promise<void> {
     case 'assign':
       return await assignPod(worker, action.sandboxId)
     case 'replace':
-      return await mendReplace(worker, action.sandboxId)
+      return await mendReplace(worker, action)
     case 'discard':
       return void (await discardWarmPod(worker, action.pod))
     case 'delete stray':
@@ -206,21 +222,21 @@ async function mend(worker: PodsContext, action: Action): Promise<void> {
   }
 }
 
-async function mendReplace(worker: PodsContext, sandboxId: string): Promise<void> {
+async function mendReplace(
+  worker: PodsContext,
+  { sandboxId, lost }: Action & { kind: 'replace' },
+): Promise<void> {
   const row = await findSandbox(worker.db, sandboxId)
-  if (row && !(await lives(worker, row))) await replacePod(worker, row)
-}
-
-/** Lists the pods once more, before anything is done about a missing one. */
-async function lives({ driver }: Pick<PodsContext, 'driver'>, sandbox: SandboxRow): Promise<boolean> {
-  const { name } = podOf(sandbox)
-  return (await driver.list()).some((pod) => pod.name === name && !pod.death)
+  if (row && podOf(row).name === lost) await replacePod(worker, row)
 }
 
 async function mendEnd(worker: PodsContext, action: Action & { kind: 'end' }) {
-  const { sandboxId, reason, detail } = action
-  const row = await findSandbox(worker.db, sandboxId)
-  if (row && detail === 'Gone' && (await lives(worker, row))) return
+  const { sandboxId, reason, detail, lost } = action
+  if (lost !== undefined) {
+    // It may have got another pod meanwhile.
+    const row = await findSandbox(worker.db, sandboxId)
+    if (!row || podOf(row).name !== lost) return
+  }
   const point = 'sweep or watch: the row is ended, the pod lives'
   await endAndDelete(worker, sandboxId, reason, detail, point)
 }

@@ -47,8 +47,8 @@ export class KubernetesDriver implements Driver {
   private readonly cluster: Cluster
   /** Pods that a list showed dead, and that the watch may still report. */
   private readonly dead = new Set<string>()
-  /** Running processes and open ports, each with the uid of its pod where that is known. */
-  private readonly processes = new Map<PodProcess, string | undefined>()
+  /** Running processes and open ports, by the uid of their pod where that is known. */
+  private readonly processes = new Map<string | undefined, Set<PodProcess>>()
   private isClosed = false
 
   /**
@@ -143,7 +143,7 @@ export class KubernetesDriver implements Driver {
   async close(): Promise<void> {
     this.isClosed = true
     this.cluster.watch.close()
-    for (const process of this.processes.keys()) process.close()
+    for (const process of [...this.processes.values()].flatMap((ofPod) => [...ofPod])) process.close()
     await this.connection.close()
   }
 
@@ -160,14 +160,19 @@ export class KubernetesDriver implements Driver {
 
   /** Ends it with its pod, and with this driver. */
   private follow(pod: PodName, process: PodProcess): void {
-    this.processes.set(process, pod.uid ?? this.cluster.watch.find(pod.name)?.metadata?.uid)
-    void process.ended.then(() => this.processes.delete(process))
+    const uid = pod.uid ?? this.cluster.watch.find(pod.name)?.metadata?.uid
+    const ofPod = this.processes.get(uid) ?? new Set()
+    this.processes.set(uid, ofPod.add(process))
+    void process.ended.then(() => {
+      ofPod.delete(process)
+      if (ofPod.size === 0 && this.processes.get(uid) === ofPod) this.processes.delete(uid)
+    })
     if (this.isClosed) process.close()
   }
 
   /** Kubernetes may never close the execs of a pod that is gone. */
   private abandonProcesses(podUid: string): void {
-    const affected = [...this.processes].filter(([, of]) => of === podUid).map(([process]) => process)
+    const affected = [...(this.processes.get(podUid) ?? [])]
     if (affected.length === 0) return
     setTimeout(() => {
       for (const process of affected) process.abandon('the pod runs no more')

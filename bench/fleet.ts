@@ -1,0 +1,382 @@
+/**
+ * Live sandboxes by the hundred and the thousand: the real API server, our API and workers, and pods that kwok simulates
+ * (kwok.ts). What the sweep takes, what workers ask of the API server, how soon the death of a node is noticed, how soon
+ * workers that were all away are back, and how quickly sandboxes are made, each with so many sandboxes alive.
+ *
+ *   go install sigs.k8s.io/kwok/cmd/kwok@v0.7.0
+ *   KUBECONFIG=… FLEET_CERT=… FLEET_KEY=… [KWOK=…] [FLEET_SIZES=100,1000] npm run bench -- fleet
+ *
+ * KWOK names kwok, if it is not on the PATH. FLEET_CERT and FLEET_KEY are a certificate for localhost, and its key, that
+ * the API server takes for a kubelet's and for a webhook's: signed by the authority of the kubeconfig's cluster. So the
+ * API server must run on this machine.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { KubeConfig } from '@kubernetes/client-node'
+import { root } from '../scripts/root.mjs'
+import { type Database, openDatabase } from '../shared/data/database.ts'
+import { countByState } from '../shared/data/sandbox-pods.ts'
+import { makeAccounts } from './accounts.ts'
+import { percentile, table } from './figures.ts'
+import {
+  cpuSeconds,
+  openServer,
+  readCounts,
+  readMachine,
+  readSweeps,
+  residentMebibytes,
+  since,
+} from './gauges.ts'
+import { type Fleet, openFleet, podsOfNode } from './kwok.ts'
+import { makeNamespace } from './namespace.ts'
+import { type Findings, kubeconfig, type Part, type Row } from './part.ts'
+import { addressOf, type Stack, startStack } from './stack.ts'
+
+const sizes = (process.env.FLEET_SIZES ?? '100,1000,5000').split(',').map(Number)
+const workerCount = 2
+/** Creates at once while the fleet grows; how many are then offered, and how many a second. */
+const creates = { atOnce: 32, offered: 600, aSecond: 200 }
+const sandboxesOfAccount = 100
+const sweepSeconds = 10
+/** Milliseconds until slots that nobody uses are closed and what a change left behind is done; and of looking on. */
+const ms = { settle: 70_000, steady: 45_000 }
+/** A node with this many pods dies where there are at least twice as many. */
+const deaths = podsOfNode
+
+export const fleet: Part = {
+  title: 'A fleet of simulated pods',
+  needsCluster: true,
+  needs: ['FLEET_CERT', 'FLEET_KEY'],
+  async measure() {
+    await using undo = new AsyncDisposableStack()
+    const namespace = undo.use(await makeNamespace(kubeconfig()))
+    const folder = mkdtempSync(join(tmpdir(), 'sandlot-bench-'))
+    undo.defer(() => rmSync(folder, { recursive: true, force: true }))
+    const admin = new KubeConfig()
+    admin.loadFromFile(kubeconfig())
+    const env = {
+      ...namespace.env,
+      SWEEP_SECONDS: String(sweepSeconds),
+      QUOTA_SANDBOX_HOURS_PER_MONTH: '1000000',
+      NODE_OPTIONS: `--import=${join(root, 'bench/count-requests.ts')}`,
+      FLEET_SERVER: admin.getCurrentCluster()!.server,
+      FLEET_COUNTS: folder,
+    }
+    let nodes: Fleet | undefined
+    const stack = await startStack(env, workerCount, 1, async ({ watchdog }) => {
+      nodes = await openFleet({
+        kubeconfig: kubeconfig(),
+        namespace: namespace.env.SANDBOX_NAMESPACE!,
+        nodeCount: Math.ceil(Math.max(...sizes) / podsOfNode) + sizes.length + 2,
+        folder,
+        watchdog,
+      })
+      undo.use(nodes)
+    })
+    undo.use(stack)
+    const db = openDatabase(stack.services.databaseUrl, { connections: 2 })
+    undo.defer(() => db.close())
+    const keys = await makeAccounts(stack, Math.ceil(Math.max(...sizes) / sandboxesOfAccount))
+    const world: World = {
+      stack,
+      db,
+      keys,
+      nodes: nodes!,
+      server: await openServer(admin),
+      folder,
+      killed: 0,
+    }
+    const found: Measured[] = []
+    for (const size of sizes) {
+      found.push(await measureSize(world, size))
+      console.error(JSON.stringify(found.at(-1)))
+    }
+    return present(found)
+  },
+}
+
+interface World {
+  stack: Stack
+  db: Database
+  keys: string[]
+  nodes: Fleet
+  server: Awaited<ReturnType<typeof openServer>>
+  /** Where processes write what they asked of the API server. */
+  folder: string
+  /** How many nodes have died. */
+  killed: number
+}
+
+type Measured = Awaited<ReturnType<typeof measureSize>>
+
+async function measureSize(world: World, size: number) {
+  const made = await grow(world, size)
+  await sleep(ms.settle)
+  const steady = await lookOn(world)
+  const start = await startCold(world)
+  const death = size >= 2 * deaths ? await die(world) : undefined
+  return { size, made, steady, start, death }
+}
+
+/** Makes sandboxes until there are so many: some by a few at once, and the last ones offered at a rate. */
+async function grow({ stack, db, keys }: World, size: number) {
+  const before = await countReady(db)
+  const offeredCount = Math.min(creates.offered, size - before)
+  const refusals: Record<string, number> = {}
+  let next = 0
+  const url = `${addressOf(stack.apis[0]!)}/v1/sandboxes`
+  const createOne = async () => {
+    const headers = {
+      authorization: `Bearer ${keys[next++ % keys.length]}`,
+      'content-type': 'application/json',
+    }
+    const began = performance.now()
+    const answer = await fetch(url, { method: 'POST', headers, body: '{}' }).catch(() => undefined)
+    await answer?.arrayBuffer().catch(() => {})
+    const took = performance.now() - began
+    if (answer?.status === 201) return took
+    const status = String(answer?.status ?? 'no answer')
+    refusals[status] = (refusals[status] ?? 0) + 1
+  }
+  const measured = await readMachine()
+  const began = performance.now()
+  let left = size - before - offeredCount
+  const closed = left
+  const closedTimes: number[] = []
+  await Promise.all(
+    Array.from({ length: creates.atOnce }, async () => {
+      while (left-- > 0) closedTimes.push((await createOne()) ?? Number.NaN)
+    }),
+  )
+  const closedSeconds = (performance.now() - began) / 1000
+  const offeredFrom = performance.now()
+  const offered: Promise<number | undefined>[] = []
+  while (offered.length < offeredCount) {
+    await sleep(Math.max(0, offeredFrom + (offered.length * 1000) / creates.aSecond - performance.now()))
+    offered.push(createOne())
+  }
+  const offeredTimes = (await Promise.all(offered)).filter((took) => took !== undefined)
+  const offeredSeconds = (performance.now() - offeredFrom) / 1000
+  const machine = since(measured, await readMachine())
+  await untilNoneStarts(db)
+  // Those that failed are made up for, so that the figures that follow are of this many.
+  for (let missing = size - (await countReady(db)); missing > 0; missing--) await createOne()
+  await untilNoneStarts(db)
+  return {
+    closed: { count: closed, aSecond: closed / closedSeconds, ms: closedTimes.filter(Number.isFinite) },
+    offered: { count: offeredCount, aSecond: offeredTimes.length / offeredSeconds, ms: offeredTimes },
+    refusals,
+    machine,
+  }
+}
+
+async function countReady(db: Database): Promise<number> {
+  return (await countByState(db)).find(({ state }) => state === 'ready')?.count ?? 0
+}
+
+async function untilNoneStarts(db: Database): Promise<void> {
+  while ((await countByState(db)).some(({ state }) => state === 'starting')) await sleep(250)
+}
+
+/** What goes on while nobody asks for anything. */
+async function lookOn({ stack, server, folder }: World) {
+  const { workers, apis } = stack
+  const look = async () => ({
+    at: performance.now(),
+    cpu: workers.map(cpuSeconds).reduce((a, b) => a + b),
+    counts: readCounts(folder, workers),
+    server: await server.read(),
+    machine: await readMachine(),
+  })
+  const before = await look()
+  const sweeps: number[] = []
+  let last = await readSweeps(workers)
+  while (performance.now() < before.at + ms.steady) {
+    await sleep(1_000)
+    const now = await readSweeps(workers)
+    if (now.count > last.count) sweeps.push(((now.seconds - last.seconds) / (now.count - last.count)) * 1000)
+    last = now
+  }
+  const after = await look()
+  const seconds = (after.at - before.at) / 1000
+  const requests = Object.fromEntries(
+    Object.entries(after.counts)
+      .map(([kind, count]) => [kind, (count - (before.counts[kind] ?? 0)) / seconds] as const)
+      .filter(([, rate]) => rate > 0)
+      .sort(([, a], [, b]) => b - a),
+  )
+  return {
+    sweeps,
+    requests,
+    requestsASecond: Object.values(requests).reduce((a, b) => a + b, 0),
+    workerMiB: workers.map(residentMebibytes),
+    apiMiB: apis.map(residentMebibytes),
+    workerCpu: (after.cpu - before.cpu) / seconds,
+    server: {
+      cpu: (after.server.cpuSeconds - before.server.cpuSeconds) / seconds,
+      requestsASecond: (after.server.requests - before.server.requests) / seconds,
+      mebibytes: after.server.mebibytes,
+    },
+    machine: since(before.machine, after.machine),
+  }
+}
+
+/** Ends all workers, waits until a sweep is due, and starts them again. */
+async function startCold({ stack }: World) {
+  for (const { pid } of stack.workers) process.kill(pid, 'SIGTERM')
+  for (const { pid } of stack.workers) while (isAlive(pid)) await sleep(50)
+  await sleep(sweepSeconds * 1000)
+  const began = performance.now()
+  const start = () => stack.start('workers/main.ts', ['listening', 'working'])
+  const started = await Promise.all(Array.from({ length: workerCount }, start))
+  const workingSeconds = (performance.now() - began) / 1000
+  stack.workers.splice(0, workerCount, ...started)
+  while ((await readSweeps(started)).count === 0) await sleep(20)
+  return { workingSeconds, sweptSeconds: (performance.now() - began) / 1000 }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** A node dies with its pods. */
+async function die(world: World) {
+  const { db, nodes, folder, stack } = world
+  const [before] = await db.query<{ failed: number }>(countFailed)
+  const countsBefore = readCounts(folder, stack.workers)
+  const began = performance.now()
+  const seconds = () => (performance.now() - began) / 1000
+  let deletedSeconds = Number.NaN
+  const killing = nodes.kill(nodes.nodes[world.killed++]!).finally(() => {
+    deletedSeconds = seconds()
+  })
+  const expected = before!.failed + (await Promise.all([killing]))[0]
+  while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
+  const noticedSeconds = seconds()
+  // For the requests that follow: the workers see to it that each pod is gone.
+  await sleep(2 * sweepSeconds * 1000)
+  const counts = readCounts(folder, stack.workers)
+  const requests = Object.fromEntries(
+    Object.entries(counts).map(([kind, count]) => [kind, count - (countsBefore[kind] ?? 0)]),
+  )
+  const followed = Object.values(requests).reduce((a, b) => a + b, 0)
+  return { count: expected - before!.failed, deletedSeconds, noticedSeconds, requests, followed }
+}
+
+const countFailed = `select count(*)::int as failed from sandbox where destroy_reason = 'pod_failed'`
+
+/**
+ * What events and intervals explain: of each worker one ping a second, and four requests and a watch or two a sweep; and
+ * of all workers together a list, page by page.
+ */
+const explainedASecond = (size: number) =>
+  workerCount * (1 + 4 / sweepSeconds + 4 / 25) + (Math.floor(size / podsOfNode) + 1) / sweepSeconds
+
+function present(found: Measured[]): Findings {
+  const named = ({ size }: Measured) => `${size.toLocaleString('en')} sandboxes`
+  const rows = found.flatMap((each): Row[] => {
+    const row = (what: string, unit: string, values: number[]) => ({
+      what: `${what}, ${named(each)}`,
+      ours: true,
+      unit,
+      values,
+    })
+    const { made, steady, start, death } = each
+    return [
+      row('a pass of the sweep', 'ms a pass', steady.sweeps),
+      row('all workers ask the API server', 'requests a second', [steady.requestsASecond]),
+      row('worker', 'MiB', steady.workerMiB),
+      row('API', 'MiB', steady.apiMiB),
+      row('start of all workers, until they work', 's', [start.workingSeconds]),
+      row('until the first sweep is done', 's', [start.sweptSeconds]),
+      ...(death ? [row(`death of ${death.count} pods, until noticed`, 's', [death.noticedSeconds])] : []),
+      row(`create, ${creates.aSecond} a second offered`, 'ms a create', made.offered.ms),
+      row('creates', 'creates a second', [made.offered.aSecond]),
+    ]
+  })
+  const order = ['ms a pass', 'requests a second', 'MiB', 's', 'ms a create', 'creates a second']
+  const largest = found.at(-1)!
+  const before = found.at(-2)
+  const passOf = ({ steady, size }: Measured) => percentile(steady.sweeps, 0.5) / size
+  const fixed = (value: number, digits = 1) => value.toFixed(digits)
+  const explained = explainedASecond(largest.size)
+  return {
+    rows: order.flatMap((unit) => rows.filter((row) => row.unit === unit && row.values.length > 0)),
+    verdicts: [
+      {
+        what: `the API server is asked no more often than events and intervals explain, ${fixed(explained)} a second with ${named(largest)}: ${fixed(largest.steady.requestsASecond)}`,
+        met: largest.steady.requestsASecond <= explained * 1.1,
+      },
+      ...(before
+        ? [
+            {
+              what: `a pass of the sweep takes no longer for each sandbox with ${named(largest)} than with ${named(before)}: ${fixed(1000 * passOf(largest), 0)} and ${fixed(1000 * passOf(before), 0)} µs`,
+              met: passOf(largest) <= passOf(before) * 1.2,
+            },
+          ]
+        : []),
+      ...found.flatMap(({ death, size }) => {
+        if (!death) return []
+        // The time of looking on has the requests of any other time too.
+        const usual = explainedASecond(size) * (death.noticedSeconds + 2 * sweepSeconds)
+        const each = (death.followed - usual) / death.count
+        return [
+          { what: `at most 3 requests for each pod that died, of ${size}: ${fixed(each)}`, met: each <= 3 },
+        ]
+      }),
+    ],
+    details: table(
+      ['with', ...found.map(named)],
+      [
+        [
+          'creates, 32 at once, a second',
+          ...found.map(({ made }) => (made.closed.count ? fixed(made.closed.aSecond) : 'none')),
+        ],
+        ['load and CPU in use meanwhile', ...found.map(({ made }) => words(made.machine))],
+        [
+          'creates not answered 201',
+          ...found.map(({ made }) => JSON.stringify(made.refusals).replaceAll(/[{}"]/g, '') || '0'),
+        ],
+        ['at rest: load and CPU in use', ...found.map(({ steady }) => words(steady.machine))],
+        [
+          'at rest: CPU of all workers, ms a second',
+          ...found.map(({ steady }) => fixed(steady.workerCpu * 1000)),
+        ],
+        ['API server: CPU, ms a second', ...found.map(({ steady }) => fixed(steady.server.cpu * 1000, 0))],
+        [
+          'API server: requests of everybody a second',
+          ...found.map(({ steady }) => fixed(steady.server.requestsASecond)),
+        ],
+        ['API server: MiB', ...found.map(({ steady }) => fixed(steady.server.mebibytes, 0))],
+        ['requests of workers a second', ...found.map(({ steady }) => kinds(steady.requests, 2))],
+        [
+          'pods that died: seconds until deleted',
+          ...found.map(({ death }) => (death ? fixed(death.deletedSeconds) : 'none')),
+        ],
+        [
+          'requests of workers about them',
+          ...found.map(({ death }) => (death ? kinds(death.requests, 0) : 'none')),
+        ],
+      ],
+    ),
+    notes: [
+      `${workerCount} workers, one API, a sweep every ${sweepSeconds} s, ${sandboxesOfAccount} sandboxes an account. The nodes and the lives of pods are simulated by kwok; an exec is a real shell on this machine, through the real API server. A webhook of the benchmark names the node of each pod in place of the scheduler, which binds 50 a second by default.`,
+      `The first sandboxes of a size are made ${creates.atOnce} at once, the last ${creates.offered} are offered at ${creates.aSecond} a second. Figures at rest are of ${ms.steady / 1000} s, ${ms.settle / 1000} s after that. Requests are counted in the workers, because the API server does not tell who asked. A start of all workers begins when a sweep is due. The pods of one node die by a forced deletion, one after the other as the API server does it; they are noticed when all rows say \`pod_failed\`.`,
+    ],
+  }
+}
+
+const words = ({ load, busy }: { load: number; busy: number }) =>
+  `${load.toFixed(1)}, ${Math.round(busy * 100)} %`
+
+const kinds = (counts: Record<string, number>, digits: number) =>
+  Object.entries(counts)
+    .filter(([, count]) => count >= 0.5 * 10 ** -digits)
+    .map(([kind, count]) => `${count.toFixed(digits)} ${kind}`)
+    .join('; ')
