@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
+import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
 import type { Account, Refusal } from '../support/account.ts'
 import { describeBeside } from '../support/beside.ts'
 import { readEvents } from '../support/events.ts'
@@ -302,15 +303,21 @@ describeBeside('of two workers', () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
     const bytes = randomBytes(300_000)
-    for (const [index, worker] of world.workers.entries()) {
-      worker.signal('SIGSTOP')
-      const query = { path: `file-${index}` }
-      const { body } = await alice.call('writeRawFile', { params, query, bytes })
-      expect(body.size).toBe(bytes.length)
-      const read = await alice.open('readRawFile', { params, query })
-      expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
-      worker.signal('SIGCONT')
-    }
+    const query = { path: 'file' }
+    const workers = await world.eventually(async () => {
+      const listed = await listWorkers(world)
+      return listed.length === 2 ? listed : undefined
+    }, recoverMs)
+    // The one that gets the sandbox's calls first.
+    const { id } = inOrderFor(params.id, workers)[0]!
+    const owner = world.workers.find(({ lines }) => lines.some(({ worker_id }) => worker_id === id))!
+    owner.signal('SIGSTOP')
+    const { body } = await alice.call('writeRawFile', { params, query, bytes })
+    expect(body.size).toBe(bytes.length)
+    // What the frozen one had been handed, it would write now.
+    owner.signal('SIGCONT')
+    const read = await alice.open('readRawFile', { params, query })
+    expect(Buffer.from(await read.arrayBuffer()).equals(bytes)).toBe(true)
   })
 
   test('one that was killed is not asked any more, and the others serve its sandboxes', async () => {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
 import type { Account } from '../support/account.ts'
+import { moveClockOfRedis } from '../support/clock.ts'
 import { openPair, type Pair } from '../support/failover.ts'
 import { send } from '../support/http.ts'
 import { type Process, startWorld, type World } from '../support/index.ts'
@@ -112,7 +113,8 @@ test('a worker that cannot reach Redis keeps its commands, and tells how they en
   expect(execs).not.toEqual([])
 
   way.freeze()
-  // Nobody lists it any more, and a sweep has asked it.
+  // Nobody lists it any more, and a sweep has asked it. The other one tells of itself again within a second.
+  await moveClockOfRedis(world.redis, world.settings.silence.stale)
   const asked = () => world.workers[0]!.lines.some(({ msg }) => msg.startsWith('a worker is not listed'))
   await world.eventually(asked, 30_000)
   await sleep(2_000)

@@ -86,12 +86,12 @@ describe('with walls', () => {
   })
 
   test('a sandbox with too many files is ended, wherever they are, and no other is', async () => {
-    const more = { SANDBOX_INODES: '2000' }
-    const fill = 'i=0; while [ $i -lt 3000 ]; do : >$i; i=$((i+1)); done; sleep 60'
+    const more = { SANDBOX_INODES: '1000' }
+    const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The last is deeper than a path can be long.
     const places = ['', 'cd /run/sandlot/run', 'while mkdir longname && cd longname; do :; done']
     const { driver, pod: neighbour } = await createReady({ more })
-    await run(driver, neighbour, shell('i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done'))
+    await run(driver, neighbour, shell('i=0; while [ $i -lt 750 ]; do : >$i; i=$((i+1)); done'))
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))
     const fillAt = async (place: string) => {
@@ -100,12 +100,12 @@ describe('with walls', () => {
       await eventually(() => deaths.has(pod.uid), 30_000)
       expect(deaths.get(pod.uid)).toEqual({
         reason: 'pod_failed',
-        detail: 'Evicted: it holds more than 2000 files and folders',
+        detail: 'Evicted: it holds more than 1000 files and folders',
       })
       await expect(driver.start(pod, ['true'])).rejects.toThrow(/Evicted/)
     }
     await Promise.all(places.map(fillAt))
-    expect(await run(driver, neighbour, shell('ls | wc -l'))).toMatchObject({ stdout: '1500\n' })
+    expect(await run(driver, neighbour, shell('ls | wc -l'))).toMatchObject({ stdout: '750\n' })
     expect(deaths.has(neighbour.uid)).toBe(false)
   })
 

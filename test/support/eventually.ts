@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { usualSeconds } from '../../shared/platform/silence.ts'
 import { noteMeasured } from './measured.ts'
 
 /**
@@ -10,6 +11,8 @@ const patience = Number(process.env.SANDLOT_PATIENCE ?? 1)
 export const isSoak = patience === 1
 /** Settings of all processes and drivers of tests. In the gate, what lives on a busy machine is not taken for silent. */
 export const patientEnv: Record<string, string> = isSoak ? {} : { WORKER_SILENCE_SECONDS: '6' }
+/** Of a process that is to find out that another one is gone, and of which nothing else is asked meanwhile. */
+export const usualSilence = { WORKER_SILENCE_SECONDS: String(usualSeconds) }
 /** The limit of a test is longer, so that a wait tells what it waited for. */
 const longestMs = 150_000
 

@@ -1,14 +1,15 @@
 /** Commands whose worker died: who is told, and who ends what still runs. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import { moveClockOfRedis } from '../support/clock.ts'
 import { describeOnBothInSoak } from '../support/drivers.ts'
 import { readEvents } from '../support/events.ts'
-import { expectWithin } from '../support/eventually.ts'
+import { expectWithin, usualSilence } from '../support/eventually.ts'
 import { startWorld } from '../support/index.ts'
 import { inside } from '../support/inside.ts'
+import { shareWorld } from '../support/shared.ts'
 
 describeOnBothInSoak('a lost worker', (driver) => {
   test('has its streams ended within five seconds and its commands by another worker; the sandbox lives on', async () => {
@@ -46,7 +47,7 @@ describeOnBothInSoak('a lost worker', (driver) => {
 
     // The list forgets who died; who lives tells of itself again within a second.
     await moveClockOfRedis(world.redis, world.settings.silence.stale)
-    await world.startWorker()
+    await world.startWorker(usualSilence)
     await world.eventually(async () => (await countOf('sleep 432[1]')) === 0, 30_000)
     expect(await countOf('sleep 876[5]')).toBe(1)
     const get = async (exec_id: string) =>
@@ -61,55 +62,58 @@ describeOnBothInSoak('a lost worker', (driver) => {
   })
 })
 
-test.concurrent('more lost commands than a pass looks at, in a pod out of reach, keep nobody else’s from being ended', async () => {
-  await using world = await startWorld()
-  const alice = await world.account()
-  const [far, near] = [(await alice.call('createSandbox')).body, (await alice.call('createSandbox')).body]
-  const { countOf } = inside(alice, near)
-  const file = join(world.folder, 'sandboxes', podName(far.id), 'pod.json')
-  const pod = readFileSync(file)
-  writeFileSync(file, 'nobody can read this')
-  try {
-    await world.db.query(
-      `insert into exec (id, sandbox_id, worker_id, pid, sealed_command, background, tty, started_at)
-       select 'exec_' || lpad(n::text, 26, '0'), ?, 'wrk_gone', 999999, '\\x00', true, false, sandlot_now()
-         from generate_series(1, 1500) as n`,
-      [far.id],
-    )
-    const body = { command: 'exec sleep 4324', background: true }
-    const { id } = (await alice.call('execCommand', { params: near, body })).body
-    await world.eventually(async () => (await countOf('sleep 432[4]')) === 1, 10_000)
-    await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
-    await world.eventually(async () => (await countOf('sleep 432[4]')) === 0, 40_000)
-  } finally {
-    writeFileSync(file, pod)
-  }
-})
+describe.concurrent('commands of a worker that nobody has seen', () => {
+  const world = shareWorld({ workers: 0 })
+  beforeAll(() => world.startWorker(usualSilence))
 
-test.concurrent('a command is killed, not lost, when its sandbox is destroyed while it is being ended', async () => {
-  await using world = await startWorld()
-  const alice = await world.account()
-  const { body: params } = await alice.call('createSandbox')
-  const body = { command: 'exec sleep 4325', background: true }
-  const { id } = (await alice.call('execCommand', { params, body })).body
-  const { countOf } = inside(alice, params)
-  await world.db.transaction(async (tx) => {
-    await tx.query(
-      `update sandbox set destroyed_at = sandlot_now(), destroy_reason = 'requested' where id = ?`,
-      [params.id],
-    )
-    await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
-    // The sweep has read the sandbox as one that lives, and has only the end to write.
-    await world.eventually(async () => {
-      // One that is idle for long is ended.
-      await tx.query('select 1')
-      return (await countOf('sleep 432[5]')) === 0
-    }, 40_000)
+  test('more lost commands than a pass looks at, in a pod out of reach, keep nobody else’s from being ended', async () => {
+    const alice = await world.account()
+    const [far, near] = [(await alice.call('createSandbox')).body, (await alice.call('createSandbox')).body]
+    const { countOf } = inside(alice, near)
+    const file = join(world.folder, 'sandboxes', podName(far.id), 'pod.json')
+    const pod = readFileSync(file)
+    writeFileSync(file, 'nobody can read this')
+    try {
+      await world.db.query(
+        `insert into exec (id, sandbox_id, worker_id, pid, sealed_command, background, tty, started_at)
+         select 'exec_' || lpad(n::text, 26, '0'), ?, 'wrk_gone', 999999, '\\x00', true, false, sandlot_now()
+           from generate_series(1, 1500) as n`,
+        [far.id],
+      )
+      const body = { command: 'exec sleep 4324', background: true }
+      const { id } = (await alice.call('execCommand', { params: near, body })).body
+      await world.eventually(async () => (await countOf('sleep 432[4]')) === 1, 10_000)
+      await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
+      await world.eventually(async () => (await countOf('sleep 432[4]')) === 0, 40_000)
+    } finally {
+      writeFileSync(file, pod)
+    }
   })
-  const get = async () => (await alice.call('getExec', { params: { ...params, exec_id: id } })).body
-  expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
-  const status = async () =>
-    (await world.db.query<{ status: string }>('select status from exec where id = ?', [id]))[0]!.status
-  await world.eventually(async () => (await status()) !== 'running', 20_000)
-  expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
+
+  test('a command is killed, not lost, when its sandbox is destroyed while it is being ended', async () => {
+    const alice = await world.account()
+    const { body: params } = await alice.call('createSandbox')
+    const body = { command: 'exec sleep 4325', background: true }
+    const { id } = (await alice.call('execCommand', { params, body })).body
+    const { countOf } = inside(alice, params)
+    await world.db.transaction(async (tx) => {
+      await tx.query(
+        `update sandbox set destroyed_at = sandlot_now(), destroy_reason = 'requested' where id = ?`,
+        [params.id],
+      )
+      await world.db.query(`update exec set worker_id = 'wrk_gone' where id = ?`, [id])
+      // The sweep has read the sandbox as one that lives, and has only the end to write.
+      await world.eventually(async () => {
+        // One that is idle for long is ended.
+        await tx.query('select 1')
+        return (await countOf('sleep 432[5]')) === 0
+      }, 40_000)
+    })
+    const get = async () => (await alice.call('getExec', { params: { ...params, exec_id: id } })).body
+    expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
+    const status = async () =>
+      (await world.db.query<{ status: string }>('select status from exec where id = ?', [id]))[0]!.status
+    await world.eventually(async () => (await status()) !== 'running', 20_000)
+    expect(await get()).toMatchObject({ status: 'killed', reason: 'requested' })
+  })
 })

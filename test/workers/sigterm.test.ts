@@ -1,7 +1,9 @@
-/** Workers that are told to end: what they finish, and who takes over. */
+/** Workers that are told to end: what they finish, and who takes over. At once: each mostly waits. */
 import { expect, test } from 'vitest'
+import { silenceOf, usualSeconds } from '../../shared/platform/silence.ts'
 import { listWorkers } from '../../shared/rpc/directory.ts'
 import { bytesOf, readEvents } from '../support/events.ts'
+import { usualSilence } from '../support/eventually.ts'
 import { type Process, startWorld } from '../support/index.ts'
 import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 
@@ -9,7 +11,7 @@ import { newWebSocket, untilOpen } from '../support/web-socket.ts'
 const env = { DRAIN_SECONDS: '120' }
 const untilGo = 'echo begun; until test -e go; do sleep 0.1; done; echo finished'
 
-test('a worker that is told to end finishes its command, and takes no other', async () => {
+test.concurrent('a worker that is told to end finishes its command, and takes no other', async () => {
   await using world = await startWorld({ workers: 2, env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -37,7 +39,7 @@ test('a worker that is told to end finishes its command, and takes no other', as
   expect((await run('true')).exit_code).toBe(0)
 })
 
-test('what runs in a worker that ends is there to the last, for lists, readers and the sweep of others', async () => {
+test.concurrent('what runs in a worker that ends is there to the last, for lists, readers and the sweep of others', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -50,12 +52,12 @@ test('what runs in a worker that ends is there to the last, for lists, readers a
   const one = { ...params, exec_id: background.id }
   const get = async () => (await alice.call('getExec', { params: one })).body
   await world.eventually(async () => (await get()).stdout === 'begun\n', 10_000)
-  const second = await world.startWorker()
+  const second = await world.startWorker(usualSilence)
   await world.eventually(async () => (await listWorkers(world)).length === 2, 10_000)
 
   const stopped = world.workers[0]!.stop()
   // Longer than a worker may be missing before its commands are ended.
-  const end = performance.now() + world.settings.silence.missing + 4_000
+  const end = performance.now() + silenceOf(usualSeconds).missing + 4_000
   await world.eventually(async () => (await listWorkers(world)).some((worker) => worker.isDraining), 10_000)
   const follower = readEvents(await alice.open('streamExec', { params: one }))
   while (performance.now() < end) {
@@ -76,7 +78,7 @@ test('what runs in a worker that ends is there to the last, for lists, readers a
   ])
 })
 
-test('a worker that ends still gives a command to a reader that comes back, and to a terminal', async () => {
+test.concurrent('a worker that ends still gives a command to a reader that comes back, and to a terminal', async () => {
   await using world = await startWorld({ env })
   const alice = await world.account()
   const { body: params } = await alice.call('createSandbox')
@@ -116,7 +118,7 @@ test('a worker that ends still gives a command to a reader that comes back, and 
   await stopped
 })
 
-test('a worker that is told to end while Redis is away ends without it', async () => {
+test.concurrent('a worker that is told to end while Redis is away ends without it', async () => {
   await using world = await startWorld({ env })
   await world.plugs.redis.stop()
   await world.workers[0]!.stop()
@@ -124,7 +126,7 @@ test('a worker that is told to end while Redis is away ends without it', async (
   await world.plugs.redis.start()
 })
 
-test('creates go on while workers come and go', async () => {
+test.concurrent('creates go on while workers come and go', async () => {
   await using world = await startWorld({ workers: 1, env: { QUOTA_CONCURRENT_SANDBOXES: '100' } })
   const alice = await world.account()
   const creates: Promise<{ status: number }>[] = []

@@ -16,7 +16,11 @@ import { describeTerminals } from './terminals.ts'
 import { describeWalls } from './walls.ts'
 
 /** @param open opens one more driver of the same installation, as one more worker would */
-export function describeDriver(name: string, open: () => Promise<OpenDriver>): void {
+export function describeDriver(
+  name: string,
+  open: () => Promise<OpenDriver>,
+  { isWhole = true }: { isWhole?: boolean } = {},
+): void {
   describe(`the ${name} driver`, () => {
     let opened: OpenDriver
     let pod: Pod
@@ -33,6 +37,7 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
         await opened.driver.ready(created, AbortSignal.timeout(patient(60_000)))
         return created
       },
+      isWhole,
       hostSecret: `host-${randomUUID()}`,
     }
 
@@ -48,9 +53,9 @@ export function describeDriver(name: string, open: () => Promise<OpenDriver>): v
       await opened?.close()
     })
 
-    describeBeside('the others', () => describeDeadlines(contract))
-    describeBeside('one after the other', () => {
-      describePods(contract)
+    describeBeside('those that wait', () => describeDeadlines(contract))
+    describeBeside('those that make pods', () => describePods(contract))
+    describeBeside('those that share a pod', () => {
       describePorts(contract)
       describeProcesses(contract)
       describeTerminals(contract)

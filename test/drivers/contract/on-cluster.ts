@@ -1,6 +1,7 @@
 /** The contract of drivers on a real cluster, under the role that the workers have. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { hasCluster, images } from '../../support/cluster.ts'
+import { isSoak } from '../../support/eventually.ts'
 import { type ClusterWorld, startClusterWorld } from '../kubernetes-world.ts'
 import { describeDriver } from './index.ts'
 
@@ -12,9 +13,10 @@ export function describeOnCluster(name: keyof typeof images): void {
     })
     afterAll(() => world?.close())
 
-    describeDriver(`Kubernetes (${name})`, async () => {
+    const open = async () => {
       const driver = world.open()
       return { driver, image: images[name], close: () => driver.close() }
-    })
+    }
+    describeDriver(`Kubernetes (${name})`, open, { isWhole: isSoak })
   })
 }

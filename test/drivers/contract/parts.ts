@@ -15,6 +15,8 @@ export interface Contract {
   opened(): OpenDriver & { pod: Pod }
   request(sandboxId: string, deadlineSeconds?: number): PodRequest
   createReady(sandboxId?: string, deadlineSeconds?: number): Promise<Pod>
+  /** False in the gate on a cluster, which leaves out what the driver has no part in, and what bounds memory. */
+  isWhole: boolean
   /** Stands in the environment of the process that runs the driver. */
   hostSecret: string
 }

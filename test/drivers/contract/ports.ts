@@ -62,28 +62,31 @@ export function describePorts(contract: Contract): void {
       await expect(driver.connect({ name: `none-${randomUUID()}` }, port)).rejects.toBeInstanceOf(PodGone)
     })
 
-    test('make a writer wait whose listener waits for a reader, and lose nothing', async () => {
-      const stream = await connect()
-      const chunk = Buffer.alloc(1024 * 1024, 'x')
-      let accepted = 0
-      // The kernel's buffers on the way to a cluster may take more than a hundred.
-      const most = 1024 * chunk.length
-      const write = (): void => {
-        stream.write(chunk, (error) => {
-          if (error || stream.writableEnded) return
-          accepted += chunk.length
-          if (accepted < most) write()
-        })
-      }
-      const before = memoryKept()
-      write()
-      // It stands still once all buffers on the way are full.
-      for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
-      expect(accepted).toBeLessThan(most)
-      expect(memoryKept() - before).toBeLessThan(32 * 1024 * 1024)
-      expect((await read(stream, accepted)).every((byte) => byte === 120)).toBe(true)
-      stream.destroy()
-    })
+    test.runIf(contract.isWhole)(
+      'make a writer wait whose listener waits for a reader, and lose nothing',
+      async () => {
+        const stream = await connect()
+        const chunk = Buffer.alloc(1024 * 1024, 'x')
+        let accepted = 0
+        // The kernel's buffers on the way to a cluster may take more than a hundred.
+        const most = 1024 * chunk.length
+        const write = (): void => {
+          stream.write(chunk, (error) => {
+            if (error || stream.writableEnded) return
+            accepted += chunk.length
+            if (accepted < most) write()
+          })
+        }
+        const before = memoryKept()
+        write()
+        // It stands still once all buffers on the way are full.
+        for (let last = -1; last !== accepted; await sleep(1_000)) last = accepted
+        expect(accepted).toBeLessThan(most)
+        expect(memoryKept() - before).toBeLessThan(32 * 1024 * 1024)
+        expect((await read(stream, accepted)).every((byte) => byte === 120)).toBe(true)
+        stream.destroy()
+      },
+    )
 
     test('end only one direction, where the driver can', async () => {
       if (driver.kind === 'kubernetes') return
