@@ -15,7 +15,8 @@ Names of files come before options. All other options go to vitest.`
 export const soakUsage = `npm run soak -- [SUITE…] [OPTION…]
 
   SUITE…          parts of the names of files; without any, all suites
-  --driver NAME   local, or kubernetes, which needs KUBECONFIG; without it, both where KUBECONFIG is set
+  --driver NAME   local, or kubernetes, which needs KUBECONFIG and leaves out the suites that know only the local one;
+                  without it, both where KUBECONFIG is set
   --seed N        repeats what was random in the run that said this seed
   --minutes N     begins no suite after so many minutes, and says which did not run
   -t PATTERN      runs only the tests whose names match

@@ -13,7 +13,8 @@ const config = ['--config', 'vitest.soak.config.ts']
 /** @param {import('./options.mjs').SoakOptions} options */
 async function soak(options) {
   const { driver, seed, minutes, pattern } = options
-  const suites = choose(await listFiles(config), options.suites)
+  const environment = { SANDLOT_SEED: String(seed), ...(driver ? { SANDLOT_TEST_DRIVER: driver } : {}) }
+  const suites = choose(await listFiles(config, environment), options.suites, driver)
   await buildClient()
   // What works with both drivers takes the local one as soon as there is no cluster.
   if (driver === 'local') delete process.env.KUBECONFIG
@@ -22,7 +23,6 @@ async function soak(options) {
   console.log(`Soak: ${suites.length} suites, ${where}, seed ${seed}`)
 
   const args = [...config, ...(pattern === undefined ? [] : ['-t', pattern])]
-  const environment = { SANDLOT_SEED: String(seed), ...(driver ? { SANDLOT_TEST_DRIVER: driver } : {}) }
   const run = (/** @type {string} */ file) => runVitest([file, ...args], { environment })
   const { done, notRun } = await runSuites(suites, minutes, { run })
 

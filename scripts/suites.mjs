@@ -9,13 +9,15 @@ import { countsOf } from './vitest.mjs'
 /**
  * @param {string[]} all the files of all suites
  * @param {string[]} names parts of their names
+ * @param {SoakOptions['driver']} [driver] what `all` was chosen for
  * @returns {string[]} those that some name is a part of; all where there is no name
  * @throws {Error} in words for the terminal, when a name is a part of none
  */
-export function choose(all, names) {
+export function choose(all, names, driver) {
+  const kind = driver === 'kubernetes' ? 'suite that knows Kubernetes' : 'suite'
   for (const name of names)
     if (!all.some((file) => file.includes(name)))
-      throw new Error(`No suite has ${JSON.stringify(name)} in its name. There are:\n  ${all.join('\n  ')}`)
+      throw new Error(`No ${kind} has ${JSON.stringify(name)} in its name. There are:\n  ${all.join('\n  ')}`)
   return names.length === 0 ? all : all.filter((file) => names.some((name) => file.includes(name)))
 }
 

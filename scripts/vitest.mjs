@@ -44,15 +44,16 @@ export async function runVitest(args, { environment = {}, output = 'inherit' } =
 
 /**
  * @param {string[]} args for vitest
+ * @param {Record<string, string | undefined>} environment variables over ours
  * @returns {Promise<string[]>} the files that it would run, relative to the project's root, in the order of their names
  */
-export async function listFiles(args) {
+export async function listFiles(args, environment) {
   const folder = mkdtempSync(join(tmpdir(), 'sandlot-files-'))
   const path = join(folder, 'files.json')
   try {
     const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
     const list = [vitest, 'list', '--filesOnly', `--json=${path}`, '--root', root, ...args]
-    const code = await runOnNode(projectNode(), list, process.env)
+    const code = await runOnNode(projectNode(), list, { ...process.env, ...environment })
     if (code !== 0) throw new Error(`vitest could not list the files: it ended with ${code}.`)
     const files = JSON.parse(readFileSync(path, 'utf8')).map(({ file }) => relative(root, file))
     return [...new Set(files)].sort()

@@ -2,9 +2,9 @@
 import { createHmac } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { expect, test } from 'vitest'
-import { readStat } from '../../shared/platform/process-stat.mjs'
 import { callAs, type Refusal } from '../support/account.ts'
 import { startWorld, type World } from '../support/index.ts'
+import { processorTicks } from '../support/measure.ts'
 import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld({ workers: 0 })
@@ -79,21 +79,15 @@ test('a wrong password and an unknown address cost the same work', async () => {
   await using slow = await startWorld({ workers: 0, env: { PASSWORD_SCRYPT_LOG_N: '15' } })
   const alice = await slow.account()
   const costOf = async (emails: string[]) => {
-    const before = processorTicks(slow)
+    const before = processorTicks(slow.apis[0]!)
     for (const email of emails) await logIn({ email, password: 'not her password' }, slow).catch(() => {})
-    return processorTicks(slow) - before
+    return processorTicks(slow.apis[0]!) - before
   }
   const nobodys = Array.from({ length: 8 }, (_, n) => `nobody-${n}@example.com`)
   const ratio = (await costOf(nobodys)) / (await costOf(nobodys.map(() => alice.email)))
   expect(ratio).toBeGreaterThan(0.6)
   expect(ratio).toBeLessThan(1.6)
 })
-
-/** What its API process has taken so far: what else runs on the machine is no part of it. */
-function processorTicks({ apis }: World): number {
-  const [, , , , , , , , , , , user, system] = readStat(apis[0]!.pid)!
-  return Number(user) + Number(system)
-}
 
 test('a suspended account is told so only with its password', async () => {
   const alice = await world.account()

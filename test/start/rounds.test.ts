@@ -54,9 +54,18 @@ test('a round that fails keeps its output, and the others go on', async () => {
   expect(readFileSync(outputs[1]!, 'utf8')).toBe('with seed 8')
 })
 
-test('a run that breaks off counts as failed, and after a signal no round begins', async () => {
-  const { lines, isGood } = await rounds({ code: 1, files: [] }, { code: 130, files: [] })
-  expect(lines.slice(-2)).toEqual(['A signal ended round 2: the other 1 did not run.', '0 passed, 2 failed'])
+test('a run that breaks off counts as failed', async () => {
+  const { lines, isGood } = await rounds({ code: 1, files: [] }, well, well)
+  expect(lines.at(-1)).toBe('4 passed, 1 failed, 2 skipped')
+  expect(isGood).toBe(false)
+})
+
+test('after a signal no round begins; the round that it ended does not count, and not all is well', async () => {
+  const { lines, isGood } = await rounds(well, { code: 130, files: [failed] })
+  expect(lines.slice(-2)).toEqual([
+    'A signal ended round 2: it counts for nothing, and the other 1 did not run.',
+    '2 passed, 0 failed, 1 skipped',
+  ])
   expect(isGood).toBe(false)
 })
 

@@ -1,7 +1,11 @@
 /** `npm run soak`: which suites it runs, and what it says of them. */
+import { globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readSoakOptions } from '../../scripts/options.mjs'
+import { root } from '../../scripts/root.mjs'
 import { choose, commandAgain, runSuites, suitesThatFailed, tableOf } from '../../scripts/suites.mjs'
+import { onlyLocal, suites } from '../../vitest.soak.config.ts'
 
 const all = ['test/api/bytes.soak.ts', 'test/api/pairs.soak.ts', 'test/cli/pairs.soak.ts']
 const passed = { file: all[0]!, passed: 2, failed: 0, skipped: 0, failures: [] as string[] }
@@ -15,6 +19,24 @@ test('parts of names choose the suites, and a name that no suite has is refused 
   expect(() => choose(all, ['pairs', 'pears'])).toThrow(
     `No suite has "pears" in its name. There are:\n  ${all[0]}`,
   )
+  expect(() => choose(all, ['migrate'], 'kubernetes')).toThrow(
+    'No suite that knows Kubernetes has "migrate" in its name. There are:',
+  )
+})
+
+test('--driver kubernetes leaves out those suites that know only the local driver', () => {
+  const read = (file: string) => readFileSync(join(root, file), 'utf8')
+  const knowsCluster = (file: string) => {
+    const own = read(file)
+    const parts = [...own.matchAll(/from '(\.\/(?!support)[^']+)'/g)].map(([, part = '']) =>
+      read(join(dirname(file), part)),
+    )
+    return [own, ...parts].some((text) =>
+      /hasCluster|describeOn|describeInSandboxes|driver: 'kubernetes'/.test(text),
+    )
+  }
+  const filesOf = (patterns: string[]) => globSync(patterns, { cwd: root }).sort()
+  expect(filesOf(onlyLocal)).toEqual(filesOf(suites).filter((file) => !knowsCluster(file)))
 })
 
 test('it says which suite of how many runs, and begins none once its minutes are over', async () => {

@@ -1,7 +1,6 @@
 /** PostgreSQL crashes at the moments of a command at which something was told, or is about to run. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { podName } from '../../shared/data/ids.ts'
 import { isSoak } from '../support/eventually.ts'
@@ -11,9 +10,8 @@ import { shareSandbox } from '../support/shared.ts'
 const { world, alice, params, sh } = shareSandbox({ ownPostgres: true })
 const soonMs = 20_000
 
-async function crash(world: World, awayMs = 0) {
+async function crash(world: World) {
   await world.plugs.postgres!.kill()
-  await sleep(awayMs)
   await world.plugs.postgres!.start()
   await world.eventually(() => world.db.query('select 1'), soonMs)
 }
@@ -43,8 +41,11 @@ test.runIf(isSoak)('an end that PostgreSQL is away for is told when it is back',
   const running = start('away', untilSaid('back', 7))
   await hasBegun('away')
   await world.plugs.postgres!.kill()
+  const waits = () =>
+    world.workers[0]!.lines.some(({ msg }) => msg === 'the end of a command waits for the database')
   say('back')
-  await crash(world, 3_000)
+  await world.eventually(waits, soonMs)
+  await crash(world)
   const { body } = await running
   expect(body).toMatchObject({ status: 'exited', exit_code: 7 })
   expect((await ends()).get(body.id)).toEqual({ status: 'exited', exit_code: 7 })
