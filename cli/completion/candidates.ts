@@ -43,7 +43,6 @@ export async function complete(
   return { ...completion, candidates: completion.candidates.filter(fits) }
 }
 
-/** What the words before the cursor say. */
 interface TypedLine {
   command: Command
   operands: string[]

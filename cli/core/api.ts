@@ -129,20 +129,17 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
     const refuse = (answer: HttpAnswer) => void readAnswer(answer, call)
-    /** Traces the handshake that `open` makes. */
     const traced = <T extends Head>(open: () => Promise<T>) => tracing(open, headOf, trace)({ url, method })
     return { url, headers, refuse, traced }
   },
 })
 
-/** A request, whatever its route. */
 interface RequestInput extends Common {
   params?: Record<string, unknown>
   query?: Record<string, unknown>
   body?: unknown
 }
 
-/** A request, and what goes out for it. */
 interface Call {
   route: Route
   given: RequestInput

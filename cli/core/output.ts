@@ -79,7 +79,6 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress
     },
-    /** One line for a request that was made. */
     trace({ method, path, status, ms, requestId, problem }: RequestTrace): void {
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       say(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))

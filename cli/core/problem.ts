@@ -72,7 +72,6 @@ function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: Http
   ].join('\n')
 }
 
-/** The file that was asked for. */
 function pathIn({ route, query, body }: HttpExchange): string | undefined {
   if (!route.path.includes('/files/')) return undefined
   const path = query?.path ?? (body as { path?: unknown } | undefined)?.path

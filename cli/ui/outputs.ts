@@ -110,7 +110,6 @@ function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
-/** @returns the id of the page */
 function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): number {
   const pageId = newPageId()
   const page: OutputPage = {
@@ -135,7 +134,6 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
 const newOutput = (ui: Ui, id: string, execId: () => string | undefined) =>
   new OutputText((...range) => createRemote(ui.api, id).readOutput(execId()!, ...range))
 
-/** The page, unless it was left. */
 function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   const page = pageWith(ui.store.get(), pageId)
   return page?.at === 'output' ? page : undefined

@@ -71,7 +71,6 @@ async function doJob(worker: JobsContext, job: Job): Promise<void> {
   }
 }
 
-/** Ends a sandbox that reached its cap. */
 async function expire(worker: JobsContext, sandboxId: string): Promise<void> {
   const sandbox = await findSandbox(worker.db, sandboxId)
   if (!sandbox || sandbox.destroyed_at) return
