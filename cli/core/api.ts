@@ -31,7 +31,6 @@ type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
         : { [K in Key]: input<Schema> }
     : unknown
 
-/** What every route takes. */
 interface Common {
   /** The session token, for the routes that take one. */
   token?: string
@@ -219,7 +218,6 @@ interface Head {
   headers: HttpAnswer['headers']
 }
 
-/** What a trace tells of an answer. */
 export const headOf = ({ status, statusCode, headers }: Head) => ({
   status: status ?? statusCode ?? 0,
   requestId: String(headers['x-request-id'] ?? ''),

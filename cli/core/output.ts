@@ -52,7 +52,6 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
-    /** The same for rows. */
     table(value: unknown, head: string[], rows: string[][]): void {
       // Its cells are clean, and its head may have colours.
       write(

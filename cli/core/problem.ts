@@ -49,7 +49,6 @@ export function problemToError(problem: ProblemReply, exchanged: HttpExchange): 
   })
 }
 
-/** The session that was asked for, as it was typed. */
 function sessionIn({ route, params, query, body }: HttpExchange): { session?: unknown } {
   if (route.path.startsWith('/v1/sandboxes/:id')) return { session: params?.id }
   const session = query?.sandbox_id ?? (body as { sandbox_id?: unknown } | undefined)?.sandbox_id

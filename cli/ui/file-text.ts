@@ -40,7 +40,6 @@ export class FileText {
     this.read = read
   }
 
-  /** All of a text that is here already. */
   static of(text: string): FileText {
     const lines = linesOf(text)
     const whole = new FileText(async () => ({ text, total: lines.length, isCut: false }))

@@ -19,7 +19,6 @@ export interface Form {
   error: string | undefined
   /** What is being done with the answers; until then keys are ignored. */
   busy: string | undefined
-  /** What Enter and Esc do, in a word. */
   enterWord: string
   escWord: string
   /** Lines that the arrows bring back. */

@@ -103,7 +103,6 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
-/** Shows the end, on its page and in the list. */
 function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
   if (findOutput(ui, pageId)?.isInterrupted) tell(ui, 'Interrupted it.')
   changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })

@@ -14,7 +14,6 @@ export const poolLimits = {
   newbornMs: 5_000,
 }
 
-/** What the pool of one image should be. */
 export interface PoolTarget {
   size: number
   fingerprint: string
