@@ -82,13 +82,10 @@ export function describeProgram(): CommandTree {
   }
 }
 
-/** What is known of the run so far. */
 interface Run {
   command: Command | undefined
   code: number
-  /** For failures. */
   output: Output
-  /** The table's entry of each command. */
   entries: Map<Command, Entry>
 }
 

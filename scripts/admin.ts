@@ -46,7 +46,6 @@ const usage = `Usage: npm run admin -- [--json] COMMAND
 type Account = { id: string; email: string }
 type Values = ReturnType<typeof parse>['values']
 
-/** Commands about one account. */
 const ofAccount: Record<string, (db: Database, account: Account, values: Values) => Promise<Told>> = {
   async limits(db, account, values) {
     const changes = readLimits(values)

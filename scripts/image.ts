@@ -41,7 +41,6 @@ async function buildImage(created: Date) {
   return { name, archive, digest, sbom, file: `sandlot-server-${version}-${architecture}` }
 }
 
-/** Writes the files of all layers, as they are in the image. */
 export function writeFiles({ layers }: Contents, folder: string, time: Date) {
   const entries = withFolders(layers.flat())
   mkdirSync(folder, { recursive: true })

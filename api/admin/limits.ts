@@ -54,7 +54,6 @@ export const changeLimits = (db: Database, accountId: string, changes: LimitChan
 
 const columnOf = (name: string): OverrideColumn => limits[name as LimitName].column
 
-/** One line a limit. */
 export async function showLimits(db: Database, { id, email }: { id: string; email: string }): Promise<Told> {
   const own = ownLimits((await readOverrides(db, id))!)
   const lines = limitNames.map(

@@ -23,7 +23,6 @@ export interface ExecLookup {
 export interface KnownExec {
   sandbox: OwnSandbox
   row: ShownExec
-  /** The arguments of a call about it. */
   args: OneExec
   /** Of such a call: to the worker that runs it. */
   options: CallOptions & { workerId: string }

@@ -55,7 +55,6 @@ function showField({ name, note, schema }: Field): string {
   return `<dt><code>${escapeHtml(name)}</code> <i>${note}</i></dt><dd>${says}${inner}</dd>`
 }
 
-/** The type with its bounds. */
 export function showType(schema: Schema): string {
   const { $ref, type, enum: values, anyOf, items } = schema
   if ($ref) return link($ref.slice($ref.lastIndexOf('/') + 1))

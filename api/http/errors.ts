@@ -8,7 +8,6 @@ import { meansAway, Problem, unavailable } from '../../shared/platform/problem.t
 import { hasLeft, type OpenRequests, stoppingOf } from './shutdown.ts'
 import { type Upgrade, upgradeOf } from './websocket.ts'
 
-/** What the layers around one request share. */
 export interface RequestState {
   requestId: string
   log: Logger

@@ -90,7 +90,6 @@ async function call<N extends CallName>(
   return app.workers.call(name, all, { signal, timeoutMs }).catch(sayLost(lost))
 }
 
-/** The same for bytes that are streamed. */
 async function stream<N extends StreamCallName>(
   app: App,
   name: N,

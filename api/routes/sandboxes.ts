@@ -48,7 +48,6 @@ export const getSandbox = route(contract.getSandbox, async ({ account, params },
   present(await findOwn(app.context.db, account.id, params.id)),
 )
 
-/** Milliseconds for a reset. */
 const resetMs = 60_000
 
 export const resetSandbox = route(

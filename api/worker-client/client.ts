@@ -81,7 +81,6 @@ export class ExecOnAnotherWorker extends Error {
   }
 }
 
-/** A request without the worker that it goes to. */
 type WorkerRequest = Omit<HandOver, 'url' | 'callee' | 'agent' | 'handOverMs' | 'watch'>
 
 /** How long the body of an answer may be silent, once its head is there. */

@@ -47,7 +47,6 @@ export class WorkerHealth {
     return this.watched.get(workerId)?.isSilent ?? false
   }
 
-  /** Asks a worker that is not watched whether it lives. */
   async isAlive(worker: ListedWorker): Promise<boolean> {
     return (await askWhetherAlive(worker, this.agent, this.silence.answer)) === 'alive'
   }

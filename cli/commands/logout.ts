@@ -5,7 +5,6 @@ import { describeError, exitCodes } from '../core/errors.ts'
 import { isSameAccount, keyIn, type SavedKey } from '../core/saved-keys.ts'
 import { noAccount, readKey, Settings } from '../core/settings.ts'
 
-/** What became of the key that was saved. */
 interface FormerKey {
   /** null when the service did not tell. */
   id: string | null

@@ -43,7 +43,6 @@ export async function complete(
   return { ...completion, candidates: completion.candidates.filter(fits) }
 }
 
-/** What the words before the cursor say. */
 interface TypedLine {
   command: Command
   operands: string[]
@@ -116,7 +115,6 @@ function takeOption(line: TypedLine, flag: string, value: string | undefined): v
   else if (option.required) line.pending = option
 }
 
-/** Whether options after the first operand are that operand's own, as with `exec`. */
 const passesOptionsOn = (command: Command): boolean =>
   command.parseOptions(['operand', '--no-such-option']).unknown.length === 0
 
@@ -136,7 +134,6 @@ async function findCandidates(line: TypedLine, current: string, open: () => Sour
   return argument !== undefined && isLast ? await values(line, argument, current, open) : known([])
 }
 
-/** The fields that may stand at the end of `typed`. */
 function partsOf({ command, seen }: TypedLine, typed: string): Candidate[] {
   const before = typed.slice(0, typed.lastIndexOf(',') + 1)
   const given = Object.fromEntries([...seen].map((option) => [option.attributeName(), true]))

@@ -31,7 +31,6 @@ type Part<Name extends EndpointName, Key extends 'params' | 'query' | 'body'> =
         : { [K in Key]: input<Schema> }
     : unknown
 
-/** What every route takes. */
 interface Common {
   /** The session token, for the routes that take one. */
   token?: string
@@ -129,20 +128,17 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     const call = await prepare(name, request, settings)
     const { url, headers, method } = call.outgoing
     const refuse = (answer: HttpAnswer) => void readAnswer(answer, call)
-    /** Traces the handshake that `open` makes. */
     const traced = <T extends Head>(open: () => Promise<T>) => tracing(open, headOf, trace)({ url, method })
     return { url, headers, refuse, traced }
   },
 })
 
-/** A request, whatever its route. */
 interface RequestInput extends Common {
   params?: Record<string, unknown>
   query?: Record<string, unknown>
   body?: unknown
 }
 
-/** A request, and what goes out for it. */
 interface Call {
   route: Route
   given: RequestInput
@@ -222,7 +218,6 @@ interface Head {
   headers: HttpAnswer['headers']
 }
 
-/** What a trace tells of an answer. */
 export const headOf = ({ status, statusCode, headers }: Head) => ({
   status: status ?? statusCode ?? 0,
   requestId: String(headers['x-request-id'] ?? ''),

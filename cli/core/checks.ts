@@ -7,7 +7,6 @@ export interface Check {
   /** What was found, or what went wrong. */
   detail: string
   ms: number
-  /** What to do about it. */
   next: string | null
 }
 

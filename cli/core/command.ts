@@ -17,7 +17,6 @@ export type Define = (
   describeProgram: () => CommandTree,
 ) => void
 
-/** All commands as they are declared. */
 export interface CommandTree {
   program: Command
   /** Gives a command its arguments and options, or its subcommands. Call it once a command. */
@@ -25,7 +24,6 @@ export interface CommandTree {
 }
 
 export interface Invocation<Options> {
-  /** Operands as typed. */
   args: string[]
   options: Options
   settings: Settings
@@ -106,7 +104,6 @@ export const addSessionOption = (
   meaning = 'the session, by id or name; by default the current one, or the only active one',
 ): Command => command.option('-s, --session <id>', meaning)
 
-/** Of commands that list page by page. */
 export interface PageOptions {
   limit: string
   cursor?: string
@@ -129,7 +126,6 @@ export const examplesOf = (command: Command): string[] => examples.get(command) 
 export const fieldsOf = (command: Command, options: object): readonly string[] =>
   fieldsFor.get(command)?.(options) ?? []
 
-/** What a command file says of its command. */
 interface Declaration<Options> {
   /** Adds arguments, options and help. */
   declare?(command: Command): unknown

@@ -39,7 +39,6 @@ export function readProfile({ values }: Config, name: string, file: string): Tom
 export const profileNames = ({ values: { profiles } }: Config): string[] =>
   isTable(profiles) ? Object.keys(profiles) : []
 
-/** Every key in the file. */
 export function keysOf({ values }: Config): SavedKey[] {
   const profiles = isTable(values.profiles) ? Object.entries(values.profiles) : []
   const keys = profiles.map(([name, profile]) => (isTable(profile) ? keyIn(profile, name) : undefined))

@@ -12,7 +12,6 @@ export interface CredentialOptions {
   passwordStdin?: boolean
 }
 
-/** What was given, and who asks for the rest. */
 type Asking = Pick<Invocation<CredentialOptions>, 'options' | 'ask' | 'output'>
 
 const both = '--email and --password-stdin'

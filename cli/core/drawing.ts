@@ -1,6 +1,5 @@
 /** How the terminal is drawn on: in colours, line by line, over the whole screen. */
 
-/** How `--color` may be given. */
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 

@@ -116,7 +116,6 @@ export const addHint = (
     exitCode,
   })
 
-/** A copy with more members for the JSON. */
 export const addDetails = ({ code, message, hint, details, exitCode }: CliError, more: object): CliError =>
   new CliError(code, message, { hint, details: { ...details, ...more }, exitCode })
 

@@ -52,7 +52,6 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
-    /** The same for rows. */
     table(value: unknown, head: string[], rows: string[][]): void {
       // Its cells are clean, and its head may have colours.
       write(
@@ -79,7 +78,6 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
       progress = !json && !quiet && canAnimate() ? showProgress(text) : noProgress
       return progress
     },
-    /** One line for a request that was made. */
     trace({ method, path, status, ms, requestId, problem }: RequestTrace): void {
       const parts = [method, path, status ?? problem, `${Math.round(ms)} ms`, requestId ?? '']
       say(paint(process.stderr, 'dim', printable(`debug: ${parts.join(' ')}`.trimEnd())))

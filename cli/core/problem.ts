@@ -49,7 +49,6 @@ export function problemToError(problem: ProblemReply, exchanged: HttpExchange): 
   })
 }
 
-/** The session that was asked for, as it was typed. */
 function sessionIn({ route, params, query, body }: HttpExchange): { session?: unknown } {
   if (route.path.startsWith('/v1/sandboxes/:id')) return { session: params?.id }
   const session = query?.sandbox_id ?? (body as { sandbox_id?: unknown } | undefined)?.sandbox_id
@@ -72,7 +71,6 @@ function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: Http
   ].join('\n')
 }
 
-/** The file that was asked for. */
 function pathIn({ route, query, body }: HttpExchange): string | undefined {
   if (!route.path.includes('/files/')) return undefined
   const path = query?.path ?? (body as { path?: unknown } | undefined)?.path

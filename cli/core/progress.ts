@@ -55,7 +55,6 @@ export function showProgress(first: string): Progress {
   }
 }
 
-/** Counts the bytes of a transfer, and shows how far it is. */
 export class Transfer {
   bytes = 0
   private readonly started = performance.now()

@@ -56,7 +56,6 @@ export const replacedWords = ({ key, address }: SavedKey): string =>
   `The API key ${blankKey(key)}${address === undefined ? '' : `, for ${address},`} is replaced here; \`sandlot keys rm\` revokes it if it still works.`
 
 interface Missing {
-  /** Where a key is needed. */
   address: string
   /** Whether that is the address which is saved where `profile` is. */
   isSavedAddress: boolean

@@ -52,7 +52,6 @@ export const noAccount = {
   session: undefined,
 }
 
-/** A login as it is saved. */
 export const savedLogin = ({ token, expires_in }: Session, now = Date.now()) => ({
   token,
   token_expires_at: new Date(now + expires_in * 1000).toISOString(),
@@ -115,7 +114,6 @@ export class Settings {
     return this.look('apiKey', () => this.findSavedKey(address))
   }
 
-  /** Every key in the file. */
   async savedKeys(): Promise<SavedKey[]> {
     const { config, keysOf } = await this.read()
     return keysOf(config)
@@ -136,7 +134,6 @@ export class Settings {
     return this.flags.profile === undefined ? await inFile() : undefined
   }
 
-  /** The names in the file. */
   async profiles(): Promise<string[]> {
     const { config, profileNames } = await this.read()
     return profileNames(config)
@@ -252,7 +249,6 @@ export class Settings {
     }
   }
 
-  /** For a program that we start. */
   environmentWith(more: Record<string, string>): NodeJS.ProcessEnv {
     return { ...this.environment, ...more }
   }

@@ -53,7 +53,6 @@ function describeProxy({ host }: URL): string {
   )
 }
 
-/** Closed when it is disposed of. */
 async function opened<S extends Socket>(socket: S, event: string): Promise<S & Disposable> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   socket.once(event, () => resolve())

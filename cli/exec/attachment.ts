@@ -16,7 +16,6 @@ const drawMs = 100
 /** How much typed or pasted text may wait to be sent. */
 const unsentBytes = 1024 * 1024
 
-/** @returns rows and columns of the terminal that we are on */
 export const terminalSize = () => {
   const { rows, columns } = process.stdout
   return { rows: rows || 24, columns: columns || 80 }

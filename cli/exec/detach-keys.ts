@@ -48,7 +48,6 @@ export class DetachKeys {
     return at >= 0
   }
 
-  /** Stops to wait for the rest of them. */
   end(): void {
     clearTimeout(this.timer)
   }

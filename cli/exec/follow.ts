@@ -7,7 +7,6 @@ import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
 import { pauseAfter } from './retry.ts'
 
-/** What to do while the connection is away. */
 export interface Away {
   /** How long to try at least. */
   mostMs?: number

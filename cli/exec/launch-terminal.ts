@@ -43,7 +43,6 @@ const knownTypes = new Set([
   ...['xterm', 'xterm-256color', 'screen', 'screen-256color', 'tmux', 'tmux-256color', 'linux', 'dumb'],
 ])
 
-/** The type of our terminal, or one that is like it. */
 export function terminalType({ TERM = '', COLORTERM = '' } = process.env): { TERM?: string } {
   if (knownTypes.has(TERM)) return { TERM }
   return TERM.includes('256') || COLORTERM !== '' ? { TERM: 'xterm-256color' } : {}

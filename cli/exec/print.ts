@@ -8,7 +8,6 @@ export const print = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
 
-/** Counts of bytes, as events and results have them. */
 export interface ByteCounts {
   stdout_bytes: number
   stderr_bytes: number
@@ -23,7 +22,6 @@ export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (te
   if (parts.length > 0) note(`sandlot: ${parts.join(' and ')} are no longer kept, and are missing here.`)
 }
 
-/** Reports that the connection is away, and that it is there again. */
 export const sayAway = (note: (text: string) => void) => ({
   onAway: ({ message }: CliError) => note(`sandlot: connection lost, trying again. ${message}`),
   onBack: () => note('sandlot: connected again.'),

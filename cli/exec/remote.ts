@@ -34,7 +34,6 @@ export function createRemote(api: Api, id: string) {
     })
   return {
     sessionId: id,
-    /** Runs to its end. */
     run: (body: ExecRequest): Promise<Reply<'execCommand'>> =>
       api.call('execCommand', {
         params: { id },

@@ -7,7 +7,6 @@ export class ScreenModes {
   private readonly switched = new Map<string, boolean>()
   private cut = ''
 
-  /** Looks for sequences that switch modes. */
   see(output: Uint8Array): void {
     const text = this.cut + Buffer.from(output).toString('latin1')
     for (const { groups } of text.matchAll(switches)) {

@@ -13,7 +13,6 @@ import { noProgress, Transfer } from '../core/progress.ts'
 /** How often a broken transfer starts again. */
 const tries = 3
 
-/** A path in a session. */
 export interface RemotePath {
   api: Api
   id: string
@@ -107,7 +106,6 @@ async function* clean(source: AsyncIterable<Buffer>) {
   yield printable(held + decoder.decode())
 }
 
-/** Whether there is such a folder on this machine. */
 export function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }

@@ -11,7 +11,6 @@ import { kindOf } from './there.ts'
 
 export interface CopiedFolder {
   target: string
-  /** Of its archive. */
   bytes: number
   /** What could not be copied, each with why. */
   leftOut: string[]
@@ -47,7 +46,6 @@ export async function sendFolder(folder: string, to: RemotePath): Promise<Copied
   return { target, bytes: transfer.bytes, leftOut }
 }
 
-/** Copies a folder of a session, likewise. */
 export async function fetchFolder(from: RemotePath, local: string): Promise<CopiedFolder> {
   const name = nameOf(from.path)
   const target = isFolder(local) && name !== undefined ? join(local, name) : local
@@ -62,7 +60,6 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
   return { target, bytes: transfer.bytes, leftOut }
 }
 
-/** Prints a folder of a session as an archive. */
 export async function printFolder(from: RemotePath): Promise<void> {
   if (process.stdout.isTTY)
     throw new CliError('usage', `${from.path} is a folder, and its archive is nothing for a terminal.`)

@@ -39,7 +39,6 @@ function sizeOf(local: string): number | undefined {
   return stat?.isFile() ? stat.size : undefined
 }
 
-/** Passes the bytes on, and reports progress. */
 const counting = (
   bytes: AsyncIterable<Uint8Array>,
   path: string,

@@ -40,7 +40,6 @@ export function connect(settings: Settings, trace: Trace = () => {}): Connection
       ...(protocol === undefined ? {} : { 'mcp-protocol-version': protocol }),
     }
 
-  /** One request, and what is answered to it. */
   async function* ask(
     method: 'POST' | 'GET',
     more: Record<string, string>,

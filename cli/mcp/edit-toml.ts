@@ -63,7 +63,6 @@ function append(before: string, { section, name }: EntryPath, entry: ServerEntry
   return `${before}${before.endsWith('\n') ? '' : eol}${eol}${table}`
 }
 
-/** @returns undefined where that is not possible */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work()

@@ -25,7 +25,6 @@ export function launchOf(entry: unknown): Launch {
   return { program, args: rest, env: { ...((env ?? environment) as Record<string, string>) } }
 }
 
-/** As one would type it, with what it adds to the environment. */
 export const commandLine = ({ program, args, env }: Start): string =>
   [
     ...Object.entries(env).map(([name, value]) => `${name}=${shellWord(String(value))}`),

@@ -6,7 +6,6 @@ export type ConfigFolders = ReturnType<Settings['folders']>
 export type TargetScope = 'project' | 'user'
 export const scopes: readonly TargetScope[] = ['project', 'user']
 
-/** What a client starts, or where it calls. */
 export type Server = LocalServer | { url: string }
 interface LocalServer {
   command: string
@@ -34,7 +33,6 @@ export interface Target {
 const variable = 'SANDLOT_API_KEY'
 const bearer = (reference: string) => ({ Authorization: `Bearer ${reference}` })
 
-/** Where a desktop application keeps its data. */
 const applications = ({ platform, home, config, appData }: ConfigFolders): string => {
   if (platform === 'darwin') return join(home, 'Library', 'Application Support')
   if (platform === 'win32') return appData ?? join(home, 'AppData', 'Roaming')

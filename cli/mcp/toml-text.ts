@@ -15,7 +15,6 @@ interface Statement {
   path: string[]
   start: number
   end: number
-  /** Where the value stands. */
   value?: { start: number; end: number; items: Item[] }
 }
 
@@ -147,7 +146,6 @@ const lineEnd = (text: string, at: number): number => {
   return end < 0 ? text.length : end + 1
 }
 
-/** In their order. */
 function statementsOf(text: string): Statement[] {
   const starts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)]
   const bom = text.startsWith('\ufeff') ? 1 : 0

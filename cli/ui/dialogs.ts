@@ -21,7 +21,6 @@ export const tellAndWait = ({ store }: Ui, text: string): void =>
 
 export const closeDialog = ({ store }: Ui): void => store.set({ dialog: undefined })
 
-/** The form that is open. */
 export const formOf = ({ dialog }: State): Form | undefined =>
   dialog?.kind === 'form' ? dialog.form : undefined
 

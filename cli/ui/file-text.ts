@@ -1,10 +1,8 @@
 /** A file to look through, whatever its size: lines around those that are shown, read as they are needed. */
 import { printedLine, wrap } from './text.ts'
 
-/** Some lines of a file. */
 export interface Part {
   text: string
-  /** Lines of the whole file. */
   total: number
   /** The text ends before the last line that was asked for. */
   isCut: boolean
@@ -42,7 +40,6 @@ export class FileText {
     this.read = read
   }
 
-  /** All of a text that is here already. */
   static of(text: string): FileText {
     const lines = linesOf(text)
     const whole = new FileText(async () => ({ text, total: lines.length, isCut: false }))
@@ -56,7 +53,6 @@ export class FileText {
     return this.kept
   }
 
-  /** The rows of a line on a screen so wide; undefined while it is not here. */
   rowsOf(line: number, width: number): string[] | undefined {
     const text = this.lines[line - this.from]
     if (text === undefined) return undefined

@@ -19,7 +19,6 @@ export function showFiles(ui: Ui): void {
   if (page && !page.tree.folders.has(keyOf(page.tree.root))) loadFolder(ui, page, page.tree.root)
 }
 
-/** Asks for the entries of a folder, and opens it. */
 function loadFolder(ui: Ui, page: SessionPage, location: SandboxPath): void {
   changeTree(ui, page, (tree) => putFolder(tree, location, { isOpen: true }))
   attempt(ui, async () => {
@@ -36,7 +35,6 @@ function loadFolder(ui: Ui, page: SessionPage, location: SandboxPath): void {
   })
 }
 
-/** Asks again for all that is open. */
 export function reloadTree(ui: Ui): void {
   const page = findPage(ui.store.get(), 'session')
   if (!page) return

@@ -36,7 +36,6 @@ export function takeWay(ui: Ui): void {
   else askKey(ui)
 }
 
-/** Goes a step back; from the first step, quits. */
 export function stepBack(ui: Ui) {
   const page = findPage(ui.store.get(), 'first-run')
   if (!page || page.step === 'address') return ui.quit()

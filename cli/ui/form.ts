@@ -7,7 +7,6 @@ export interface Field {
   line: Line
   /** Shown as dots. */
   isHidden: boolean
-  /** Shown while it is empty. */
   placeholder: string
   /** Whether pasted lines stay lines. */
   keepsLines: boolean
@@ -16,17 +15,14 @@ export interface Field {
 export interface Form {
   title: string
   fields: Field[]
-  /** The field that is typed into. */
   at: number
   error: string | undefined
   /** What is being done with the answers; until then keys are ignored. */
   busy: string | undefined
-  /** What Enter and Esc do, in a word. */
   enterWord: string
   escWord: string
   /** Lines that the arrows bring back. */
   past?: Past
-  /** Told of each change. */
   onChange?: (values: Record<string, string>) => void
   onSubmit: (values: Record<string, string>) => void
   onCancel?: () => void

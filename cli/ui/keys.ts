@@ -33,9 +33,7 @@ export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output' | 'fi
 export interface Key {
   /** As `keyOf` names them. */
   keys: string[]
-  /** As the help shows them. */
   shown: string
-  /** What it does, in a few words. */
   label: string
   /** One word for the line at the bottom, in the order of the table; none without. */
   short?: string

@@ -79,7 +79,6 @@ async function lookAgain(ui: Ui, id: string): Promise<Sandbox | undefined> {
   }
 }
 
-/** The next page of those that are destroyed; does nothing when there is none. */
 export async function loadDestroyed(ui: Ui): Promise<void> {
   const { destroyedFrom } = ui.store.get()
   if (destroyedFrom === null || ui.store.get().isLoadingMore) return

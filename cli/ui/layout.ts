@@ -11,7 +11,6 @@ export const isWide = ({ size }: State): boolean => size.columns >= wideColumns
 const headerRows = (state: State): number => (isWide(state) ? 1 : 2) + 1
 
 const mostNoticeRows = 3
-/** The rows of the notice at the bottom. */
 export function noticeLines({ notice, size }: State): string[] {
   if (notice === undefined) return []
   const rows = wrapWords(oneLine(notice.text), size.columns - 2)

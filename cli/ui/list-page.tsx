@@ -64,7 +64,6 @@ export const ListPage = ({ state, now, onVisible }: Props) => {
   )
 }
 
-/** What the columns are. */
 function headOf({ showsDestroyed, filter }: State, widths: Widths): string {
   const name = `  ${showsDestroyed ? 'ALL ' : ''}SESSIONS${filter === '' ? '' : ` /${filter}`}`
   if (widths.command === 0) return name

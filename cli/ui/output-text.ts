@@ -61,7 +61,6 @@ export class OutputText {
     return output
   }
 
-  /** Lines so far. */
   get total(): number {
     return this.growing.first + this.growing.count - (this.open === '' ? 1 : 0)
   }
@@ -90,7 +89,6 @@ export class OutputText {
     this.add(text)
   }
 
-  /** The rows of a line on a screen so wide; undefined while it is not here. */
   rowsOf(line: number, width: number): string[] | undefined {
     if (line === this.total && this.open !== '') return wrap(printedLine(this.open), width)
     const { first, lines } = this.pieceOf(line)

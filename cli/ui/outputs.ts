@@ -103,14 +103,12 @@ const changeList = (ui: Ui, id: string, change: (commands: ExecSummary[]) => Exe
     page.id === id && page.commands ? { commands: change(page.commands) } : {},
   )
 
-/** Shows the end, on its page and in the list. */
 function showEnd(ui: Ui, { pageId, id }: OutputPage, ended: ExecEnd): void {
   if (findOutput(ui, pageId)?.isInterrupted) tell(ui, 'Interrupted it.')
   changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
   changeList(ui, id, (all) => all.map((each) => (each.id === ended.id ? { ...each, ...ended } : each)))
 }
 
-/** @returns the id of the page */
 function showOutput(ui: Ui, id: string, execId: string | undefined, command: string): number {
   const pageId = newPageId()
   const page: OutputPage = {
@@ -135,7 +133,6 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
 const newOutput = (ui: Ui, id: string, execId: () => string | undefined) =>
   new OutputText((...range) => createRemote(ui.api, id).readOutput(execId()!, ...range))
 
-/** The page, unless it was left. */
 function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   const page = pageWith(ui.store.get(), pageId)
   return page?.at === 'output' ? page : undefined

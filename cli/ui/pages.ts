@@ -32,7 +32,6 @@ export function changePage<P extends Page>(
   store.set({ pages: state.pages.map((each) => (each.pageId === pageId ? changed : each)) })
 }
 
-/** The page with this id, unless it was left. */
 export const pageWith = (state: State, pageId: number): Page | undefined =>
   state.pages.find((page) => page.pageId === pageId)
 

@@ -53,7 +53,6 @@ export function startRefreshing(ui: Ui) {
   }
 }
 
-/** The service's time. */
 const serviceNow = ({ clockAhead }: State): number => Date.now() + clockAhead
 
 function pauseFor(state: State, tookMs: number): number {

@@ -15,7 +15,6 @@ interface Props {
   state: State
   /** The service's time. */
   now: number
-  /** Told which sessions are on the screen. */
   onVisible?: ((ids: string[]) => void) | undefined
 }
 

@@ -34,9 +34,7 @@ export interface State {
   filter: string
   /** What was run in each session, the newest last. */
   ran: ReadonlyMap<string, string[]>
-  /** A shell that is not open yet. */
   opening: Opening | undefined
-  /** The selected session. */
   selected: string | undefined
 }
 
@@ -49,7 +47,6 @@ export interface Trouble {
   message: string
 }
 
-/** A shell that is being opened. */
 export interface Opening {
   /** What is typed into it already, as a terminal sends it. */
   typed: string
@@ -195,12 +192,10 @@ export function sessionInFront(state: State): Sandbox | undefined {
   return listed.find(({ id }) => id === state.selected) ?? listed[0]
 }
 
-/** What to call the session of the page. */
 export function nameInFront(state: State): string {
   const page = pageOf(state)
   const session = sessionInFront(state)
   return session ? nameOf(session) : 'id' in page ? page.id : ''
 }
 
-/** What to call a session: its name, else its id. */
 export const nameOf = ({ name, id }: { name: string | null; id: string }): string => name ?? id

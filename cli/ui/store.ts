@@ -1,7 +1,6 @@
 /** The one store: a value and its listeners. It knows nothing of views. */
 export interface Store<State> {
   get(): State
-  /** Changes what is named. */
   set(change: Partial<State> | ((state: State) => Partial<State>)): void
   /** @returns what ends it */
   subscribe(listener: () => void): () => void

@@ -15,7 +15,6 @@ export function errorText(error: unknown): string {
   return [message, hint, request].filter((part) => part !== undefined).join(' ')
 }
 
-/** Does it, and tells of what went wrong. */
 export function attempt(ui: Ui, action: () => Promise<void>): void {
   action().catch((error) => tellError(ui, error))
 }

@@ -10,7 +10,6 @@ import { oneLine, showLines } from './text.ts'
 
 interface Shown {
   rows: (string | undefined)[]
-  /** Where in the text they are. */
   where: string
 }
 

@@ -51,7 +51,6 @@ export function childOf(parent: SandboxPath, { name, name_base64 }: FileEntry): 
   return { path, base64: Buffer.concat(bytes).toString('base64') }
 }
 
-/** As the query of a route. */
 export const queryOf = ({ path, base64 }: SandboxPath) =>
   base64 === undefined ? { path } : { path_base64: base64 }
 

@@ -10,7 +10,6 @@ export interface Ui {
   /** Changes when the first-run page is done. */
   api: Api
   settings: Settings
-  /** Refreshes everything now. */
   refresh(): void
   /** Replaces the settings of this run. */
   connect(settings: Settings): void
@@ -18,7 +17,6 @@ export interface Ui {
   onVisible(ids: string[]): void
   /** The view sets how the terminal is handed over. */
   onTerminal(suspend: (use: () => Promise<void>) => Promise<void>): void
-  /** Hands the terminal over while `use` runs. */
   handOver(use: () => Promise<void>): Promise<void>
   /** Writes control sequences that neither move the cursor nor show anything. */
   signal(sequence: string): void
@@ -34,7 +32,6 @@ export function useUi(): Ui {
   return ui
 }
 
-/** The state, anew whenever it changes. */
 export function useUiState(): State {
   const { store } = useUi()
   return useSyncExternalStore(store.subscribe, store.get)

@@ -44,10 +44,8 @@ export function globalOptions(): string {
   return table(['option', 'what it does'], rows)
 }
 
-/** As `sandlot help settings` prints it. */
 export const localSettings = (): string => fenced(topics.settings!())
 
-/** As `sandlot help exit-codes` prints it. */
 export const exitCodes = (): string => fenced(topics['exit-codes']!())
 
 const optionsOf = (command: Command): Option[] => command.createHelp().visibleOptions(command)

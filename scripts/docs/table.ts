@@ -11,5 +11,4 @@ export const plain = (text: string): string => text.replaceAll('*', '\\*')
 
 export const code = (text: string): string => `\`${text}\``
 
-/** Lines that stay as they are. */
 export const fenced = (text: string): string => `\`\`\`text\n${text.trimEnd()}\n\`\`\``

@@ -10,7 +10,6 @@ import type { Part } from './sbom.ts'
 import type { Entry } from './tar.ts'
 
 export interface Contents {
-  /** As image formats call it. */
   architecture: string
   layers: Entry[][]
   parts: Part[]

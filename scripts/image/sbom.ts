@@ -10,7 +10,6 @@ export interface Part {
   purl: string
 }
 
-/** The image itself. */
 export interface Subject {
   name: string
   version: string

@@ -1,7 +1,6 @@
 /** Archives that are the same byte for byte whenever they are made of the same. */
 import { Header } from 'tar'
 
-/** A file, a link or a folder. */
 export interface Entry {
   /** Without a leading slash. */
   path: string

@@ -11,7 +11,6 @@ import { run } from './run.ts'
 
 export interface DebianProgram {
   path: string
-  /** What it needs to find its libraries. */
   environment: Record<string, string>
 }
 

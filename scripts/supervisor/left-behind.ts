@@ -9,7 +9,6 @@ import { identify, isAlive, type ProcessId } from '../../workers/drivers/local/p
 import { signalGroup } from '../services/service.ts'
 import type { Kind, Watchdog } from './watchdog.ts'
 
-/** A process group, by its leader. */
 type Started = ProcessId & { kind: Kind }
 
 /** Milliseconds that a database has to write its data. */

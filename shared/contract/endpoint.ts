@@ -46,13 +46,11 @@ export interface Example {
 }
 
 interface Declared {
-  /** One sentence for the API description. */
   summary: string
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** `:name` marks a parameter. */
   path: `/${string}`
   repeat?: Repeat
-  /** For the API description. */
   example: Example
   credential: Credential
   /** The least scope of key that the route takes. */

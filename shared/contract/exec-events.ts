@@ -21,7 +21,6 @@ export type ExecEvent = { id: string } & (
 /** The reason of a command that was killed because its clients were away for longer than its grace. */
 export const clientLeft = 'its client left'
 
-/** Reads the events of a command to the end of the stream. */
 export async function* readExecEvents(source: AsyncIterable<Uint8Array>): AsyncGenerator<ExecEvent> {
   for await (const { data, ...head } of readEvents(source)) {
     yield { ...head, data: JSON.parse(data) } as ExecEvent

@@ -55,7 +55,6 @@ export const limits = {
   createWaitMs: 30_000,
   /** How long exec and files wait for a sandbox that is still starting. */
   startingWaitMs: 10_000,
-  /** Seconds that a session token lives. */
   tokenSeconds: 15 * 60,
   /** How long an Idempotency-Key is remembered. */
   idempotencyHours: 24,

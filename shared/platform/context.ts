@@ -31,7 +31,6 @@ export function openContext(role: 'api' | 'worker', settings: Settings) {
     redis,
     jobs,
     notifications: new Notifications(subscriber),
-    /** Seals what only workers can open. */
     sealer: makeSealer(settings.secretsPublicKey),
     /** Seals and opens the lines of commands. */
     lines: makeBox(settings.callsKeys),

@@ -56,7 +56,6 @@ async function tellReadiness(checks: Record<string, HealthCheck>, response: Serv
   answer(response, ready ? 200 : 503, { status: ready ? 'ready' : 'unavailable', parts })
 }
 
-/** `ok`, or the words of what is wrong. */
 async function stateOf(check: HealthCheck): Promise<string> {
   try {
     await within(checkMs, check(), () => {

@@ -14,14 +14,12 @@ export const exec: CallHandler<'exec', ExecContext> = async (args, worker, { sig
   return command.result()
 }
 
-/** The result of a command so far, or at its end. */
 export const getExec: CallHandler<'getExec', ExecContext> = async (args, worker, { signal }) => {
   const command = worker.commands.get(args)
   if (args.wait) await waitFor(command, signal)
   return command.result()
 }
 
-/** Signals a command's process group. */
 export const stopExec: CallHandler<'stopExec', ExecContext> = async (args, worker) => {
   const command = worker.commands.get(args)
   await command.signal(args.signal)

@@ -100,7 +100,6 @@ export class Command {
     return this.ending === undefined
   }
 
-  /** Bytes of output that are kept for later readers. */
   get keptBytes(): number {
     return this.log.keptBytes + this.inline.stdout.keptBytes + this.inline.stderr.keptBytes
   }

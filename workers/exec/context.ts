@@ -6,7 +6,6 @@ import type { Ends } from './ends.ts'
 import type { Commands } from './registry.ts'
 import type { TakenBack } from './taken-back.ts'
 
-/** What clients' commands take. */
 export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'lines' | 'notifications'> {
   /** The worker's. */
   id: string

@@ -50,7 +50,6 @@ export class OutputLog {
     while (this.waits && this.unread() >= this.mostUnread) await this.change()
   }
 
-  /** No more comes. */
   end(): void {
     for (const stream of ['stdout', 'stderr'] as const) {
       this.store(stream, this.unfinished[stream])

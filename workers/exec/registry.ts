@@ -85,7 +85,6 @@ export class Commands {
     this.ledger.sums.output = this.kept.total
   }
 
-  /** Ends the commands of a sandbox that has ended, at once, on every open stream. */
   endSandbox(sandboxId: string, ending: Ending): void {
     for (const command of this.of(sandboxId)) command.finish(ending)
     setTimeout(() => this.forgetSandbox(sandboxId), rememberMs).unref()

@@ -9,7 +9,6 @@ import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import type { HeldText } from './held-text.ts'
 
-/** What a request sends along with its command. */
 export interface Input {
   stdin: HeldText | undefined
   background?: boolean | undefined

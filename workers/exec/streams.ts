@@ -16,7 +16,6 @@ const eventHeaders = {
   'x-accel-buffering': 'no',
 }
 
-/** Starts a command and streams its events. */
 export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   args,
   worker,
@@ -41,7 +40,6 @@ export const followExec: StreamHandler<'followExec', ExecContext> = async (args,
   await writeEvents(command, from, response)
 }
 
-/** Feeds a command's stdin. */
 export const writeStdin: StreamHandler<'writeStdin', ExecContext> = async (args, worker, { request }) => {
   const { stdin } = worker.commands.get(args)
   await stdin.take(bytesOfBody(request), args.offset, args.eof)

@@ -50,7 +50,6 @@ const inTurn = <T>({ sandboxId, accountId }: EditArgs, path: string, work: () =>
 /** Bytes that the script prints beside the file: the line of its mark. */
 const markBytes = 1024
 
-/** Replaces exact text in a file. */
 export const editFile = oneOfFew<'editFile'>(async (args, worker, { signal }) => {
   const { word, shown } = locate(args)
   const { refusal, edited } = await inTurn(args, shown.path, () => edit({ worker, args, word, signal }))

@@ -57,7 +57,6 @@ exit 0`
 
 type Match = z.output<typeof files.grepFiles.reply>['matches'][number]
 
-/** Finds lines in files. */
 export const grepFiles = oneOfFew<'grepFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const include = args.include === undefined ? undefined : readInclude(args.include)

@@ -17,7 +17,6 @@ export interface Lines {
   makeLocator(): (offset: number) => number
 }
 
-/** The bytes as they are. */
 export const asTheyAre = (content: Buffer): Lines => ({
   text: content,
   makeLocator: () => (offset) => offset,

@@ -128,7 +128,6 @@ cd "$f" 2>/dev/null && [ -r . ] || exit ${exits.permissionDenied}
 find -H "$@" -print0 2>/dev/null
 exit 0`
 
-/** Finds paths that match a pattern. */
 export const globFiles = oneOfFew<'globFiles'>(async (args, worker, { signal }) => {
   const { word } = locate(args)
   const pattern = readPattern(args.pattern)

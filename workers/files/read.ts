@@ -33,7 +33,6 @@ fi`
 
 const headerBytes = 128
 
-/** Reads a file, or the requested lines of it. */
 export const viewFile = oneOfFew<'viewFile'>(async (args, worker, { signal }) => {
   const { word, shown: located } = locate(args)
   const from = args.startLine ?? 1

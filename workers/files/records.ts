@@ -94,7 +94,6 @@ export class FirstInOrder<T> {
     if (this.kept.length > count + spareRecords || this.bytes > 2 * bytes) this.sortOut()
   }
 
-  /** Whether some are left out. */
   get truncated(): boolean {
     return this.border !== undefined || this.isOver()
   }
@@ -117,5 +116,4 @@ export class FirstInOrder<T> {
   private isOver = (): boolean => this.kept.length > this.most.count || this.bytes > this.most.bytes
 }
 
-/** How many bytes a value takes in an answer. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value)) + 1

@@ -8,7 +8,6 @@ import { locate } from './location.ts'
 import { writeWhole } from './place.ts'
 import { oneOfFew } from './turns.ts'
 
-/** Writes a file whole, or not at all. */
 export const createFile = oneOfFew<'createFile'>(async (args, worker, { signal }) => {
   const location = locate(args)
   const bytes = Buffer.from(args.content, args.encoding === 'base64' ? 'base64' : 'utf8')

@@ -23,7 +23,6 @@ import { allowedStarts, type Plan, type PoolTarget, plan } from './plan.ts'
 /** Milliseconds until a refused image is tried again; doubled after each refusal. */
 const backOffMs = { least: 5_000, most: 300_000 }
 
-/** What is decided in one transaction, and done after it. */
 export type PoolDecision = Pick<Plan, 'remove' | 'resume'> & { added: WarmPod[] }
 
 interface PoolContext extends Pick<Context, 'db' | 'metrics' | 'settings'> {

@@ -14,9 +14,7 @@ export const poolLimits = {
   newbornMs: 5_000,
 }
 
-/** What the pool of one image should be. */
 export interface PoolTarget {
-  /** Pods that are kept ready. */
   size: number
   fingerprint: string
   /** Whether it was refused lately: no new pod is made for a while. */
@@ -38,7 +36,6 @@ export interface Plan {
   remove: WarmPod[]
   /** Begun some time ago and still not ready. */
   resume: WarmPod[]
-  /** The image of each pod that is to be made. */
   add: string[]
 }
 

@@ -43,7 +43,6 @@ export type StreamHandler<N extends StreamCallName, Worker> = (
   wire: Wire,
 ) => Promise<object | undefined>
 
-/** Who serves which call. */
 export type CallHandlers<Worker> = { [N in CallName]: CallHandler<N, Worker> } & {
   [N in StreamCallName]: StreamHandler<N, Worker>
 }

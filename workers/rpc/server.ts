@@ -160,7 +160,6 @@ async function answer<Worker extends ServerContext>(
   }
 }
 
-/** What a call is about, for the log. */
 function namesIn(args: unknown) {
   const { sandboxId, accountId, requestId } = (args ?? {}) as Record<string, unknown>
   return { request_id: requestId, sandbox_id: sandboxId, account_id: accountId }

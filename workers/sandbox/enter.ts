@@ -56,7 +56,6 @@ function enterNow({ leftMs, sandbox, clock }: Awaited<ReturnType<typeof readOwn>
   return { sandbox, leftMs: Math.max(1, leftMs), clock }
 }
 
-/** The environment that the sandbox was created with. */
 export function environmentOf(
   { opener }: Pick<SandboxContext, 'opener'>,
   sandbox: SandboxRow,

@@ -52,7 +52,6 @@ export class BoundedOutput {
     return this.parts().every((part: Buffer) => isUtf8(part))
   }
 
-  /** All of it, or what is shown of head and tail. */
   private parts(): [Buffer] | [Buffer, Buffer] {
     const head = this.head.bytes
     const tail = this.tailBuffer()

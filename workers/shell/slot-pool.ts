@@ -73,7 +73,6 @@ export class SlotPool {
     }
   }
 
-  /** Opens one in the background. */
   prepare(sandboxId: string, pod: PodName): void {
     if (!this.driver.startsSlowly) return
     const shelf = this.shelves.of(sandboxId, pod)

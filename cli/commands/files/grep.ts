@@ -48,7 +48,6 @@ export const define = defineCommand<{
   },
 })
 
-/** Each once. */
 const onlyFiles = ({ matches }: Reply<'grepFiles'>): Buffer[] => [
   ...new Map(
     matches.map(({ path, path_base64 }) => [path_base64 ?? path, line(nameBytes(path, path_base64))]),

@@ -53,7 +53,6 @@ export async function runOnce(
   }
 }
 
-/** Polls until the session has started, with growing pauses. */
 async function untilReady(api: Api, id: string, output: Output): Promise<void> {
   using _ = output.progress('the session is starting')
   for (let pauseMs = 50; ; pauseMs = Math.min(pauseMs * 1.5, 1_000)) {

@@ -51,7 +51,6 @@ export function listCgroupParents(groups: string, mounts: string): CgroupParent[
   })
 }
 
-/** Tries each folder by making a group in it. */
 export function findCgroupParents(limits: Limits): CgroupParent[] {
   const found: CgroupParent[] = []
   for (const parent of readParents()) {
@@ -73,7 +72,6 @@ export function findCgroupParents(limits: Limits): CgroupParent[] {
   return found
 }
 
-/** Makes a group with its limits and returns its folder. */
 export function makeCgroup(parent: CgroupParent, name: string, limits: Limits): string {
   const folder = join(parent.folder, name)
   mkdirSync(folder, { recursive: true })

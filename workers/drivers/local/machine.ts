@@ -77,7 +77,6 @@ export function examineMachine(settings: Settings): Machine {
 const refused = (why: string) =>
   new SettingsError(`Local sandboxes have no walls here: bubblewrap does not work (${why}).\n${remedy}`)
 
-/** One sentence on how a sandbox on this machine is isolated. */
 export function describeIsolation({ isolation, cgroups, view }: Machine): string {
   const walls = {
     root: 'bubblewrap with namespaces of its own, no network, and a user of its own on the host',
