@@ -8,6 +8,7 @@ import { graceMs, runApplication, startApplication } from './application.ts'
 import { guardCluster } from './cluster.ts'
 import { clearUp, guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
 import { startDatabases } from './databases.ts'
+import { guardDriver } from './former-driver.ts'
 import { keepRunning, type Stoppable } from './keep-running.ts'
 import { openOutput } from './output.ts'
 import { planProcesses } from './plan.ts'
@@ -55,6 +56,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
       const release = { command: procfile.release, environment, print: printerOf('release') }
       await runApplication('release', release, watchdog)
     }
+    await guardDriver(data, settings, urls.databaseUrl)
     for (const { name, kind, command, ports } of plan) {
       const own = { ...environment, ...ownEnvironment(kind, data), ...ports }
       const application = { command, environment: own, print: printerOf(name) }

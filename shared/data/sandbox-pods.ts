@@ -29,6 +29,19 @@ const unreaped = statement()('unreaped sandboxes', (db) =>
 /** Every sandbox that has or may have a pod: about as many rows as there are pods. */
 export const findUnreaped = (db: Queries): Promise<SandboxRow[]> => db.run(unreaped)
 
+const countAll = statement()('count unreaped sandboxes', (db) =>
+  db
+    .selectFrom('sandbox')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('reaped_at', 'is', null),
+)
+
+/** How many sandboxes have or may have a pod. Also for a database of before the last migrations. */
+export async function countUnreaped(db: Queries): Promise<number> {
+  const [row] = await db.run(countAll)
+  return row!.count
+}
+
 const starting = statement()('starting sandboxes', (db) =>
   db
     .selectFrom('sandbox')

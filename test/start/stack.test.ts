@@ -1,8 +1,18 @@
 /** `npm start` in a small clone: real databases, stand-ins for the API and the worker. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { root } from '../../scripts/root.mjs'
 import { postgresUrl } from '../../scripts/services/postgres.ts'
 import { makeOrm } from '../../shared/data/database.ts'
 import { describeBeside } from '../support/beside.ts'
@@ -241,6 +251,29 @@ describeBeside('of one that was started before', () => {
       await stack.says(/api has \[CALLS_KEY=JWT_SECRET=SECRETS_PUBLIC_KEY=\]/)
       await stack.says(/release has \[\]/)
     })
+  })
+
+  test('a start with another driver waits until the sandboxes of the cluster have ended', async () => {
+    await using clone = await startedBefore()
+    cpSync(join(root, 'shared'), join(clone.folder, 'shared'), { recursive: true })
+    const first = clone.start()
+    await first.ready()
+    await query(clone, 'create table sandbox (reaped_at timestamptz)')
+    await query(clone, 'insert into sandbox values (null), (now())')
+    first.child.kill('SIGTERM')
+    await first.exit
+
+    const refused = clone.start({ SANDBOX_DRIVER: 'another' })
+    expect(await refused.exit).toBe(1)
+    expect(refused.output).toContain('SANDBOX_DRIVER=kubernetes, and 1 of its sandboxes may still run there')
+    expect(refused.output).not.toContain('listens')
+
+    const former = clone.start()
+    await former.ready()
+    await query(clone, 'update sandbox set reaped_at = now()')
+    former.child.kill('SIGTERM')
+    await former.exit
+    await clone.start({ SANDBOX_DRIVER: 'another' }).ready()
   })
 
   test('more workers and APIs get names and ports of their own, and .env is read', async () => {
