@@ -14,7 +14,12 @@ import { type ExpiryContext, expireSandbox } from '../pods/expire.ts'
  */
 type Processor = (worker: ExpiryContext, sandboxId: string) => Promise<void>
 
-const processors: Record<JobName, Processor> = { createPod, assignPod, deletePod: reapPod, expire: expireSandbox }
+const processors: Record<JobName, Processor> = {
+  createPod,
+  assignPod,
+  deletePod: reapPod,
+  expire: expireSandbox,
+}
 
 /** Jobs at a time. They wait for the cluster more than they compute. */
 const atOnce = 64
