@@ -1,7 +1,6 @@
 /** A migrated database for one world: a copy of a template that each run makes once. */
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { migrate } from '../../migrations/migrate.ts'
 import { type Database, ofRequests, openDatabase } from '../../shared/data/database.ts'
 
 export interface TestDatabase {
@@ -10,6 +9,9 @@ export interface TestDatabase {
   /** Where it lives, as its superuser. */
   server: string
 }
+
+/** Loaded only where a database is made anew, by one file of many. */
+const migrate = async (url: string) => (await import('../../migrations/migrate.ts')).migrate(url)
 
 const template = 'sandlot_template'
 /** A number of our own for pg_advisory_lock: test files run at once. */
