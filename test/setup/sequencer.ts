@@ -34,8 +34,6 @@ const longOnes = [
   'test/api/secrets-inside.test.ts',
   'test/workers/frozen-start.test.ts',
   'test/cli/exec-terminal.test.ts',
-  'test/workers/cap.test.ts',
-  'test/api/errors.test.ts',
 ]
 
 export default class LongOnesFirst extends BaseSequencer {
