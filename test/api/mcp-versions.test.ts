@@ -43,11 +43,14 @@ describe.concurrent.each(mcpVersions)('a client of %s', (version) => {
     leave.abort('enough')
     await expect(answer).rejects.toThrow()
     await world.eventually(async () => !(await isRunning(word)), 10_000)
-    const { data } = (await alice.call('listExecs', { params, query: { limit: 100 } })).body
+    // Its processes are gone before its row says so.
+    const ended = await world.eventually(async () => {
+      const { data } = (await alice.call('listExecs', { params, query: { limit: 100 } })).body
+      const found = data.find(({ command }) => command.includes(`sleep 600; : ${word}`))
+      return found?.status !== 'running' && found
+    }, 10_000)
     // By a signal, not because a grace was over, where a client may come back.
-    expect(data.find(({ command }) => command.includes(`sleep 600; : ${word}`))).toMatchObject({
-      status: version === '2025-11-25' ? 'signaled' : 'killed',
-    })
+    expect(ended).toMatchObject({ status: version === '2025-11-25' ? 'signaled' : 'killed' })
     await client.close()
   })
 })
