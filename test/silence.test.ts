@@ -45,3 +45,11 @@ test.each([1, 1.5, 3, 10, 20])('with %s s each is shorter than what it must come
   // Two slots that say nothing and a third that is late are refused by the worker before the API takes the call for lost.
   expect(2 * slot + cluster + shell).toBeLessThan(marginMs + longer)
 })
+
+test('every time is whole milliseconds, whatever is set', () => {
+  for (let seconds = 1; seconds <= 60; seconds++) {
+    for (const [name, ms] of Object.entries(silenceOf(seconds))) {
+      expect(Number.isInteger(ms), `${name} of ${seconds} s`).toBe(true)
+    }
+  }
+})

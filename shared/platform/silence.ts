@@ -34,23 +34,26 @@ export interface Silence {
   longer: number
 }
 
-/** @param seconds WORKER_SILENCE_SECONDS */
+/**
+ * @param seconds WORKER_SILENCE_SECONDS
+ * @returns whole milliseconds, as time-outs must be
+ */
 export function silenceOf(seconds: number): Silence {
   const ms = seconds * 1000
   return {
     handOver: ms,
     answer: ms,
-    last: (ms * 2) / 3,
+    last: Math.round((ms * 2) / 3),
     stale: ms * 2,
-    missing: (ms * 5) / 3,
-    missingAnswer: (ms * 2) / 3,
-    cluster: (ms * 5) / 3,
-    ping: (ms * 2) / 3,
-    keepAlive: (ms * 5) / 3,
-    shell: (ms * 5) / 3,
+    missing: Math.round((ms * 5) / 3),
+    missingAnswer: Math.round((ms * 2) / 3),
+    cluster: Math.round((ms * 5) / 3),
+    ping: Math.round((ms * 2) / 3),
+    keepAlive: Math.round((ms * 5) / 3),
+    shell: Math.round((ms * 5) / 3),
     slot: ms,
     // Callers allow for 20 s of silence, which grow in proportion.
-    longer: Math.max(0, (seconds / usualSeconds - 1) * 20_000),
+    longer: Math.max(0, Math.round((seconds / usualSeconds - 1) * 20_000)),
   }
 }
 
