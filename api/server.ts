@@ -1,6 +1,7 @@
 /** The HTTP server of an API process, and the internal one beside it. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import { Server as SocketServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Router, { type RouterContext } from '@koa/router'
 import Koa from 'koa'
@@ -87,8 +88,9 @@ export function openApi(context: Context) {
       return { port, internalPort }
     },
     /**
-     * Leaves the load balancer, then takes no more requests, lets those that run finish, aborts the rest, and closes
-     * what it opened.
+     * Leaves the load balancer, then takes no more connections, lets the requests that run finish, aborts the rest, and
+     * closes what it opened. Behind a load balancer, idle connections end by their own time or with `finishMs`: a client
+     * may be about to ask on them.
      * @param times milliseconds
      */
     async close({
@@ -100,7 +102,7 @@ export function openApi(context: Context) {
       requests.closeBehind()
       if (leaveMs > 0) await sleep(leaveMs)
       const timers = [setTimeout(closeUnused, unusedMs), setTimeout(() => requests.giveUp(), finishMs)]
-      await finish(server, finishMs + tellMs, endTunnels)
+      await finish(server, finishMs + tellMs, { endRest: endTunnels, endsIdle: leaveMs === 0 })
       timers.forEach(clearTimeout)
       await app.apiKeys.close()
       app.workers.close()
@@ -152,15 +154,20 @@ function refuseUnknown(koa: RouterContext) {
   throw new Problem('method_not_allowed', `This route takes ${methods.join(', ')}.`)
 }
 
-async function finish(server: Server, mostMs: number, endRest = () => {}): Promise<void> {
+/** @param endsIdle whether connections without a request are ended now, or as their clients and `keepAliveMs` will have it */
+async function finish(server: Server, mostMs: number, { endRest = () => {}, endsIdle = true } = {}) {
   if (!server.listening) return
-  const closed = new Promise((resolve) => server.close(resolve))
+  const closed = new Promise((resolve) => {
+    if (endsIdle) server.close(resolve)
+    // Node's server of HTTP would end idle connections first.
+    else SocketServer.prototype.close.call(server, resolve)
+  })
   const late = setTimeout(() => {
     server.closeAllConnections()
     endRest()
   }, mostMs)
   // A connection that was busy when the close began would otherwise stay open, idle, until then.
-  const sweep = setInterval(() => server.closeIdleConnections(), 50)
+  const sweep = setInterval(() => endsIdle && server.closeIdleConnections(), 50)
   await closed
   clearTimeout(late)
   clearInterval(sweep)

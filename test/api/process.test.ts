@@ -1,4 +1,6 @@
 /** The API as a process: how it starts, how it says what is wrong, how it ends. */
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { expectWithin } from '../support/eventually.ts'
@@ -9,6 +11,15 @@ async function startDoomed(world: World, env: Record<string, string>) {
   await world.startApi(env).catch(() => {})
   const process = world.apis.at(-1)!
   return { code: await process.ended, words: process.lines.map(({ msg }) => msg).join('\n') }
+}
+
+async function getOver(agent: Agent, url: string) {
+  const request = get(`${url}/v1/openapi.json`, { agent })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  const { statusCode: status, headers } = response
+  return { status, connection: headers.connection, reused: request.reusedSocket }
 }
 
 describe('a start', () => {
@@ -88,6 +99,22 @@ describe('an end', () => {
     const answer = await ask()
     expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
     await api.kill()
+  })
+
+  test('answers on connections that were idle when it left its load balancer, and then ends', async () => {
+    await using world = await startWorld({ apis: 0, workers: 0 })
+    const api = await world.startApi({ LEAVE_SECONDS: '1' })
+    const kept = new Agent({ keepAlive: true })
+    expect(await getOver(kept, api.url)).toMatchObject({ status: 200, reused: false })
+    api.signal('SIGTERM')
+    const isRefused = () =>
+      fetch(`${api.url}/v1/openapi.json`).then(
+        () => false,
+        () => true,
+      )
+    await world.eventually(isRefused, 10_000)
+    expect(await getOver(kept, api.url)).toMatchObject({ status: 200, reused: true, connection: 'close' })
+    expect(await api.ended).toBe(0)
   })
 
   test('waits for none of the connections that are only kept open', async () => {
