@@ -4,7 +4,7 @@
  * others may use the same cluster.
  */
 import { subscribe } from 'node:diagnostics_channel'
-import { writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const { FLEET_SERVER, FLEET_COUNTS } = process.env
@@ -39,5 +39,8 @@ if (FLEET_SERVER && FLEET_COUNTS) {
     if (request.getHeader('host') === host) count(request.method, request.path)
   })
   const file = join(FLEET_COUNTS, `${process.pid}.json`)
-  setInterval(() => writeFileSync(file, JSON.stringify(counts)), 500).unref()
+  setInterval(() => {
+    writeFileSync(`${file}.new`, JSON.stringify(counts))
+    renameSync(`${file}.new`, file)
+  }, 500).unref()
 }

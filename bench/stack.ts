@@ -75,6 +75,9 @@ export async function startStack(
     })
     services.watchdog.guard('application', child.pid!)
     children.push(child)
+    child.once('exit', (code, signal) => {
+      if (code !== 0) console.error(`${entry}, process ${child.pid}, ended: ${code ?? signal}`)
+    })
     return { pid: child.pid!, lines: await linesThatSay(child, readyWords) }
   }
   const [apis, workers] = await Promise.all([
