@@ -19,6 +19,7 @@ import { writeDown } from './page.ts'
 import type { Part } from './part.ts'
 import { requests } from './requests.ts'
 import { scale } from './scale.ts'
+import { start } from './start.ts'
 
 /** In the order of the page. */
 const parts: Record<string, Part> = {
@@ -31,6 +32,7 @@ const parts: Record<string, Part> = {
   jobs,
   limits,
   memory,
+  start,
   scale,
   fleet,
 }

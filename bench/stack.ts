@@ -1,7 +1,7 @@
 /** A whole Sandlot for one benchmark: throw-away databases, API and worker processes, one account. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { root } from '../scripts/root.mjs'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
@@ -20,9 +20,11 @@ export interface Stack extends AsyncDisposable {
   services: Services
   /** The account's API key. */
   key: string
-  /** Starts one more process of ours, with the settings of the others. */
-  start(entry: string, readyWords: string[]): Promise<StartedProcess>
+  /** Starts one more process of ours, with the settings of the others. @param entry from the project's root, or absolute */
+  start(entry: string, readyWords: string[], role?: Role): Promise<StartedProcess>
 }
+
+type Role = 'api' | 'worker'
 
 /** A process, and what its lines said when it was ready. */
 export interface StartedProcess {
@@ -67,9 +69,13 @@ export async function startStack(
   }
   const children: ChildProcess[] = []
   undo.defer(async () => void (await Promise.all(children.map(endOf))))
-  const start = async (entry: string, readyWords: string[]): Promise<StartedProcess> => {
-    const child = spawn(process.execPath, [join(root, entry)], {
-      env: { ...settings, ...keysFor(entry.startsWith('api') ? 'api' : 'worker', settings) },
+  const start = async (
+    entry: string,
+    readyWords: string[],
+    role: Role = entry.startsWith('api') ? 'api' : 'worker',
+  ): Promise<StartedProcess> => {
+    const child = spawn(process.execPath, [resolve(root, entry)], {
+      env: { ...settings, ...keysFor(role, settings) },
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,
     })
