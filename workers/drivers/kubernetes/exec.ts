@@ -60,8 +60,8 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process. A container that turns out not to run ends the process as `lost`, with the cluster's words.
- * containerd 1.6 never reports the end of a process with more than 128 KiB of unread input (`kubectl exec` hangs too):
+ * Starts a process. A container that turns out not to run ends the process as `lost`, with the cluster's words, or
+ * is refused on a terminal. containerd 1.6 never reports the end of a process with more than 128 KiB of unread input (`kubectl exec` hangs too):
  * close it when you learn of its end in another way. It reports many processes that end as soon as they have started
  * only seconds later, and may lose their output (containerd#8557): keep such a process waiting until its output was
  * read. An exit code of 0 is told on a terminal only; without one it is `lost`.
