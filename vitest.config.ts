@@ -23,7 +23,7 @@ const pure = [
   'test/cli/{contract,mcp-edit}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',
   'test/hostile/{ledger,neighbour,texts}.test.ts',
-  'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-nodes,local-machine}.test.ts',
+  'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-exec,kubernetes-nodes,local-machine}.test.ts',
   'test/start/{second-try,suites}.test.ts',
   'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,presence,redactor,replace,slices,sweep}.test.ts',
 ]

@@ -11,9 +11,13 @@ export interface RunResult {
   code: number
 }
 
+/** Stands for 0, which a cluster cannot prove (see `Process.ended`). */
+const success = 99
+
 /** Runs a process without input to its end. Throws when its exit code is not known. */
 export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
-  const process = await driver.start(pod, argv)
+  const script = `"$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
+  const process = await driver.start(pod, [...shell(script), 'sh', ...argv])
   process.stdin.end()
   const [stdout, stderr, end] = await Promise.all([
     collect(process.stdout),
@@ -21,7 +25,7 @@ export async function run(driver: Driver, pod: PodName, argv: readonly string[])
     process.ended,
   ])
   if (end.kind === 'lost') throw new Error(`${argv.join(' ')}: lost, ${end.why}`)
-  return { stdout: String(stdout), stderr: String(stderr), code: end.code }
+  return { stdout: String(stdout), stderr: String(stderr), code: end.code === success ? 0 : end.code }
 }
 
 export async function collect(stream: Readable): Promise<Buffer> {

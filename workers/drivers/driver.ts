@@ -160,7 +160,9 @@ export interface Process {
   stderr: Readable
   /**
    * Resolves after the last byte of output was pushed to the streams; never rejects. A cluster may not report the end
-   * of a process that left input unread: then close it when you learn of its end in another way.
+   * of a process that left input unread: then close it when you learn of its end in another way. A cluster that takes a
+   * broken connection for exit code 0 may tell that code as `lost`, except on a terminal: let a process that must prove
+   * its success end with another one, or print a word.
    */
   ended: Promise<ProcessEnd>
   /** Present on a terminal. Does nothing once the process has ended. */
@@ -171,7 +173,7 @@ export interface Process {
 
 export type ProcessEnd =
   | { kind: 'exited'; code: number }
-  /** The connection ended before the status came, so how the process ended is not known. */
+  /** The connection ended before a status came that can be believed, so how the process ended is not known. */
   | { kind: 'lost'; why: string }
 
 export class DriverUnavailable extends Error {

@@ -38,24 +38,24 @@ export function describeProcesses(contract: Contract): void {
 
     test('carries all 256 byte values in and out', async () => {
       const bytes = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
-      const process = await driver.start(pod, ['cat'])
+      const process = await driver.start(pod, shell('cat; exit 5'))
       process.stdin.end(bytes)
       expect((await collect(process.stdout)).equals(bytes)).toBe(true)
-      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
     test('carries 3 MB in and out, and a half-close ends the input', async () => {
       const bytes = randomBytes(3_000_000)
-      const process = await driver.start(pod, ['cat'])
+      const process = await driver.start(pod, shell('cat; exit 5'))
       process.stdin.end(bytes)
       expect(sha256(await collect(process.stdout))).toBe(sha256(bytes))
-      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
     test('the input stays open until it is closed', async () => {
       const process = await driver.start(
         pod,
-        shell('read a; echo "1 $a"; read b; echo "2 $b"; cat; echo end'),
+        shell('read a; echo "1 $a"; read b; echo "2 $b"; cat; echo end; exit 5'),
       )
       process.stdin.write('first\n')
       expect(await firstLine(process.stdout)).toBe('1 first')
@@ -63,7 +63,7 @@ export function describeProcesses(contract: Contract): void {
       expect(await firstLine(process.stdout)).toBe('2 second')
       process.stdin.end('rest ')
       expect(String(await collect(process.stdout))).toBe('rest end\n')
-      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
+      expect(await process.ended).toEqual({ kind: 'exited', code: 5 })
     })
 
     test('output that is all there before the end is announced is all delivered', async () => {
@@ -147,7 +147,7 @@ export function describeProcesses(contract: Contract): void {
     })
 
     test('twenty processes at once each get their own answer', async () => {
-      const indexes = Array.from({ length: 20 }, (_, index) => index)
+      const indexes = Array.from({ length: 20 }, (_, index) => index + 1)
       const results = await Promise.all(
         indexes.map(async (index) => {
           // Ends only once it was heard: see openExec for what containerd may do otherwise.

@@ -5,12 +5,6 @@ import { eventually } from '../../support/eventually.ts'
 import { collect, readScreen, run, shell } from '../processes.ts'
 import type { Contract } from './parts.ts'
 
-/** More ends of the shell's own. */
-const otherEnds = [
-  { script: 'exit 0', code: 0 },
-  { script: 'exit 255', code: 255 },
-]
-
 export function describeTerminals(contract: Contract): void {
   describe('terminals', () => {
     let driver: Driver
@@ -34,13 +28,32 @@ export function describeTerminals(contract: Contract): void {
       expect(String(await collect(process.stderr))).toBe('')
     })
 
-    test.each([{ script: 'kill -KILL $$', code: 137 }, ...(contract.isWhole ? otherEnds : [])])(
-      'reports $code for `$script` on a terminal',
-      async ({ script, code }) => {
-        const { process } = await startOn(script)
-        expect(await process.ended).toEqual({ kind: 'exited', code })
-      },
-    )
+    test.each([
+      { script: 'exit 0', code: 0 },
+      { script: 'exit 7', code: 7 },
+      { script: 'kill -KILL $$', code: 137 },
+      ...(contract.isWhole ? [{ script: 'exit 255', code: 255 }] : []),
+    ])('reports $code for `$script` on a terminal', async ({ script, code }) => {
+      const { process } = await startOn(script)
+      expect(await process.ended).toEqual({ kind: 'exited', code })
+    })
+
+    test.runIf(contract.isWhole)('never tells another exit code, however its connection ends', async () => {
+      // Input that nobody reads breaks connections inside a cluster, which then may tell exit code 0.
+      const ends = await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          const { process, screen } = await startOn('echo ready; read -r _; head -c 200000 /dev/zero; exit 7')
+          await screen.shows('ready')
+          process.stdin.write('\r')
+          const typing = setInterval(() => process.stdin.write('abc'), 2)
+          const end = await process.ended
+          clearInterval(typing)
+          return end.kind === 'lost' ? 'lost' : end.code
+        }),
+      )
+      expect(ends).toContain(7)
+      expect(ends.filter((end) => end !== 7 && end !== 'lost')).toEqual([])
+    })
 
     test('what is typed is echoed, once, and reaches the process', async () => {
       const { process, screen } = await startOn('echo ready; read line; echo "got $line"')
@@ -48,6 +61,34 @@ export function describeTerminals(contract: Contract): void {
       process.stdin.write('hello\r')
       expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
       expect(await screen.all).toBe('ready\r\nhello\r\ngot hello\r\n')
+    })
+
+    test.each([
+      { what: 'ends a process', script: 'echo ready; exec sleep 600', code: 130 },
+      {
+        what: 'leaves it to a process',
+        script: "trap 'exit 0' INT; echo ready; while :; do sleep 1; done",
+        code: 0,
+      },
+    ])('Ctrl-C $what, which tells $code', async ({ script, code }) => {
+      const { process, screen } = await startOn(script)
+      await screen.shows('ready\r\n')
+      process.stdin.write('\x03')
+      expect(await process.ended).toEqual({ kind: 'exited', code })
+    })
+
+    test('Ctrl-Z stops a job of an interactive shell, and fg lets it go on', async () => {
+      const { process, screen } = await startOn("exec env PS1='% ' sh -i")
+      await screen.shows('% ')
+      process.stdin.write('sh -c \'echo a""job; read line; echo "got $line"\'\r')
+      await screen.shows('ajob\r\n')
+      process.stdin.write('\x1a')
+      await screen.shows('Stopped')
+      process.stdin.write('fg\r')
+      process.stdin.write('word\r')
+      await screen.shows('got word\r\n')
+      process.stdin.write('exit 0\r')
+      expect(await process.ended).toEqual({ kind: 'exited', code: 0 })
     })
 
     test('Ctrl-C interrupts what runs in the foreground, and the shell lives on', async () => {

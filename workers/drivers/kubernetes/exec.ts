@@ -7,18 +7,43 @@ import { containerName } from './manifest.ts'
 
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, resize: 4, close: 255 } as const
 
-const execProtocol: Protocol = {
-  // The first version that can close stdin alone; Kubernetes 1.30 and newer speak it.
-  name: 'v5.channel.k8s.io',
+/** @param readStatus is given what Kubernetes sends after the last byte of both streams */
+const execProtocol = (
+  name: string,
+  readStatus: (bytes: Buffer) => ProcessEnd,
+  endInput: Protocol['endInput'],
+): Protocol => ({
+  name,
   take(channel, bytes, { stdout, stderr, end }) {
     if (channel === channels.stdout) stdout.push(bytes)
     else if (channel === channels.stderr) stderr.push(bytes)
-    // Kubernetes sends it after the last byte of both.
-    else if (channel === channels.status) end(readEnd(bytes))
+    else if (channel === channels.status) end(readStatus(bytes))
   },
   closed: (code) => ({ kind: 'lost', why: `the connection closed (${code})` }),
-  endInput: (socket, done) => socket.send(Buffer.of(channels.close, channels.stdin), done),
-}
+  endInput,
+})
+
+/**
+ * The first version that can close stdin alone; Kubernetes 1.30 and newer speak it. The API server translates it: it
+ * reads the kubelet's status and writes its own, and takes a connection that ended without one for a success
+ * (kubernetes#137404). So a success proves nothing, and a process that must prove its success ends with another code.
+ */
+const pipesProtocol = execProtocol(
+  'v5.channel.k8s.io',
+  (bytes) => {
+    const end = readEnd(bytes)
+    return end.kind === 'exited' && end.code === 0 ? { kind: 'lost', why: unprovenSuccess } : end
+  },
+  (socket, done) => socket.send(Buffer.of(channels.close, channels.stdin), done),
+)
+
+const unprovenSuccess = 'its exit code did not come: the connection to it may have broken'
+
+/**
+ * The API server hands this version on as it is, so each status is the runtime's own. It cannot close stdin, which has
+ * no end on a terminal.
+ */
+const terminalProtocol = execProtocol('v4.channel.k8s.io', readEnd, (_, done) => done())
 
 /**
  * Unsets the API server's address, which the kubelet adds to every container. Sets a terminal's size first, because the
@@ -35,11 +60,11 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
 ]
 
 /**
- * Starts a process. A container that turns out not to run ends the process as `lost`, with the cluster's words.
- * containerd 1.6 never reports the end of a process with more than 128 KiB of unread input (`kubectl exec` hangs too):
+ * Starts a process. A container that turns out not to run ends the process as `lost`, with the cluster's words, or
+ * is refused on a terminal. containerd 1.6 never reports the end of a process with more than 128 KiB of unread input (`kubectl exec` hangs too):
  * close it when you learn of its end in another way. It reports many processes that end as soon as they have started
  * only seconds later, and may lose their output (containerd#8557): keep such a process waiting until its output was
- * read.
+ * read. An exit code of 0 is told on a terminal only; without one it is `lost`.
  * @throws as {@link openChannels}
  */
 export async function openExec(
@@ -53,7 +78,7 @@ export async function openExec(
   query.append(tty ? 'tty' : 'stderr', 'true')
   for (const word of argv) query.append('command', word)
   const place = { namespace, pod, subresource: `exec?${query}` }
-  const { socket, process } = await openChannels(connection, place, execProtocol)
+  const { socket, process } = await openChannels(connection, place, tty ? terminalProtocol : pipesProtocol)
   if (!tty) return process
   const resize = resizer(socket)
   // For an image without `stty`, which gets its size a little later.
@@ -70,7 +95,7 @@ const resizer =
       socket.send(Buffer.concat([Buffer.of(channels.resize), Buffer.from(size)]), () => resolve())
     })
 
-/** Never invents an exit code: a status without one is `lost`. */
+/** A status without an exit code is `lost`. */
 function readEnd(bytes: Buffer): ProcessEnd {
   try {
     const status = JSON.parse(bytes.toString())

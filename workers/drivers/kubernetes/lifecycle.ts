@@ -159,13 +159,16 @@ async function works(trial: () => Promise<unknown>, signal: AbortSignal): Promis
   }
 }
 
+/** The exit code that proves that a process ran. A broken connection may look like 0 (see `openExec`). */
+const ran = 42
+
 /** The driver's own trial. */
 async function runNothing(cluster: Cluster, pod: PodName, signal: AbortSignal): Promise<void> {
-  const process = await cluster.exec(pod, ['/bin/sh', '-c', ':'])
+  const process = await cluster.exec(pod, ['/bin/sh', '-c', `exit ${ran}`])
   const limit = AbortSignal.any([signal, AbortSignal.timeout(cluster.silence.shell)])
   using _stop = addAbortListener(limit, () => process.close())
   const end = await process.ended
-  if (end.kind === 'lost' || end.code !== 0) throw new DriverUnavailable('The trial did not answer.')
+  if (end.kind === 'lost' || end.code !== ran) throw new DriverUnavailable('The trial did not answer.')
 }
 
 /** @throws {DriverUnavailable} the pod is not gone after {@link deleteMs} */

@@ -1,0 +1,91 @@
+/** What the driver believes of how a process ended: an API server here says what the real one says in rare moments. */
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { WebSocketServer } from 'ws'
+import { ClusterConnection } from '../../workers/drivers/kubernetes/client.ts'
+import { openExec } from '../../workers/drivers/kubernetes/exec.ts'
+import { collect } from './processes.ts'
+
+const success = { metadata: {}, status: 'Success' }
+const failure = (code: string) => ({
+  status: 'Failure',
+  reason: 'NonZeroExitCode',
+  message: `command terminated with exit code ${code}`,
+  details: { causes: [{ reason: 'ExitCode', message: code }] },
+})
+/** Version 4 reaches the runtime as it is. The API server makes the statuses of version 5. */
+const terminal = { tty: { rows: 24, columns: 80 } }
+const pipes = {}
+const broken = { kind: 'lost', why: 'its exit code did not come: the connection to it may have broken' }
+
+let server: WebSocketServer
+let connection: ClusterConnection
+let folder: string
+/** What the server sends on the channel of the status. Without it, it closes. */
+let status: unknown
+let spoken: string
+
+beforeAll(async () => {
+  server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+  server.on('connection', (socket) => {
+    spoken = socket.protocol
+    socket.send(Buffer.from('\x01out'))
+    if (status !== undefined) socket.send(Buffer.from(`\x03${JSON.stringify(status)}`))
+    socket.close()
+  })
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  folder = await mkdtemp(join(tmpdir(), 'sandlot-exec-'))
+  const path = join(folder, 'kubeconfig')
+  const config = {
+    clusters: [
+      { name: 'here', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
+    ],
+    users: [{ name: 'here', user: {} }],
+    contexts: [{ name: 'here', context: { cluster: 'here', user: 'here' } }],
+    'current-context': 'here',
+  }
+  await writeFile(path, JSON.stringify(config))
+  connection = ClusterConnection.open(path)
+})
+afterAll(async () => {
+  server?.close()
+  await connection?.close()
+  if (folder) await rm(folder, { recursive: true })
+})
+
+test.each([
+  { on: 'a terminal', options: terminal, says: success, end: { kind: 'exited', code: 0 } },
+  { on: 'a terminal', options: terminal, says: failure('7'), end: { kind: 'exited', code: 7 } },
+  {
+    on: 'a terminal',
+    options: terminal,
+    says: undefined,
+    end: { kind: 'lost', why: 'the connection closed (1005)' },
+  },
+  { on: 'pipes', options: pipes, says: success, end: broken },
+  { on: 'pipes', options: pipes, says: failure('7'), end: { kind: 'exited', code: 7 } },
+  { on: 'pipes', options: pipes, says: failure('0'), end: broken },
+  {
+    on: 'pipes',
+    options: pipes,
+    says: { status: 'Failure', message: 'container not running' },
+    end: { kind: 'lost', why: 'container not running' },
+  },
+  {
+    on: 'pipes',
+    options: pipes,
+    says: undefined,
+    end: { kind: 'lost', why: 'the connection closed (1005)' },
+  },
+])('the status $says.status of a process on $on is told as $end', async ({ options, says, end }) => {
+  status = says
+  const process = await openExec(connection, 'sandboxes', 'sandbox', ['true'], options)
+  expect(String(await collect(process.stdout))).toBe('out')
+  expect(await process.ended).toEqual(end)
+  expect(spoken).toBe(options === terminal ? 'v4.channel.k8s.io' : 'v5.channel.k8s.io')
+})
