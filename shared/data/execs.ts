@@ -8,7 +8,7 @@ import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
 import { isOlder } from './sql.ts'
-import { statement } from './statement.ts'
+import { first, statement } from './statement.ts'
 
 export type { ExecRow }
 
@@ -64,10 +64,7 @@ const endOfHome = statement<{ id: string }>()('end of sandbox of running command
 )
 
 /** Why the sandbox of a command ended whose row says that it runs. @returns undefined when neither is so */
-export async function findEndOfHome(db: Queries, id: string) {
-  const [row] = await db.run(endOfHome, { id })
-  return row
-}
+export const findEndOfHome = (db: Queries, id: string) => first(db.run(endOfHome, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
   'command by key',
@@ -82,10 +79,8 @@ const byKey = statement<{ sandboxId: string; key: string | null }>()(
 )
 
 /** The command that an Idempotency-Key stands for in a sandbox. */
-export async function findExecByKey(db: Queries, of: { sandboxId: string; key: string | null }) {
-  const [row] = await db.run(byKey, of)
-  return row
-}
+export const findExecByKey = (db: Queries, of: { sandboxId: string; key: string | null }) =>
+  first(db.run(byKey, of))
 
 const byId = statement<{ sandboxId: string; execId: string }>()(
   'command by id',
@@ -93,13 +88,7 @@ const byId = statement<{ sandboxId: string; execId: string }>()(
     db.selectFrom('exec').select(shownColumns).where('sandbox_id', '=', sandboxId).where('id', '=', execId),
 )
 
-export async function findExec(
-  db: Queries,
-  of: { sandboxId: string; execId: string },
-): Promise<ShownExec | undefined> {
-  const [row] = await db.run(byId, of)
-  return row
-}
+export const findExec = (db: Queries, of: { sandboxId: string; execId: string }) => first(db.run(byId, of))
 
 const started = statement<{ sandboxId: string; execId: string; key: string | null }>()(
   'command by id or key',
@@ -112,13 +101,10 @@ const started = statement<{ sandboxId: string; execId: string; key: string | nul
 )
 
 /** The command that a request asked for: under its own id, or the one that runs under its Idempotency-Key. */
-export async function findStarted(
+export const findStarted = (
   db: Queries,
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
-): Promise<ShownExec | undefined> {
-  const [row] = await db.run(started, { ...of, key: key ?? null })
-  return row
-}
+) => first(db.run(started, { ...of, key: key ?? null }))
 
 const ofSandbox = statement<{ sandboxId: string; before: string | null; limit: number }>()(
   'commands of sandbox',
