@@ -5,7 +5,7 @@ import type { Queries } from './database.ts'
 import type { ApiKey } from './entities/api-key.ts'
 import type { Tables } from './entities/index.ts'
 import type { RowOf } from './entities/row.ts'
-import { isOlder, now } from './sql.ts'
+import { isOlder, now, type Page } from './sql.ts'
 import { done, first, hasRow, only, statement } from './statement.ts'
 
 const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', 'last_used_at'] as const
@@ -115,7 +115,7 @@ const replace = statement<{ id: string; overlapSeconds: number }>()(
 export const expireReplaced = (db: Queries, id: string, overlapSeconds: number) =>
   done(db.run(replace, { id, overlapSeconds }))
 
-const ofAccount = statement<{ accountId: string; before: string | null; limit: number }>()(
+const ofAccount = statement<Page & { accountId: string }>()(
   'api keys of account',
   (db, { accountId, before, limit }) =>
     db
@@ -128,11 +128,9 @@ const ofAccount = statement<{ accountId: string; before: string | null; limit: n
       .limit(limit),
 )
 
-/** Newest first. @param page.before the id that the previous page ended with */
-export const listApiKeys = (
-  db: Queries,
-  page: { accountId: string; before: string | null; limit: number },
-): Promise<ApiKeyRow[]> => db.run(ofAccount, page)
+/** Newest first. */
+export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
+  db.run(ofAccount, page)
 
 const revoke = statement<{ id: string; accountId: string }>()('revoke api key', (db, { id, accountId }) =>
   db

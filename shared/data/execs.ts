@@ -7,7 +7,7 @@ import { shellWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
-import { isOlder } from './sql.ts'
+import { isOlder, type Page } from './sql.ts'
 import { first, statement } from './statement.ts'
 
 export type { ExecRow }
@@ -106,7 +106,7 @@ export const findStarted = (
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
 ) => first(db.run(started, { ...of, key: key ?? null }))
 
-const ofSandbox = statement<{ sandboxId: string; before: string | null; limit: number }>()(
+const ofSandbox = statement<Page & { sandboxId: string }>()(
   'commands of sandbox',
   (db, { sandboxId, before, limit }) =>
     db
@@ -118,11 +118,9 @@ const ofSandbox = statement<{ sandboxId: string; before: string | null; limit: n
       .limit(limit),
 )
 
-/** The commands of a sandbox, newest first. @param page.before the id that the previous page ended with */
-export const listExecs = (
-  db: Queries,
-  page: { sandboxId: string; before: string | null; limit: number },
-): Promise<ShownExec[]> => db.run(ofSandbox, page)
+/** The commands of a sandbox, newest first. */
+export const listExecs = (db: Queries, page: Page & { sandboxId: string }): Promise<ShownExec[]> =>
+  db.run(ofSandbox, page)
 
 /** In a list of ids as JSON. */
 const listed = (ids: string) => sql<string>`(select jsonb_array_elements_text(${ids}::jsonb))`

@@ -8,7 +8,7 @@ import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
 import { podName } from './ids.ts'
-import { billedMs, now } from './sql.ts'
+import { billedMs, now, type Page } from './sql.ts'
 import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
@@ -129,17 +129,10 @@ const list = (state: ListedState, isNext: boolean) =>
   )
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
-export interface PageOf {
-  state: ListedState
-  limit: number
-  /** The id that the previous page ended with. */
-  before: string | null
-}
-
 /** Newest first. */
 export const listOwnSandboxes = (
   db: Queries,
   accountId: string,
-  { state, before, limit }: PageOf,
+  { state, before, limit }: Page & { state: ListedState },
 ): Promise<ShownSandbox[]> =>
   db.run(before === null ? lists[state].first : lists[state].next, { accountId, before: before ?? '', limit })

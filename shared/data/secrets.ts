@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { RowOf } from './entities/row.ts'
 import type { Secret } from './entities/secret.ts'
-import { isOlder, now } from './sql.ts'
+import { isOlder, now, type Page } from './sql.ts'
 import { hasRow, only, statement } from './statement.ts'
 
 type Row = RowOf<typeof Secret>
@@ -34,12 +34,10 @@ const insert = statement<NewSecret>()('insert secret', (db, secret) =>
 
 export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(insert, secret))
 
-interface SecretPage {
+interface SecretPage extends Page {
   accountId: string
   /** Null for all of the account's, whichever sandbox they belong to. */
   sandboxId: string | null
-  before: string | null
-  limit: number
 }
 
 const ofAccount = statement<SecretPage>()(

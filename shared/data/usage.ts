@@ -8,7 +8,7 @@ import type { Queries } from './database.ts'
 import type { Account } from './entities/account.ts'
 import type { RowOf } from './entities/row.ts'
 import { deleteSandboxes } from './sandbox-writes.ts'
-import { billedMs, now } from './sql.ts'
+import { billedMs, now, type Page } from './sql.ts'
 import { only, statement } from './statement.ts'
 
 /** What accounts are shown, and what their quota is of. */
@@ -74,12 +74,9 @@ export interface SandboxUsage {
   milliseconds: number
 }
 
-interface UsagePage {
+interface UsagePage extends Page {
   /** Counts up to this moment instead of now, so that the pages of a list add up. */
   asOf: Date | null
-  /** The id that the previous page ended with. */
-  before: string | null
-  limit: number
 }
 
 type OnPage<T> = { [K in keyof T]: T[K] | null }
