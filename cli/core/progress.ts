@@ -55,25 +55,18 @@ export function showProgress(first: string): Progress {
   }
 }
 
-export class Transfer {
-  bytes = 0
-  private readonly started = performance.now()
-  private readonly progress: Progress
-  private readonly name: string
-  private readonly whole: number | undefined
-
-  /** @param whole bytes in all, where that is known */
-  constructor(progress: Progress, name: string, whole?: number) {
-    this.progress = progress
-    this.name = name
-    this.whole = whole
+/** @param whole bytes in all, where that is known */
+export function startTransfer(progress: Progress, name: string, whole?: number) {
+  const started = performance.now()
+  const transfer = {
+    bytes: 0,
+    add({ length }: Uint8Array): void {
+      transfer.bytes += length
+      const seconds = (performance.now() - started) / 1000
+      progress.say(`${name}  ${showTransfer(transfer.bytes, whole, seconds)}`)
+    },
   }
-
-  add({ length }: Uint8Array): void {
-    this.bytes += length
-    const seconds = (performance.now() - this.started) / 1000
-    this.progress.say(`${this.name}  ${showTransfer(this.bytes, this.whole, seconds)}`)
-  }
+  return transfer
 }
 
 /** `[######----]  60%  6.0/10.0 MB  3.1 MB/s`; without the whole, what is known. */

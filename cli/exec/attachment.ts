@@ -2,6 +2,7 @@
 import type { RawData, WebSocket } from 'ws'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
+import { keepAlive } from '../../shared/contract/keep-alive.ts'
 import { CliError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import { DetachKeys } from './detach-keys.ts'
@@ -9,7 +10,6 @@ import type { Remote } from './remote.ts'
 import type { ScreenModes } from './screen-modes.ts'
 import type { ShownOutput } from './shown.ts'
 
-/** Pings keep proxies from closing the connection, and show when it is dead. */
 const pingMs = 15_000
 /** How long a program has to see another size. */
 const drawMs = 100
@@ -109,24 +109,15 @@ function takeTerminal(
 function untilExit(socket: WebSocket, { shown, modes }: Seen): Promise<ExecEnd> {
   shown.beginAgain()
   return new Promise((resolve, reject) => {
-    let isAlive = true
-    const pings = setInterval(() => {
-      if (!isAlive) socket.terminate()
-      isAlive = false
-      socket.ping()
-    }, pingMs)
-    socket.on('pong', () => {
-      isAlive = true
-    })
+    const liveness = keepAlive(socket, pingMs, () => socket.terminate())
     socket.on('message', (data: RawData, isBinary) => {
-      isAlive = true
       if (isBinary) return show(socket, data as Buffer, shown, modes)
       const { type, ...rest } = JSON.parse(String(data))
       if (type === 'gap') shown.skip(rest)
       if (type === 'exit') resolve(rest as ExecEnd)
     })
     socket.on('close', () => {
-      clearInterval(pings)
+      liveness.stop()
       reject(new CliError('network', 'The connection broke.'))
     })
     socket.resume()

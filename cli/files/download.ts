@@ -8,7 +8,7 @@ import { CliError } from '../core/errors.ts'
 import { ConnectionError } from '../core/http.ts'
 import type { Output } from '../core/output.ts'
 import { printable } from '../core/printable.ts'
-import { noProgress, Transfer } from '../core/progress.ts'
+import { noProgress, startTransfer } from '../core/progress.ts'
 
 /** How often a broken transfer starts again. */
 const tries = 3
@@ -68,7 +68,7 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
   const isShown = open === toStdout && process.stdout.isTTY
   // Two writers on one terminal would write over each other.
   using progress = isShown ? noProgress : output.progress(path)
-  const transfer = new Transfer(progress, path, whole)
+  const transfer = startTransfer(progress, path, whole)
   let broken: unknown
   async function* counted(source: Readable) {
     try {

@@ -2,7 +2,7 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
-import { Transfer } from '../core/progress.ts'
+import { startTransfer } from '../core/progress.ts'
 import { print } from '../exec/print.ts'
 import { pack, unpackInto } from './archive.ts'
 import { isFolder, type RemotePath } from './download.ts'
@@ -26,7 +26,7 @@ export async function sendFolder(folder: string, to: RemotePath): Promise<Copied
   const leftOut: string[] = []
   let broken: { error: unknown } | undefined
   using progress = to.output.progress(folder)
-  const transfer = new Transfer(progress, folder)
+  const transfer = startTransfer(progress, folder)
   async function* counted() {
     try {
       // The mode of a folder that is there already stays.
@@ -51,7 +51,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
   const target = isFolder(local) && name !== undefined ? join(local, name) : local
   const unpacking = unpackInto(makeFolder(target))
   using progress = from.output.progress(from.path)
-  const transfer = new Transfer(progress, from.path)
+  const transfer = startTransfer(progress, from.path)
   await packThere(from, async (bytes) => {
     transfer.add(bytes)
     await unpacking.write(bytes).catch((error) => Promise.reject(notCopied(from.path, error)))

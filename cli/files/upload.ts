@@ -2,7 +2,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import type { Reply } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
-import { type Progress, Transfer } from '../core/progress.ts'
+import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
 
 /** No transfer takes longer than its session lives. */
@@ -46,7 +46,7 @@ const counting = (
   progress: Progress,
 ): AsyncIterable<Uint8Array> => ({
   async *[Symbol.asyncIterator]() {
-    const transfer = new Transfer(progress, path, whole)
+    const transfer = startTransfer(progress, path, whole)
     for await (const chunk of bytes) {
       yield chunk
       transfer.add(chunk)

@@ -20,29 +20,26 @@ export interface Subject {
 
 const none = 'NOASSERTION'
 
+const describePackage = (SPDXID: string, { name, version, licence = none }: Omit<Part, 'purl'>) => ({
+  SPDXID,
+  name,
+  versionInfo: version,
+  downloadLocation: none,
+  filesAnalyzed: false,
+  licenseConcluded: none,
+  licenseDeclared: licence,
+  copyrightText: none,
+})
+
 export function describeParts({ name, version, digest, created }: Subject, parts: readonly Part[]): string {
   const [algorithm, sum] = digest.split(':')
   const image = {
-    SPDXID: 'SPDXRef-image',
-    name,
-    versionInfo: version,
-    downloadLocation: none,
-    filesAnalyzed: false,
-    licenseConcluded: none,
-    licenseDeclared: 'Apache-2.0',
-    copyrightText: none,
+    ...describePackage('SPDXRef-image', { name, version, licence: 'Apache-2.0' }),
     checksums: [{ algorithm: algorithm!.toUpperCase(), checksumValue: sum }],
     primaryPackagePurpose: 'CONTAINER',
   }
   const packages = parts.map((part, index) => ({
-    SPDXID: `SPDXRef-part-${index + 1}`,
-    name: part.name,
-    versionInfo: part.version,
-    downloadLocation: none,
-    filesAnalyzed: false,
-    licenseConcluded: none,
-    licenseDeclared: part.licence ?? none,
-    copyrightText: none,
+    ...describePackage(`SPDXRef-part-${index + 1}`, part),
     externalRefs: [
       { referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: part.purl },
     ],

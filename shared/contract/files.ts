@@ -32,9 +32,12 @@ const isNamed = { oneOf: [{ required: ['path'] }, { required: ['path_base64'] }]
 /** For bodies: generators of clients take a `oneOf` of their own for another kind of body. */
 const hasName = { allOf: [isNamed] }
 const isNamedOnce = { not: { required: ['path', 'path_base64'] } }
-const oneName = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
-  (given.path === undefined) !== (given.path_base64 === undefined)
+const oneName = ({ path, path_base64 }: Record<string, unknown>) =>
+  (path === undefined) !== (path_base64 === undefined)
 const whichName = { path: ['path'], message: 'or path_base64 is needed, and not both' }
+/** @param shape what is asked beside which file it is */
+const aboutFile = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject({ ...named, ...shape }).refine(oneName, whichName)
 const oneNameAtMost = (given: { path?: string | undefined; path_base64?: string | undefined }) =>
   given.path === undefined || given.path_base64 === undefined
 const notBoth = { path: ['path'], message: 'and path_base64 do not go together' }
@@ -121,14 +124,10 @@ export const files = family({
     },
     ...inside,
     params: ById,
-    query: z
-      .strictObject({
-        ...named,
-        ...shown,
-        reveal: Switch.meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
-      })
-      .refine(oneName, whichName)
-      .meta(isNamed),
+    query: aboutFile({
+      ...shown,
+      reveal: Switch.meta({ description: '`true` shows secrets as they are, not as `[secret NAME]`' }),
+    }).meta(isNamed),
     reply: FileView,
     errors: readErrors,
   },
@@ -145,15 +144,12 @@ export const files = family({
     status: 201,
     params: ById,
     bodyBytes: limits.bodyBytes,
-    body: z
-      .strictObject({
-        ...named,
-        content: Content,
-        encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
-        mode: Mode.optional(),
-        overwrite: z.boolean().default(false),
-      })
-      .refine(oneName, whichName)
+    body: aboutFile({
+      content: Content,
+      encoding: z.enum(['utf-8', 'base64']).default('utf-8'),
+      mode: Mode.optional(),
+      overwrite: z.boolean().default(false),
+    })
       .refine(({ content, encoding }) => encoding !== 'base64' || isBase64(content), {
         path: ['content'],
         message: 'is not base64',
@@ -174,19 +170,15 @@ export const files = family({
     ...inside,
     params: ById,
     bodyBytes: limits.bodyBytes,
-    body: z
-      .strictObject({
-        ...named,
-        old: Content.min(1).meta({
-          description:
-            'Must be in the file exactly once, unless replace_all. A newline stands for any line ending',
-        }),
-        new: Content,
-        replace_all: z.boolean().default(false),
-        if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
-      })
-      .refine(oneName, whichName)
-      .meta(hasName),
+    body: aboutFile({
+      old: Content.min(1).meta({
+        description:
+          'Must be in the file exactly once, unless replace_all. A newline stands for any line ending',
+      }),
+      new: Content,
+      replace_all: z.boolean().default(false),
+      if_match: Sha256.optional().meta({ description: 'sha256 of the file that is meant; another is 412' }),
+    }).meta(hasName),
     reply: CreatedFile.extend({ replacements: z.int() }).meta({ id: 'EditedFile' }),
     errors: [...writeErrors, 'file_not_found', 'edit_no_match', 'edit_not_unique', 'file_changed'],
   },
@@ -268,14 +260,10 @@ export const files = family({
     example: { query: { path: 'data.tar' }, client: 'sandlot files get data.tar' },
     ...inside,
     params: ById,
-    query: z
-      .strictObject({
-        ...named,
-        ...shown,
-        reveal: Switch.meta({ description: 'Default true; `false` shows secrets as `[secret NAME]`' }),
-      })
-      .refine(oneName, whichName)
-      .meta(isNamed),
+    query: aboutFile({
+      ...shown,
+      reveal: Switch.meta({ description: 'Default true; `false` shows secrets as `[secret NAME]`' }),
+    }).meta(isNamed),
     headers: z.object({
       range: Range,
       'if-range': z.string().optional().meta({ description: 'An ETag: the Range counts only for this file' }),
@@ -294,14 +282,10 @@ export const files = family({
     ...inside,
     status: 201,
     params: ById,
-    query: z
-      .strictObject({
-        ...named,
-        mode: Mode.optional(),
-        overwrite: Switch.meta({ description: 'Default true' }),
-      })
-      .refine(oneName, whichName)
-      .meta(isNamed),
+    query: aboutFile({
+      mode: Mode.optional(),
+      overwrite: Switch.meta({ description: 'Default true' }),
+    }).meta(isNamed),
     headers: z.object({
       'if-match': EntityTags.meta({ description: 'sha256 of the file that is meant, in quotes' }),
       'if-none-match': OnlyNew.meta({ description: '`*`: only a new file is written' }),

@@ -5,7 +5,7 @@ import type { Account } from './entities/account.ts'
 import type { RowOf } from './entities/row.ts'
 import { deleteSandboxesOf } from './sandbox-writes.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { done, first, hasRow, statement } from './statement.ts'
 
 type AccountRow = RowOf<typeof Account>
 
@@ -30,31 +30,22 @@ const insert = statement<{ id: string; email: string; hash: Buffer; addresses: s
 )
 
 /** @returns undefined when the address has an account */
-export async function insertAccount(
+export const insertAccount = (
   db: Queries,
   { address, ...account }: { id: string; email: string; hash: Buffer; address: string },
-): Promise<AccountOfSession | undefined> {
-  const [row] = await db.run(insert, { ...account, addresses: JSON.stringify([address]) })
-  return row
-}
+) => first(db.run(insert, { ...account, addresses: JSON.stringify([address]) }))
 
 const byEmail = statement<{ email: string }>()('account by e-mail', (db, { email }) =>
   db.selectFrom('account').select(known).where('email', '=', email),
 )
 
-export async function findAccountByEmail(db: Queries, email: string): Promise<KnownAccount | undefined> {
-  const [row] = await db.run(byEmail, { email })
-  return row
-}
+export const findAccountByEmail = (db: Queries, email: string) => first(db.run(byEmail, { email }))
 
 const byId = statement<{ id: string }>()('account by id', (db, { id }) =>
   db.selectFrom('account').select(known).where('id', '=', id),
 )
 
-export async function findAccount(db: Queries, id: string): Promise<KnownAccount | undefined> {
-  const [row] = await db.run(byId, { id })
-  return row
-}
+export const findAccount = (db: Queries, id: string) => first(db.run(byId, { id }))
 
 const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db, { id }) =>
   db
@@ -76,10 +67,7 @@ const withSandboxes = statement<{ id: string }>()('account with sandboxes', (db,
 )
 
 /** An account as its owner sees it, with how many of its sandboxes are active. */
-export async function findAccountWithSandboxes(db: Queries, id: string) {
-  const [row] = await db.run(withSandboxes, { id })
-  return row
-}
+export const findAccountWithSandboxes = (db: Queries, id: string) => first(db.run(withSandboxes, { id }))
 
 const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
   db
@@ -94,13 +82,7 @@ const locked = statement<{ id: string }>()('lock account', (db, { id }) =>
  * Every later statement sees what is true after this lock: under read committed each takes a new snapshot.
  * @returns undefined when there is no such account any more
  */
-export async function lockAccount(
-  transaction: Queries,
-  id: string,
-): Promise<Pick<AccountRow, 'suspended_at' | 'concurrent_limit' | 'hours_limit'> | undefined> {
-  const [row] = await transaction.run(locked, { id })
-  return row
-}
+export const lockAccount = (transaction: Queries, id: string) => first(transaction.run(locked, { id }))
 
 /** The generation of the session that asks for a change; undefined, which no row has, for a caller without one. */
 type Generation = number | undefined
@@ -132,13 +114,8 @@ const setPassword = statement<PasswordChange & { addresses: string }>()(
  * one.
  * @returns undefined when the session that asks for it was ended meanwhile: then nothing is changed
  */
-export async function changePassword(
-  db: Queries,
-  { address, ...change }: PasswordChange & { address: string },
-): Promise<AccountOfSession | undefined> {
-  const [row] = await db.run(setPassword, { ...change, addresses: JSON.stringify([address]) })
-  return row
-}
+export const changePassword = (db: Queries, { address, ...change }: PasswordChange & { address: string }) =>
+  first(db.run(setPassword, { ...change, addresses: JSON.stringify([address]) }))
 
 const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (db, { id, hash }) =>
   db
@@ -152,9 +129,7 @@ const resetHash = statement<{ id: string; hash: Buffer }>()('reset password', (d
 )
 
 /** Sets a password, ends all logins, and forgets from where the owner has logged in. */
-export async function resetPassword(db: Queries, id: string, hash: Buffer): Promise<void> {
-  await db.run(resetHash, { id, hash })
-}
+export const resetPassword = (db: Queries, id: string, hash: Buffer) => done(db.run(resetHash, { id, hash }))
 
 const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
   'replace password hash',
@@ -167,13 +142,8 @@ const replaceHash = statement<{ id: string; former: Buffer; hash: Buffer }>()(
 )
 
 /** Stores another hash of the same password. */
-export async function replacePasswordHash(
-  db: Queries,
-  { id, password_hash }: KnownAccount,
-  hash: Buffer,
-): Promise<void> {
-  await db.run(replaceHash, { id, former: password_hash, hash })
-}
+export const replacePasswordHash = (db: Queries, { id, password_hash }: KnownAccount, hash: Buffer) =>
+  done(db.run(replaceHash, { id, former: password_hash, hash }))
 
 /** How many addresses of earlier logins are remembered. Guesses from elsewhere do not slow logins from those. */
 const mostAddresses = 8
@@ -198,26 +168,15 @@ const putAddressFirst = statement<{ id: string; hash: Buffer; address: string }>
 )
 
 /** Beside other logins. A new password has forgotten those that logged in with the former one. */
-export async function rememberAddress(
-  db: Queries,
-  { id, password_hash: hash }: KnownAccount,
-  address: string,
-): Promise<void> {
-  await db.run(putAddressFirst, { id, hash, address })
-}
+export const rememberAddress = (db: Queries, { id, password_hash: hash }: KnownAccount, address: string) =>
+  done(db.run(putAddressFirst, { id, hash, address }))
 
 const sessionOf = statement<{ id: string }>()('session of account', (db, { id }) =>
   db.selectFrom('account').select(['suspended_at', 'session_generation']).where('id', '=', id),
 )
 
 /** What makes a session token valid or not. */
-export async function findSession(
-  db: Queries,
-  id: string,
-): Promise<Pick<AccountRow, 'suspended_at' | 'session_generation'> | undefined> {
-  const [row] = await db.run(sessionOf, { id })
-  return row
-}
+export const findSession = (db: Queries, id: string) => first(db.run(sessionOf, { id }))
 
 const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
   db
@@ -227,9 +186,7 @@ const endAll = statement<{ id: string }>()('end all sessions', (db, { id }) =>
 )
 
 /** Ends all sessions of an account: each request with a session token looks at this row. */
-export async function endSessions(db: Queries, id: string): Promise<void> {
-  await db.run(endAll, { id })
-}
+export const endSessions = (db: Queries, id: string) => done(db.run(endAll, { id }))
 
 const endOwn = statement<{ id: string; generation: Generation }>()(
   'end own sessions',
@@ -243,12 +200,8 @@ const endOwn = statement<{ id: string; generation: Generation }>()(
 )
 
 /** The same for the owner. @returns false when the session that asks for it was ended meanwhile */
-export async function endOwnSessions(
-  db: Queries,
-  of: { id: string; generation: Generation },
-): Promise<boolean> {
-  return (await db.run(endOwn, of)).length === 1
-}
+export const endOwnSessions = (db: Queries, of: { id: string; generation: Generation }) =>
+  hasRow(db.run(endOwn, of))
 
 const setAllowlist = statement<{ id: string; commands: string | null }>()(
   'set allowlist',
@@ -261,18 +214,15 @@ const setAllowlist = statement<{ id: string; commands: string | null }>()(
 )
 
 /** @param commands null lets everything run. @returns false when there is no such account any more */
-export async function writeAllowlist(db: Queries, id: string, commands: string[] | null): Promise<boolean> {
-  return (await db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) })).length === 1
-}
+export const writeAllowlist = (db: Queries, id: string, commands: string[] | null) =>
+  hasRow(db.run(setAllowlist, { id, commands: commands && JSON.stringify(commands) }))
 
 const allowlistOf = statement<{ id: string }>()('allowlist of account', (db, { id }) =>
   db.selectFrom('account').select('allowlist').where('id', '=', id),
 )
 
-export async function readAllowlist(db: Queries, id: string): Promise<string[] | null> {
-  const [row] = await db.run(allowlistOf, { id })
-  return row?.allowlist ?? null
-}
+export const readAllowlist = async (db: Queries, id: string) =>
+  (await first(db.run(allowlistOf, { id })))?.allowlist ?? null
 
 /** Figures that an operator has set in place of the settings. */
 const overrideColumns = [
@@ -304,10 +254,7 @@ const overridesOf = statement<{ id: string }>()('limits of account', (db, { id }
   db.selectFrom('account').select(overrideColumns).where('id', '=', id),
 )
 
-export async function readOverrides(db: Queries, id: string): Promise<Overrides | undefined> {
-  const [row] = await db.run(overridesOf, { id })
-  return row
-}
+export const readOverrides = (db: Queries, id: string) => first(db.run(overridesOf, { id }))
 
 const suspendOne = statement<{ id: string; forGood: boolean }>()('suspend account', (db, { id, forGood }) =>
   db
@@ -320,9 +267,8 @@ const suspendOne = statement<{ id: string; forGood: boolean }>()('suspend accoun
 )
 
 /** See `suspend.ts` for what goes with it. @param forGood also marks it as deleted */
-export async function markSuspended(db: Queries, id: string, forGood: boolean): Promise<void> {
-  await db.run(suspendOne, { id, forGood })
-}
+export const markSuspended = (db: Queries, id: string, forGood: boolean) =>
+  done(db.run(suspendOne, { id, forGood }))
 
 const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id }) =>
   db
@@ -334,9 +280,7 @@ const unsuspendOne = statement<{ id: string }>()('unsuspend account', (db, { id 
 )
 
 /** @returns false for an account that is being deleted */
-export async function unsuspend(db: Queries, id: string): Promise<boolean> {
-  return (await db.run(unsuspendOne, { id })).length === 1
-}
+export const unsuspend = (db: Queries, id: string) => hasRow(db.run(unsuspendOne, { id }))
 
 const passwordCosts = statement<{ costAt: number }>()(
   'costs of passwords',

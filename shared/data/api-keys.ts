@@ -5,8 +5,8 @@ import type { Queries } from './database.ts'
 import type { ApiKey } from './entities/api-key.ts'
 import type { Tables } from './entities/index.ts'
 import type { RowOf } from './entities/row.ts'
-import { isOlder, now } from './sql.ts'
-import { statement } from './statement.ts'
+import { isOlder, now, type Page } from './sql.ts'
+import { done, first, hasRow, only, statement } from './statement.ts'
 
 const shown = ['id', 'name', 'scope', 'last_four', 'created_at', 'expires_at', 'last_used_at'] as const
 
@@ -43,10 +43,7 @@ const byHash = statement<{ hash: Buffer }>()('api key by hash', (db, { hash }) =
 )
 
 /** A live key, with what every request needs to know of its account: one query reads all of it. */
-export async function findApiKey(db: Queries, hash: Buffer) {
-  const [row] = await db.run(byHash, { hash })
-  return row
-}
+export const findApiKey = (db: Queries, hash: Buffer) => first(db.run(byHash, { hash }))
 
 const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) =>
   db
@@ -59,9 +56,7 @@ const used = statement<{ ids: string[] }>()('api keys were used', (db, { ids }) 
 )
 
 /** Writes that these keys were used just now, of each at most once a minute. */
-export async function markUsed(db: Queries, ids: string[]): Promise<void> {
-  await db.run(used, { ids })
-}
+export const markUsed = (db: Queries, ids: string[]) => done(db.run(used, { ids }))
 
 interface MadeKey {
   id: string
@@ -86,10 +81,7 @@ const insert = statement<MadeKey>()('insert api key', (db, made) =>
 )
 
 /** @returns undefined when it would have expired already */
-export async function insertApiKey(db: Queries, made: MadeKey): Promise<ApiKeyRow | undefined> {
-  const [row] = await db.run(insert, made)
-  return row
-}
+export const insertApiKey = (db: Queries, made: MadeKey) => first(db.run(insert, made))
 
 const toRotate = statement<{ id: string; accountId: string }>()(
   'api key to rotate',
@@ -103,10 +95,8 @@ const toRotate = statement<{ id: string; accountId: string }>()(
 )
 
 /** A live key of the account, and when one that lives as long as it was to live expires. */
-export async function findApiKeyToRotate(db: Queries, of: { id: string; accountId: string }) {
-  const [row] = await db.run(toRotate, of)
-  return row
-}
+export const findApiKeyToRotate = (db: Queries, of: { id: string; accountId: string }) =>
+  first(db.run(toRotate, of))
 
 const replace = statement<{ id: string; overlapSeconds: number }>()(
   'replace api key',
@@ -122,11 +112,10 @@ const replace = statement<{ id: string; overlapSeconds: number }>()(
 )
 
 /** Lets a key expire soon, since another takes its place. */
-export async function expireReplaced(db: Queries, id: string, overlapSeconds: number): Promise<void> {
-  await db.run(replace, { id, overlapSeconds })
-}
+export const expireReplaced = (db: Queries, id: string, overlapSeconds: number) =>
+  done(db.run(replace, { id, overlapSeconds }))
 
-const ofAccount = statement<{ accountId: string; before: string | null; limit: number }>()(
+const ofAccount = statement<Page & { accountId: string }>()(
   'api keys of account',
   (db, { accountId, before, limit }) =>
     db
@@ -139,11 +128,9 @@ const ofAccount = statement<{ accountId: string; before: string | null; limit: n
       .limit(limit),
 )
 
-/** Newest first. @param page.before the id that the previous page ended with */
-export const listApiKeys = (
-  db: Queries,
-  page: { accountId: string; before: string | null; limit: number },
-): Promise<ApiKeyRow[]> => db.run(ofAccount, page)
+/** Newest first. */
+export const listApiKeys = (db: Queries, page: Page & { accountId: string }): Promise<ApiKeyRow[]> =>
+  db.run(ofAccount, page)
 
 const revoke = statement<{ id: string; accountId: string }>()('revoke api key', (db, { id, accountId }) =>
   db
@@ -156,9 +143,7 @@ const revoke = statement<{ id: string; accountId: string }>()('revoke api key', 
 )
 
 /** @returns false when the account has no such key any more */
-export async function revokeApiKey(db: Queries, of: { id: string; accountId: string }): Promise<boolean> {
-  return (await db.run(revoke, of)).length === 1
-}
+export const revokeApiKey = (db: Queries, of: { id: string; accountId: string }) => hasRow(db.run(revoke, of))
 
 const count = statement<{ accountId: string }>()('count api keys', (db, { accountId }) =>
   db
@@ -167,16 +152,12 @@ const count = statement<{ accountId: string }>()('count api keys', (db, { accoun
     .where('account_id', '=', accountId),
 )
 
-export async function countApiKeys(db: Queries, accountId: string): Promise<number> {
-  const [row] = await db.run(count, { accountId })
-  return row!.count
-}
+export const countApiKeys = async (db: Queries, accountId: string) =>
+  (await only(db.run(count, { accountId }))).count
 
 const removeDead = statement<{ accountId: string }>()('remove dead api keys', (db, { accountId }) =>
   db.deleteFrom('api_key').where('account_id', '=', accountId).where(key.not(isLive)),
 )
 
 /** Deletes keys that are revoked or expired. */
-export async function removeDeadApiKeys(db: Queries, accountId: string): Promise<void> {
-  await db.run(removeDead, { accountId })
-}
+export const removeDeadApiKeys = (db: Queries, accountId: string) => done(db.run(removeDead, { accountId }))

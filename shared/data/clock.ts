@@ -2,14 +2,11 @@
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { only, statement } from './statement.ts'
 
 const read = statement()('clock', () => sql<{ now: Date }>`select ${now} as now`)
 
-export async function readClock(db: Queries): Promise<Date> {
-  const [row] = await db.run(read)
-  return row!.now
-}
+export const readClock = async (db: Queries) => (await only(db.run(read))).now
 
 /** The clock, which this process counts on by itself. It is behind the real one rather than ahead. */
 export interface DatabaseClock {

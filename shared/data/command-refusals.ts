@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
 import { todayOnce } from './sql.ts'
-import { statement } from './statement.ts'
+import { done, statement } from './statement.ts'
 
 const count = statement<{ accountId: string }>()('count refused command', (db, { accountId }) =>
   db
@@ -16,9 +16,7 @@ const count = statement<{ accountId: string }>()('count refused command', (db, {
     ),
 )
 
-export async function countRefusedCommand(db: Queries, accountId: string): Promise<void> {
-  await db.run(count, { accountId })
-}
+export const countRefusedCommand = (db: Queries, accountId: string) => done(db.run(count, { accountId }))
 
 const keptSince = sql<string>`${todayOnce} - ${sql.lit(limits.refusalDays)}`
 
@@ -41,6 +39,4 @@ const forget = statement()('forget refused commands', (db) =>
   db.deleteFrom('command_refusal').where('day', '<=', keptSince),
 )
 
-export async function forgetRefusedCommands(db: Queries): Promise<void> {
-  await db.run(forget)
-}
+export const forgetRefusedCommands = (db: Queries) => done(db.run(forget))

@@ -6,7 +6,7 @@ import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
 import { entities, type Tables } from './entities/index.ts'
 import type { Builder, Statement } from './statement.ts'
-import { Turns } from './turns.ts'
+import { makeTurns } from './turns.ts'
 
 export type Row = Record<string, unknown>
 
@@ -71,7 +71,7 @@ export function openDatabase(url: string, { connections = 10, bounds = ofRequest
   const connection = orm.em.getConnection() as PostgreSqlConnection
   const builder = orm.em.getKysely<Tables>()
   const pool = (): Promise<Pool> => connection.getNativeClient()
-  const turns = new Turns(shareOfAccount, bounds.connection)
+  const inTurn = makeTurns(shareOfAccount, bounds.connection)
   const all: Transactions = {
     ...queriesOf(builder, async (query) => (await pool()).query(query)),
     transaction: async (work) => transact(builder, await (await pool()).connect(), work),
@@ -79,9 +79,9 @@ export function openDatabase(url: string, { connections = 10, bounds = ofRequest
   return {
     ...all,
     share: (accountId) => ({
-      run: (...of) => turns.take(accountId, () => all.run(...of)),
-      query: (sql, parameters) => turns.take(accountId, () => all.query(sql, parameters)),
-      transaction: (work) => turns.take(accountId, () => all.transaction(work)),
+      run: (...of) => inTurn(accountId, () => all.run(...of)),
+      query: (sql, parameters) => inTurn(accountId, () => all.query(sql, parameters)),
+      transaction: (work) => inTurn(accountId, () => all.transaction(work)),
     }),
     // The ORM ends the pool only if a statement went through the ORM.
     close: async () => (await pool()).end(),

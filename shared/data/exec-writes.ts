@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Queries } from './database.ts'
 import { type ExecEnding, noWorker, type ShownExec, shownColumns, workerLost } from './execs.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { done, first, hasRow, only, statement } from './statement.ts'
 
 export interface StartedExec {
   id: string
@@ -40,9 +40,8 @@ const insertWithKey = statement<StartedExec>()('command with a key starts', (_, 
 )
 
 /** @returns false when there is such a row, or one with its Idempotency-Key, or its time is over */
-export async function insertExec(db: Queries, started: StartedExec): Promise<boolean> {
-  return (await db.run(started.idempotencyKey === null ? insert : insertWithKey, started)).length === 1
-}
+export const insertExec = (db: Queries, started: StartedExec) =>
+  hasRow(db.run(started.idempotencyKey === null ? insert : insertWithKey, started))
 
 interface Ended extends ExecEnding {
   id: string
@@ -73,14 +72,10 @@ const end = statement<Ended>()('command ends', (_, it) =>
 const endAnyhow = statement<Ended>()('command ends whatever its sandbox does', (_, it) => endBy(it, sql``))
 
 /** @returns false when another end stands there, or its sandbox was destroyed */
-export async function writeEnd(db: Queries, ended: Ended): Promise<boolean> {
-  return (await db.run(end, ended)).length === 1
-}
+export const writeEnd = (db: Queries, ended: Ended) => hasRow(db.run(end, ended))
 
 /** Also in a sandbox that was destroyed. @returns false when another end stands there */
-export async function writeEndAnyhow(db: Queries, ended: Ended): Promise<boolean> {
-  return (await db.run(endAnyhow, ended)).length === 1
-}
+export const writeEndAnyhow = (db: Queries, ended: Ended) => hasRow(db.run(endAnyhow, ended))
 
 const settle = statement<{ id: string; isLost: boolean }>()('command has ended', (db, { id, isLost }) =>
   db
@@ -95,19 +90,14 @@ const settle = statement<{ id: string; isLost: boolean }>()('command has ended',
  * @param isLost whether it may still run
  * @returns the end that stands in its row
  */
-export async function settleEnd(db: Queries, id: string, isLost: boolean): Promise<ExecEnding | undefined> {
-  const [row] = await db.run(settle, { id, isLost })
-  return row
-}
+export const settleEnd = (db: Queries, id: string, isLost: boolean) => first(db.run(settle, { id, isLost }))
 
 const pid = statement<{ id: string; pid: number }>()('pid of command', (db, { id, pid }) =>
   db.updateTable('exec').set({ pid }).where('id', '=', id),
 )
 
 /** Writes the pid of a process that is known only later: a terminal's, or that of a slot that replaces another. */
-export async function recordPid(db: Queries, id: string, of: number): Promise<void> {
-  await db.run(pid, { id, pid: of })
-}
+export const recordPid = (db: Queries, id: string, of: number) => done(db.run(pid, { id, pid: of }))
 
 interface LostExec {
   id: string
@@ -143,9 +133,7 @@ const insertLost = statement<LostExec>()('command is lost', (db, it) =>
  * starts the command, and cannot once this one is there: so no command runs after a client was told that it is lost.
  * Does nothing where the worker was quicker.
  */
-export async function insertLostExec(db: Queries, lost: LostExec): Promise<void> {
-  await db.run(insertLost, lost)
-}
+export const insertLostExec = (db: Queries, lost: LostExec) => done(db.run(insertLost, lost))
 
 interface UnknownEnd {
   id: string
@@ -172,9 +160,7 @@ const endUnknown = ({ id, sandboxId }: UnknownEnd, more: RawBuilder<unknown>) =>
 const loseOrphan = statement<UnknownEnd>()('orphan is lost', (_, it) => endUnknown(it, sql``))
 
 /** Of a command that no worker follows. Its output is gone with its worker. */
-export async function markOrphanLost(db: Queries, orphan: UnknownEnd): Promise<void> {
-  await db.run(loseOrphan, orphan)
-}
+export const markOrphanLost = (db: Queries, orphan: UnknownEnd) => done(db.run(loseOrphan, orphan))
 
 const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
   'command of a silent worker is lost',
@@ -190,23 +176,15 @@ const lose = statement<UnknownEnd & { stdout: number; stderr: number }>()(
  * @param printed how many bytes of it the client got
  * @returns undefined when its row says how it ended, or is gone
  */
-export async function markLost(
-  db: Queries,
-  of: UnknownEnd,
-  printed: { stdout: number; stderr: number },
-): Promise<ShownExec | undefined> {
-  const [row] = await db.run(lose, { ...of, ...printed })
-  return row
-}
+export const markLost = (db: Queries, of: UnknownEnd, printed: { stdout: number; stderr: number }) =>
+  first(db.run(lose, { ...of, ...printed }))
 
 const unleave = statement<{ id: string }>()('orphan has ended', (db, { id }) =>
   db.updateTable('exec').set({ is_left: false }).where('id', '=', id),
 )
 
 /** Nothing of it is left to end. */
-export async function markEnded(db: Queries, id: string): Promise<void> {
-  await db.run(unleave, { id })
-}
+export const markEnded = (db: Queries, id: string) => done(db.run(unleave, { id }))
 
 const takeBack = statement<{ ids: string[] }>()(
   'take back commands',
@@ -221,10 +199,8 @@ const takeBack = statement<{ ids: string[] }>()(
  * `lost`, because clients were told so, stays; nothing is left to end.
  * @returns PostgreSQL's clock, in milliseconds since 1970: no row was there any more that it had before
  */
-export async function takeBackExecs(db: Queries, ids: string[]): Promise<number> {
-  const [row] = await db.run(takeBack, { ids })
-  return row!.clock_ms
-}
+export const takeBackExecs = async (db: Queries, ids: string[]) =>
+  (await only(db.run(takeBack, { ids }))).clock_ms
 
 const forget = statement<{ before: string; limit: number }>()('forget commands', (db, { before, limit }) =>
   db
@@ -241,6 +217,4 @@ const forget = statement<{ before: string; limit: number }>()('forget commands',
 )
 
 /** Deletes rows of commands that have ended. @param of.before an id */
-export async function forgetExecs(db: Queries, of: { before: string; limit: number }): Promise<void> {
-  await db.run(forget, of)
-}
+export const forgetExecs = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))

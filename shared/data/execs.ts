@@ -7,8 +7,8 @@ import { shellWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
-import { isOlder } from './sql.ts'
-import { statement } from './statement.ts'
+import { isOlder, type Page } from './sql.ts'
+import { first, statement } from './statement.ts'
 
 export type { ExecRow }
 
@@ -64,10 +64,7 @@ const endOfHome = statement<{ id: string }>()('end of sandbox of running command
 )
 
 /** Why the sandbox of a command ended whose row says that it runs. @returns undefined when neither is so */
-export async function findEndOfHome(db: Queries, id: string) {
-  const [row] = await db.run(endOfHome, { id })
-  return row
-}
+export const findEndOfHome = (db: Queries, id: string) => first(db.run(endOfHome, { id }))
 
 const byKey = statement<{ sandboxId: string; key: string | null }>()(
   'command by key',
@@ -82,10 +79,8 @@ const byKey = statement<{ sandboxId: string; key: string | null }>()(
 )
 
 /** The command that an Idempotency-Key stands for in a sandbox. */
-export async function findExecByKey(db: Queries, of: { sandboxId: string; key: string | null }) {
-  const [row] = await db.run(byKey, of)
-  return row
-}
+export const findExecByKey = (db: Queries, of: { sandboxId: string; key: string | null }) =>
+  first(db.run(byKey, of))
 
 const byId = statement<{ sandboxId: string; execId: string }>()(
   'command by id',
@@ -93,13 +88,7 @@ const byId = statement<{ sandboxId: string; execId: string }>()(
     db.selectFrom('exec').select(shownColumns).where('sandbox_id', '=', sandboxId).where('id', '=', execId),
 )
 
-export async function findExec(
-  db: Queries,
-  of: { sandboxId: string; execId: string },
-): Promise<ShownExec | undefined> {
-  const [row] = await db.run(byId, of)
-  return row
-}
+export const findExec = (db: Queries, of: { sandboxId: string; execId: string }) => first(db.run(byId, of))
 
 const started = statement<{ sandboxId: string; execId: string; key: string | null }>()(
   'command by id or key',
@@ -112,15 +101,12 @@ const started = statement<{ sandboxId: string; execId: string; key: string | nul
 )
 
 /** The command that a request asked for: under its own id, or the one that runs under its Idempotency-Key. */
-export async function findStarted(
+export const findStarted = (
   db: Queries,
   { key, ...of }: { sandboxId: string; execId: string; key: string | undefined },
-): Promise<ShownExec | undefined> {
-  const [row] = await db.run(started, { ...of, key: key ?? null })
-  return row
-}
+) => first(db.run(started, { ...of, key: key ?? null }))
 
-const ofSandbox = statement<{ sandboxId: string; before: string | null; limit: number }>()(
+const ofSandbox = statement<Page & { sandboxId: string }>()(
   'commands of sandbox',
   (db, { sandboxId, before, limit }) =>
     db
@@ -132,11 +118,9 @@ const ofSandbox = statement<{ sandboxId: string; before: string | null; limit: n
       .limit(limit),
 )
 
-/** The commands of a sandbox, newest first. @param page.before the id that the previous page ended with */
-export const listExecs = (
-  db: Queries,
-  page: { sandboxId: string; before: string | null; limit: number },
-): Promise<ShownExec[]> => db.run(ofSandbox, page)
+/** The commands of a sandbox, newest first. */
+export const listExecs = (db: Queries, page: Page & { sandboxId: string }): Promise<ShownExec[]> =>
+  db.run(ofSandbox, page)
 
 /** In a list of ids as JSON. */
 const listed = (ids: string) => sql<string>`(select jsonb_array_elements_text(${ids}::jsonb))`

@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { limits } from '../contract/limits.ts'
 import type { Queries } from './database.ts'
 import { now, nowOnce } from './sql.ts'
-import { statement } from './statement.ts'
+import { done, first, statement } from './statement.ts'
 
 const honoured = statement<{ accountId: string; key: string }>()(
   'idempotency key',
@@ -17,10 +17,8 @@ const honoured = statement<{ accountId: string; key: string }>()(
 )
 
 /** The create that a key stands for, unless it has expired. */
-export async function findIdempotencyKey(db: Queries, of: { accountId: string; key: string }) {
-  const [row] = await db.run(honoured, of)
-  return row
-}
+export const findIdempotencyKey = (db: Queries, of: { accountId: string; key: string }) =>
+  first(db.run(honoured, of))
 
 interface NewIdempotencyKey {
   accountId: string
@@ -46,9 +44,7 @@ const remember = statement<NewIdempotencyKey>()(
 )
 
 /** One that has expired may be used again. */
-export async function rememberIdempotencyKey(db: Queries, key: NewIdempotencyKey): Promise<void> {
-  await db.run(remember, key)
-}
+export const rememberIdempotencyKey = (db: Queries, key: NewIdempotencyKey) => done(db.run(remember, key))
 
 const forget = statement()('forget idempotency keys', (db) =>
   // Kept twice as long as they are honoured, so no request that races this sees a difference.
@@ -61,6 +57,4 @@ const forget = statement()('forget idempotency keys', (db) =>
     ),
 )
 
-export async function forgetIdempotencyKeys(db: Queries): Promise<void> {
-  await db.run(forget)
-}
+export const forgetIdempotencyKeys = (db: Queries) => done(db.run(forget))

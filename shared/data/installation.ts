@@ -1,15 +1,12 @@
 /** The table `installation`: one row, which a migration writes. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { statement } from './statement.ts'
+import { first, hasRow, statement } from './statement.ts'
 
 const only = statement()('installation', (db) => db.selectFrom('installation').select('id'))
 
 /** What this installation's pods are labelled with. @returns undefined before the migrations ran */
-export async function readInstallation(db: Queries): Promise<string | undefined> {
-  const [row] = await db.run(only)
-  return row?.id
-}
+export const readInstallation = async (db: Queries) => (await first(db.run(only)))?.id
 
 /** Not `sandlot_now()`: a sweep is due by the real time. */
 const realNow = sql<Date>`clock_timestamp()`
@@ -31,6 +28,4 @@ const take = statement<{ seconds: number }>()('take the sweep', (db, { seconds }
  * @param seconds that have passed since somebody took the last one
  * @returns false when somebody took it less long ago
  */
-export async function takeSweep(db: Queries, seconds: number): Promise<boolean> {
-  return (await db.run(take, { seconds })).length === 1
-}
+export const takeSweep = (db: Queries, seconds: number) => hasRow(db.run(take, { seconds }))

@@ -1,7 +1,7 @@
 /** What only one worker does at a time. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { statement } from './statement.ts'
+import { only, statement } from './statement.ts'
 
 /** The numbers that we use for PostgreSQL's advisory locks. */
 export const advisoryLocks = { migrations: 7_263_001, pool: 7_263_003 } as const
@@ -12,7 +12,5 @@ const lock = statement<{ number: number }>()(
 )
 
 /** Takes the lock until the transaction ends. @returns false when another worker has it */
-export async function tryLock(transaction: Queries, name: keyof typeof advisoryLocks): Promise<boolean> {
-  const [row] = await transaction.run(lock, { number: advisoryLocks[name] })
-  return row?.locked ?? false
-}
+export const tryLock = async (transaction: Queries, name: keyof typeof advisoryLocks) =>
+  (await only(transaction.run(lock, { number: advisoryLocks[name] }))).locked

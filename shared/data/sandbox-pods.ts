@@ -4,7 +4,7 @@ import type { Queries } from './database.ts'
 import { sandboxIdOfPod } from './ids.ts'
 import { findSandbox, podOf, type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { first, only, statement } from './statement.ts'
 
 const byPod = statement<{ name: string }>()('sandbox by pod', (db, { name }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('pod_name', '=', name).where('reaped_at', 'is', null),
@@ -37,10 +37,7 @@ const countAll = statement()('count unreaped sandboxes', (db) =>
 )
 
 /** How many sandboxes have or may have a pod. Also for a database of before the last migrations. */
-export async function countUnreaped(db: Queries): Promise<number> {
-  const [row] = await db.run(countAll)
-  return row!.count
-}
+export const countUnreaped = async (db: Queries) => (await only(db.run(countAll))).count
 
 const starting = statement()('starting sandboxes', (db) =>
   db
@@ -51,10 +48,7 @@ const starting = statement()('starting sandboxes', (db) =>
 )
 
 /** How many sandboxes are starting. */
-export async function countStarting(db: Queries): Promise<number> {
-  const [row] = await db.run(starting)
-  return row!.count
-}
+export const countStarting = async (db: Queries) => (await only(db.run(starting))).count
 
 const states = statement()('states of sandboxes', (db) =>
   db
@@ -85,13 +79,7 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
 )
 
 /** A sandbox, how many milliseconds are left until its cap, and PostgreSQL's clock in milliseconds since 1970. */
-export async function findWithTimeLeft(
-  db: Queries,
-  id: string,
-): Promise<(SandboxRow & { left_ms: number; clock_ms: number }) | undefined> {
-  const [row] = await db.run(timeLeft, { id })
-  return row
-}
+export const findWithTimeLeft = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
 const owned = statement<{ name: string; uid: string | null; sandboxId: string }>()(
   'is a pod owned',
@@ -113,8 +101,8 @@ const owned = statement<{ name: string; uid: string | null; sandboxId: string }>
  * @param pod without a uid, any pod of this name
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
-  const [row] = await db.run(owned, { name, uid: uid ?? null, sandboxId: sandboxIdOfPod(name) })
-  return row!.owned
+  const pod = { name, uid: uid ?? null, sandboxId: sandboxIdOfPod(name) }
+  return (await only(db.run(owned, pod))).owned
 }
 
 const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>()(

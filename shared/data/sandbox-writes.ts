@@ -8,7 +8,7 @@ import type { Queries } from './database.ts'
 import { podName } from './ids.ts'
 import { type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { done, first, hasRow, statement } from './statement.ts'
 
 export interface NewSandbox {
   id: string
@@ -44,9 +44,7 @@ const insert = statement<NewSandbox>()(
 )
 
 /** One with a warm pod is ready at once. */
-export async function insertSandbox(db: Queries, sandbox: NewSandbox): Promise<void> {
-  await db.run(insert, sandbox)
-}
+export const insertSandbox = (db: Queries, sandbox: NewSandbox) => done(db.run(insert, sandbox))
 
 /** Never before it began, whatever the clock of PostgreSQL did meanwhile. */
 const endedNow = sql<Date>`greatest(${now}, coalesce(ready_at, created_at))`
@@ -75,15 +73,8 @@ const end = statement<{ id: string; reason: DestroyReason; detail: string | null
  * sandbox was ready has failed to start; if the sandbox has become ready meanwhile, it has not.
  * @returns the row if this call ended it, undefined if it was ended before or never was
  */
-export async function endSandbox(
-  db: Queries,
-  id: string,
-  reason: DestroyReason,
-  detail: string | null = null,
-): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(end, { id, reason, detail })
-  return row
-}
+export const endSandbox = (db: Queries, id: string, reason: DestroyReason, detail: string | null = null) =>
+  first(db.run(end, { id, reason, detail }))
 
 const endAllExpired = statement<{ accountId: string }>()('end expired sandboxes', (db, { accountId }) =>
   db
@@ -125,9 +116,7 @@ const adopt = statement<OnePod>()('adopt pod', (db, { id, podUid }) =>
  * Writes which pod is the sandbox's own.
  * @returns false when the sandbox was destroyed meanwhile, or is ready in another pod
  */
-export async function adoptPod(db: Queries, id: string, podUid: string): Promise<boolean> {
-  return (await db.run(adopt, { id, podUid })).length === 1
-}
+export const adoptPod = (db: Queries, id: string, podUid: string) => hasRow(db.run(adopt, { id, podUid }))
 
 const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
   db
@@ -146,10 +135,7 @@ const ready = statement<OnePod>()('sandbox is ready', (db, { id, podUid }) =>
  * Marks the sandbox ready. Billed time starts here.
  * @returns the row, or undefined when the sandbox was destroyed meanwhile or has another pod
  */
-export async function markReady(db: Queries, id: string, podUid: string): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(ready, { id, podUid })
-  return row
-}
+export const markReady = (db: Queries, id: string, podUid: string) => first(db.run(ready, { id, podUid }))
 
 const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }) =>
   db
@@ -160,9 +146,7 @@ const assigned = statement<{ id: string }>()('warm pod is assigned', (db, { id }
 )
 
 /** Writes that its warm pod was told whose it is. */
-export async function markAssigned(db: Queries, id: string): Promise<void> {
-  await db.run(assigned, { id })
-}
+export const markAssigned = (db: Queries, id: string) => done(db.run(assigned, { id }))
 
 const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
   db
@@ -178,9 +162,7 @@ const used = statement<OnePod>()('warm pod is used', (db, { id, podUid }) =>
  * Writes that something runs in its warm pod: from here on the pod's death is the sandbox's end.
  * @returns false when the sandbox has another pod by now, or none
  */
-export async function markUsed(db: Queries, id: string, podUid: string): Promise<boolean> {
-  return (await db.run(used, { id, podUid })).length === 1
-}
+export const markUsed = (db: Queries, id: string, podUid: string) => hasRow(db.run(used, { id, podUid }))
 
 const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { id, podUid, newName }) =>
   db
@@ -207,9 +189,8 @@ const drop = statement<OnePod & { newName: string }>()('drop warm pod', (db, { i
  * in its first pod stays billed: it was told already, and its month may be over.
  * @returns false when something has run, another worker did this, or the sandbox was destroyed
  */
-export async function dropWarmPod(db: Queries, id: string, podUid: string): Promise<boolean> {
-  return (await db.run(drop, { id, podUid, newName: podName(id) })).length === 1
-}
+export const dropWarmPod = (db: Queries, id: string, podUid: string) =>
+  hasRow(db.run(drop, { id, podUid, newName: podName(id) }))
 
 const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
   db
@@ -221,9 +202,7 @@ const reaped = statement<{ id: string }>()('pod is gone', (db, { id }) =>
 )
 
 /** The pod of a destroyed sandbox was seen to be gone: nothing is left to do. */
-export async function markReaped(db: Queries, id: string): Promise<void> {
-  await db.run(reaped, { id })
-}
+export const markReaped = (db: Queries, id: string) => done(db.run(reaped, { id }))
 
 const forget = statement<{ before: string; limit: number }>()('forget metadata', (db, { before, limit }) =>
   db
@@ -242,9 +221,7 @@ const forget = statement<{ before: string; limit: number }>()('forget metadata',
 )
 
 /** The rest of a sandbox's row stays for long: its usage is computed from it. @param of.before an id */
-export async function forgetMetadata(db: Queries, of: { before: string; limit: number }): Promise<void> {
-  await db.run(forget, of)
-}
+export const forgetMetadata = (db: Queries, of: { before: string; limit: number }) => done(db.run(forget, of))
 
 /** For a `with` of the statement that adds up their usage. */
 export const deleteSandboxes = (ids: string[]) => sql`(

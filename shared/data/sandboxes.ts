@@ -8,8 +8,8 @@ import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
 import { podName } from './ids.ts'
-import { billedMs, now } from './sql.ts'
-import { type Builder, statement } from './statement.ts'
+import { billedMs, now, type Page } from './sql.ts'
+import { type Builder, first, hasRow, statement } from './statement.ts'
 
 export type { SandboxRow }
 
@@ -33,10 +33,7 @@ const byId = statement<{ id: string }>()('sandbox by id', (db, { id }) =>
   db.selectFrom('sandbox').select(sandboxColumns).where('id', '=', id),
 )
 
-export async function findSandbox(db: Queries, id: string): Promise<SandboxRow | undefined> {
-  const [row] = await db.run(byId, { id })
-  return row
-}
+export const findSandbox = (db: Queries, id: string) => first(db.run(byId, { id }))
 
 const active = statement<{ accountId: string }>()('active sandboxes', (db, { accountId }) =>
   db
@@ -69,12 +66,8 @@ const lockOneActive = statement<{ id: string; accountId: string }>()(
 )
 
 /** Nobody ends it until the transaction ends. @returns false when the account has no such active sandbox */
-export async function lockActive(
-  transaction: Queries,
-  of: { id: string; accountId: string },
-): Promise<boolean> {
-  return (await transaction.run(lockOneActive, of)).length === 1
-}
+export const lockActive = (transaction: Queries, of: { id: string; accountId: string }) =>
+  hasRow(transaction.run(lockOneActive, of))
 
 const everSince = sql<Date>`'-infinity'::timestamptz`
 const clockNow = sql<Date>`clock.now`
@@ -114,13 +107,7 @@ const own = statement<{ id: string; accountId: string }>()('own sandbox', (db, {
 )
 
 /** @returns undefined also for a sandbox of another account */
-export async function findOwnSandbox(
-  db: Queries,
-  of: { id: string; accountId: string },
-): Promise<OwnSandbox | undefined> {
-  const [row] = await db.run(own, of)
-  return row
-}
+export const findOwnSandbox = (db: Queries, of: { id: string; accountId: string }) => first(db.run(own, of))
 
 /** A statement for each state, so that each of them is served by an index. */
 const listIn = (state: ListedState) => ({
@@ -142,17 +129,10 @@ const list = (state: ListedState, isNext: boolean) =>
   )
 const lists = { active: listIn('active'), destroyed: listIn('destroyed'), all: listIn('all') }
 
-export interface PageOf {
-  state: ListedState
-  limit: number
-  /** The id that the previous page ended with. */
-  before: string | null
-}
-
 /** Newest first. */
 export const listOwnSandboxes = (
   db: Queries,
   accountId: string,
-  { state, before, limit }: PageOf,
+  { state, before, limit }: Page & { state: ListedState },
 ): Promise<ShownSandbox[]> =>
   db.run(before === null ? lists[state].first : lists[state].next, { accountId, before: before ?? '', limit })

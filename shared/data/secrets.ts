@@ -3,8 +3,8 @@ import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { RowOf } from './entities/row.ts'
 import type { Secret } from './entities/secret.ts'
-import { isOlder, now } from './sql.ts'
-import { statement } from './statement.ts'
+import { isOlder, now, type Page } from './sql.ts'
+import { hasRow, only, statement } from './statement.ts'
 
 type Row = RowOf<typeof Secret>
 
@@ -32,17 +32,12 @@ const insert = statement<NewSecret>()('insert secret', (db, secret) =>
     .returning(shown),
 )
 
-export async function insertSecret(db: Queries, secret: NewSecret): Promise<ShownSecret> {
-  const [row] = await db.run(insert, secret)
-  return row!
-}
+export const insertSecret = (db: Queries, secret: NewSecret) => only(db.run(insert, secret))
 
-interface SecretPage {
+interface SecretPage extends Page {
   accountId: string
   /** Null for all of the account's, whichever sandbox they belong to. */
   sandboxId: string | null
-  before: string | null
-  limit: number
 }
 
 const ofAccount = statement<SecretPage>()(
@@ -92,9 +87,7 @@ const remove = statement<SecretName>()('remove secret', (db, { accountId, name, 
 )
 
 /** @returns false when there is none */
-export async function removeSecret(db: Queries, secret: SecretName): Promise<boolean> {
-  return (await db.run(remove, secret)).length === 1
-}
+export const removeSecret = (db: Queries, secret: SecretName) => hasRow(db.run(remove, secret))
 
 const sums = statement<{ accountId: string }>()('size of secrets', (db, { accountId }) =>
   db
@@ -104,10 +97,4 @@ const sums = statement<{ accountId: string }>()('size of secrets', (db, { accoun
 )
 
 /** How many an account has, and what they take in an environment. */
-export async function measureSecrets(
-  db: Queries,
-  accountId: string,
-): Promise<{ count: number; bytes: number }> {
-  const [row] = await db.run(sums, { accountId })
-  return row!
-}
+export const measureSecrets = (db: Queries, accountId: string) => only(db.run(sums, { accountId }))

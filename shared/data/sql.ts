@@ -13,8 +13,14 @@ export const todayOnce = sql<string>`(${nowOnce} at time zone 'UTC')::date`
 
 const listed = expressionBuilder<Tables, 'api_key' | 'exec' | 'secret'>()
 
-/** For a list, newest first. @param before the id that the previous page ended with; null for the first page */
-export const isOlder = (before: string | null) =>
+/** Of a list, newest first. */
+export interface Page {
+  /** The id that the previous page ended with; null for the first page. */
+  before: string | null
+  limit: number
+}
+
+export const isOlder = (before: Page['before']) =>
   listed.or([sql<boolean>`${before}::text is null`, listed('id', '<', before)])
 
 /** Milliseconds that a row is billed within [since, until): in its pod, and in a warm one that died unused before that. */

@@ -87,3 +87,15 @@ function compile<Values, Row>(built: Buildable<Row>, builder: Builder): Compiled
     bind: (values) => parameters.map((it) => (it instanceof Marker ? values[it.name as keyof Values] : it)),
   }
 }
+
+/** The row of a statement that has one at most. */
+export const first = async <Row>(rows: Promise<Row[]>): Promise<Row | undefined> => (await rows)[0]
+
+/** The row of a statement that always has one. */
+export const only = async <Row>(rows: Promise<Row[]>): Promise<Row> => (await rows)[0]!
+
+/** Whether a statement found its row. */
+export const hasRow = async (rows: Promise<unknown[]>): Promise<boolean> => (await rows).length > 0
+
+/** For a statement without rows. */
+export const done = async (rows: Promise<unknown[]>): Promise<void> => void (await rows)

@@ -3,10 +3,13 @@
  * UTC day in the table `usage_day`. Only this file writes to that.
  */
 import { sql } from 'kysely'
+import type { OverrideColumn } from './accounts.ts'
 import type { Queries } from './database.ts'
+import type { Account } from './entities/account.ts'
+import type { RowOf } from './entities/row.ts'
 import { deleteSandboxes } from './sandbox-writes.ts'
-import { billedMs, now } from './sql.ts'
-import { statement } from './statement.ts'
+import { billedMs, now, type Page } from './sql.ts'
+import { only, statement } from './statement.ts'
 
 /** What accounts are shown, and what their quota is of. */
 export const toHours = (milliseconds: number): number => milliseconds / 3_600_000
@@ -59,10 +62,8 @@ const ofMonth = statement<Month>()(
 )
 
 /** @param month in UTC, such as 2026-11; the current one if absent */
-export async function readUsage(db: Queries, accountId: string, month?: string): Promise<UsageOfMonth> {
-  const [row] = await db.run(ofMonth, { accountId, asOf: null, month: month ?? null })
-  return row!
-}
+export const readUsage = (db: Queries, accountId: string, month?: string) =>
+  only(db.run(ofMonth, { accountId, asOf: null, month: month ?? null }))
 
 export interface SandboxUsage {
   id: string
@@ -73,12 +74,9 @@ export interface SandboxUsage {
   milliseconds: number
 }
 
-interface UsagePage {
+interface UsagePage extends Page {
   /** Counts up to this moment instead of now, so that the pages of a list add up. */
   asOf: Date | null
-  /** The id that the previous page ended with. */
-  before: string | null
-  limit: number
 }
 
 type OnPage<T> = { [K in keyof T]: T[K] | null }
@@ -121,22 +119,14 @@ export async function readUsageBySandbox(
   }
 }
 
+type ListedAccount = Pick<
+  RowOf<typeof Account>,
+  'id' | 'email' | 'created_at' | 'suspended_at' | 'deleted_at' | OverrideColumn
+>
+
 const ofAccounts = statement()(
   'accounts with usage',
-  () => sql<{
-    id: string
-    email: string
-    created_at: Date
-    suspended_at: Date | null
-    deleted_at: Date | null
-    concurrent_limit: number | null
-    hours_limit: number | null
-    sandbox_seconds_limit: number | null
-    sandbox_ops_per_minute: number | null
-    sandbox_lifecycle_per_minute: number | null
-    sandboxes: number
-    milliseconds: number
-  }>`
+  () => sql<ListedAccount & { sandboxes: number; milliseconds: number }>`
   with clock as materialized (
          select now, date_trunc('month', now at time zone 'UTC') at time zone 'UTC' as since
            from (select ${now} as now) as read)

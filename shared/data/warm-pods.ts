@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import type { Queries } from './database.ts'
 import type { WarmPodRow } from './entities/warm-pod.ts'
 import { now } from './sql.ts'
-import { statement } from './statement.ts'
+import { first, hasRow, only, statement } from './statement.ts'
 
 export type { WarmPodRow }
 
@@ -37,10 +37,7 @@ const insert = statement<NewWarmPod>()('insert warm pod', (db, pod) =>
     .returning(columns),
 )
 
-export async function addWarmPod(db: Queries, pod: NewWarmPod): Promise<WarmPodRow> {
-  const [row] = await db.run(insert, pod)
-  return row!
-}
+export const addWarmPod = (db: Queries, pod: NewWarmPod) => only(db.run(insert, pod))
 
 const markReady = statement<{ name: string; uid: string }>()('warm pod is ready', (db, { name, uid }) =>
   db
@@ -51,18 +48,14 @@ const markReady = statement<{ name: string; uid: string }>()('warm pod is ready'
 )
 
 /** From here on the pod can be claimed. @returns false when its row was deleted meanwhile */
-export async function markWarm(db: Queries, name: string, uid: string): Promise<boolean> {
-  return (await db.run(markReady, { name, uid })).length === 1
-}
+export const markWarm = (db: Queries, name: string, uid: string) => hasRow(db.run(markReady, { name, uid }))
 
 const remove = statement<{ name: string }>()('remove warm pod', (db, { name }) =>
   db.deleteFrom('warm_pod').where('name', '=', name).returning('name'),
 )
 
 /** @returns whether this call deleted the row: then the pod is nobody's, and must be deleted */
-export async function removeWarmPod(db: Queries, name: string): Promise<boolean> {
-  return (await db.run(remove, { name })).length === 1
-}
+export const removeWarmPod = (db: Queries, name: string) => hasRow(db.run(remove, { name }))
 
 const claim = statement<{ image: string; at: Date; until: Date }>()(
   'claim warm pod',
@@ -93,10 +86,5 @@ const claim = statement<{ image: string; at: Date; until: Date }>()(
  * Takes the oldest warm pod out of the pool, if one is ready that lives until a sandbox's cap. When the transaction fails,
  * it stays there. Of two claims at the same time each skips what the other has locked, so no pod is given out twice.
  */
-export async function claimWarmPod(
-  transaction: Queries,
-  wanted: { image: string; at: Date; until: Date },
-): Promise<Pick<WarmPodRow, 'name' | 'uid' | 'born_at'> | undefined> {
-  const [row] = await transaction.run(claim, wanted)
-  return row
-}
+export const claimWarmPod = (transaction: Queries, wanted: { image: string; at: Date; until: Date }) =>
+  first(transaction.run(claim, wanted))

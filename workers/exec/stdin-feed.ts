@@ -3,6 +3,7 @@
  * a lost connection writes nothing twice, and one that leaves a hole is refused.
  */
 import { Readable, type Writable } from 'node:stream'
+import { makeTurns } from '../../shared/data/turns.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
 
@@ -12,8 +13,7 @@ export class StdinFeed {
   eof = false
   private target: Writable | undefined
   private readonly opened = Promise.withResolvers<void>()
-  /** Requests take turns. */
-  private turn: Promise<unknown> = Promise.resolve()
+  private readonly inTurn = makeTurns()
 
   /** Called when the command has started: from here on bytes go to it. */
   open(stdin: Writable): void {
@@ -28,10 +28,8 @@ export class StdinFeed {
   }
 
   /** @param bytes begin at offset `at`; without it, where the last ones ended */
-  async take(bytes: AsyncIterable<Buffer>, at: number | undefined, eof: boolean): Promise<void> {
-    const mine = this.turn.then(() => this.takeNow(bytes, at ?? this.offset, eof))
-    this.turn = mine.catch(() => {})
-    await mine
+  take(bytes: AsyncIterable<Buffer>, at: number | undefined, eof: boolean): Promise<void> {
+    return this.inTurn('', () => this.takeNow(bytes, at ?? this.offset, eof))
   }
 
   /** The same for bytes that are in memory. */

@@ -1,7 +1,7 @@
+import { makeTurns } from '../../shared/data/turns.ts'
 import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
-import { makeTurns } from '../sandbox/turns.ts'
 
 /** Four file operations of a sandbox run at once: each holds megabytes, and has a process there. More wait. */
 const inSandbox = makeTurns(4)

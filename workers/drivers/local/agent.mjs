@@ -18,7 +18,7 @@ const sparePipes = 24
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const [socketPath, pipesFolder] = process.argv.slice(2)
 const env = Object.fromEntries(
-  ['PATH', 'HOME', 'LANG', 'TMPDIR', 'SANDBOX_POD']
+  ['PATH', 'HOME', 'LANG']
     .filter((name) => process.env[name] !== undefined)
     .map((name) => [name, process.env[name]]),
 )
@@ -37,7 +37,6 @@ const pipes = pipePool()
 
 /** Processes must not inherit open files that are not theirs. Node does not pass its own on. */
 function closeInherited() {
-  if (!fs.existsSync('/proc/self/fdinfo')) return
   const O_CLOEXEC = 0o2000000
   for (const fd of fs.readdirSync('/proc/self/fdinfo').map(Number)) {
     if (fd <= 2) continue
@@ -155,8 +154,7 @@ async function run(socket, request) {
 /** Ends every process of the sandbox except this one and the loop that restarts it. Starts none for that. */
 function endOthers(socket) {
   try {
-    if (process.env.SANDBOX_POD === undefined) process.kill(-1, 'SIGKILL')
-    else endMarked(`SANDBOX_POD=${process.env.SANDBOX_POD}`)
+    process.kill(-1, 'SIGKILL')
     sendFrame(socket, Frame.started)
   } catch (error) {
     // No other process is there.
@@ -164,35 +162,6 @@ function endOthers(socket) {
     else sendFrame(socket, Frame.failed, Buffer.from(String(error.message ?? error)))
   }
   socket.end()
-}
-
-/** Without a process namespace, the mark in their environment tells the sandbox's processes. */
-function endMarked(mark) {
-  const found = () =>
-    fs.readdirSync('/proc').filter((pid) => {
-      if (!/^\d+$/.test(pid) || [process.pid, process.ppid].includes(Number(pid))) return false
-      try {
-        return fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark)
-      } catch {
-        return false
-      }
-    })
-  const signal = (pids, name) => {
-    for (const pid of pids) {
-      try {
-        process.kill(Number(pid), name)
-      } catch {
-        // It has ended meanwhile.
-      }
-    }
-  }
-  // Who is stopped starts nothing, and makes no room for it.
-  let before
-  for (let pids = found(); pids.join() !== before; pids = found()) {
-    signal(pids, 'SIGSTOP')
-    before = pids.join()
-  }
-  signal(found(), 'SIGKILL')
 }
 
 /** Connects to a port and resolves with the connection; with nothing when nobody listens. */

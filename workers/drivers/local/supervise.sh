@@ -36,28 +36,20 @@ while [ "$1" != -- ]; do
 done
 shift
 
-# At SIGALRM both do what they do when the time is up.
-end_after() {
-  if command -v timeout >/dev/null; then
-    exec timeout -s KILL "$@"
-  else
-    exec perl -e 'alarm shift; exec @ARGV' "$@"
-  fi
-}
-
 # Counts down anew, at SIGUSR1: a claimed warm sandbox has less time than it was started with. The
 # process that counts ends with this one, however it ends: then nobody writes to the pipe any more.
+# At SIGALRM `timeout` does what it does when the time is up.
 lower() {
   read -r seconds <seconds
   [ -p alive ] || mkfifo alive
   exec 5<>alive
-  { (end_after "$seconds" cat <alive >/dev/null 5>&-) || kill -ALRM "$sandbox"; } 5>&- &
+  { (exec timeout -s KILL "$seconds" cat <alive >/dev/null 5>&-) || kill -ALRM "$sandbox"; } 5>&- &
 }
 trap lower USR1
 
 echo $$ >went || exit 1
 # The status does not tell why it ended: readers of `ended` compare its time with the deadline.
-(end_after "$seconds" "$@" 4>status) &
+(exec timeout -s KILL "$seconds" "$@" 4>status) &
 sandbox=$!
 while
   wait "$sandbox"
