@@ -26,9 +26,7 @@ export class First extends Migration {
       create table installation (
         id text primary key,
         singleton boolean not null default true unique check (singleton),
-        created_at timestamptz(3) not null default sandlot_now(),
-        -- When a worker last took the sweep, so that one does it at a time.
-        swept_at timestamptz(3)
+        created_at timestamptz(3) not null default sandlot_now()
       )`)
     this.addSql(`insert into installation (id) values (gen_random_uuid()::text)`)
 
@@ -39,23 +37,10 @@ export class First extends Migration {
         password_hash bytea not null,
         created_at timestamptz(3) not null default sandlot_now(),
         suspended_at timestamptz(3),
-        -- When an operator asked for its deletion: the sweep removes it when its last pod is gone.
-        deleted_at timestamptz(3),
-        -- Counted up to end all session tokens: each carries the figure of its login.
-        session_generation int not null default 0,
-        -- Addresses of its sign-up and of the last logins that succeeded, newest first.
-        login_addresses jsonb not null default '[]',
-        -- Entries of the command allowlist; null means that everything may run.
-        allowlist jsonb,
         -- An operator's overrides; null means the setting.
         concurrent_limit int check (concurrent_limit >= 0),
-        hours_limit double precision check (hours_limit >= 0),
-        sandbox_seconds_limit int check (sandbox_seconds_limit >= 1),
-        sandbox_ops_per_minute int check (sandbox_ops_per_minute >= 1),
-        sandbox_lifecycle_per_minute int check (sandbox_lifecycle_per_minute >= 1),
-        check (deleted_at is null or suspended_at is not null)
+        hours_limit double precision check (hours_limit >= 0)
       )`)
-    this.addSql(`create index account_deleted on account (id) where deleted_at is not null`)
 
     this.addSql(`
       create table api_key (
@@ -64,14 +49,10 @@ export class First extends Migration {
         name text,
         hash bytea not null unique,
         last_four text not null,
-        scope text not null default 'full' check (scope in ('full', 'run')),
         created_at timestamptz(3) not null default sandlot_now(),
         expires_at timestamptz(3),
         revoked_at timestamptz(3),
-        last_used_at timestamptz(3),
-        -- A replaced key expires soon; lifetime is what it had before that, and null if it was to live for ever.
-        is_replaced boolean not null default false,
-        lifetime interval
+        last_used_at timestamptz(3)
       )`)
     this.addSql(`create index api_key_by_account on api_key (account_id, id desc) where revoked_at is null`)
 
@@ -90,17 +71,8 @@ export class First extends Migration {
         destroy_reason text
           check (destroy_reason in ('requested', 'expired', 'start_failed', 'suspended', 'pod_failed')),
         destroy_detail text,
-        -- Null for a pod that is named after its sandbox.
-        pod_name text,
         -- The pod that is this sandbox's own, once it is known.
         pod_uid text,
-        -- When its pod was asked for, where that was not at its admission.
-        pod_since timestamptz(3),
-        -- Null for a pod that was made for it. A warm pod that dies unused is replaced by such a one.
-        claim text check (claim in ('unused', 'used', 'replaced')),
-        -- When it ran in a warm pod that died unused and was replaced: that time stays billed.
-        first_ready_at timestamptz(3),
-        first_ended_at timestamptz(3),
         -- When the pod was seen to be gone, after the sandbox was destroyed: nothing is left to do.
         reaped_at timestamptz(3),
         timings jsonb not null default '{}',
@@ -118,12 +90,6 @@ export class First extends Migration {
     this.addSql(
       `create index sandbox_usage on sandbox (account_id, expires_at) include (ready_at, destroyed_at)`,
     )
-    // No two sandboxes have one pod. The index also finds whose an unknown pod is.
-    this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
-    // The refill waits for sandboxes that are starting.
-    this.addSql(
-      `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
-    )
 
     this.addSql(`
       create table idempotency_key (
@@ -135,97 +101,5 @@ export class First extends Migration {
         primary key (account_id, key)
       )`)
     this.addSql(`create index idempotency_key_by_age on idempotency_key (created_at)`)
-
-    // What each command was and how it ended. Its output is in the memory of its worker.
-    this.addSql(`
-      create table exec (
-        id text primary key,
-        sandbox_id text not null references sandbox on delete cascade,
-        -- The worker that runs it: when that is gone, a running command is lost.
-        worker_id text not null,
-        -- In the sandbox: what leads the command's process group, for whoever ends it when its worker is gone.
-        pid int,
-        idempotency_key text,
-        request_hash bytea,
-        -- As one line, cut, under SECRETS_KEY.
-        sealed_command bytea not null,
-        background boolean not null,
-        tty boolean not null,
-        status text not null default 'running'
-          check (status in ('running', 'exited', 'signaled', 'timed_out', 'killed', 'lost')),
-        exit_code int,
-        signal text,
-        reason text,
-        stdout_bytes bigint not null default 0,
-        stderr_bytes bigint not null default 0,
-        truncated boolean not null default false,
-        started_at timestamptz(3) not null,
-        duration_ms double precision,
-        unique (sandbox_id, idempotency_key)
-      )`)
-    this.addSql(`create index exec_by_sandbox on exec (sandbox_id, id desc)`)
-    this.addSql(`create index exec_running on exec (worker_id) where status = 'running'`)
-
-    // How many commands the allowlist refused, by UTC day. The sweep forgets them after a month.
-    this.addSql(`
-      create table command_refusal (
-        account_id text not null references account on delete cascade,
-        day date not null,
-        count bigint not null,
-        primary key (account_id, day)
-      )`)
-    this.addSql(`create index command_refusal_by_age on command_refusal (day)`)
-
-    this.addSql(`
-      create table secret (
-        id text primary key,
-        account_id text not null references account on delete cascade,
-        -- Null for one that all sandboxes of the account get.
-        sandbox_id text references sandbox on delete cascade,
-        name text not null,
-        -- Under SECRETS_KEY.
-        sealed_value bytea not null,
-        -- What it takes in an environment, which bounds all of an account's together.
-        bytes int not null,
-        created_at timestamptz(3) not null,
-        unique nulls not distinct (account_id, sandbox_id, name)
-      )`)
-    this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
-    // Deletes a sandbox's secrets in the transaction that ends it, whoever ends it.
-    this.addSql(`
-      create function delete_secrets_of_sandbox() returns trigger language plpgsql
-      as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)
-    this.addSql(`
-      create trigger sandbox_ends after update of destroyed_at on sandbox for each row
-        when (old.destroyed_at is null and new.destroyed_at is not null)
-        execute function delete_secrets_of_sandbox()`)
-
-    // A pod that nobody owns. Its row is deleted in the transaction that gives it to a sandbox, or before the pod is
-    // deleted. So what has a row was never anybody's.
-    this.addSql(`
-      create table warm_pod (
-        name text primary key,
-        image text not null,
-        -- All that settings make of its manifest, as a hash.
-        fingerprint text not null,
-        -- Before the pod is: its own deadline cannot come sooner than ends_at.
-        born_at timestamptz(3) not null,
-        ends_at timestamptz(3) not null,
-        -- When the first command could have run in it: from then on it can be claimed.
-        ready_at timestamptz(3),
-        uid text,
-        check (born_at < ends_at),
-        check ((ready_at is null) = (uid is null))
-      )`)
-    this.addSql(`create index warm_pod_ready on warm_pod (image, born_at) where ready_at is not null`)
-
-    // Usage by UTC day of sandboxes whose rows are deleted.
-    this.addSql(`
-      create table usage_day (
-        account_id text not null references account on delete cascade,
-        day date not null,
-        milliseconds bigint not null,
-        primary key (account_id, day)
-      )`)
   }
 }
