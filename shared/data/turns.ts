@@ -1,3 +1,5 @@
+/** Lines of work. They stand here because the database is at the bottom of what uses them. */
+
 interface Line {
   running: number
   waiting: Set<() => void>
