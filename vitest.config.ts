@@ -25,7 +25,7 @@ const pure = [
   'test/hostile/{ledger,neighbour,texts}.test.ts',
   'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-exec,kubernetes-nodes,local-machine}.test.ts',
   'test/start/{second-try,suites}.test.ts',
-  'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,presence,redactor,replace,slices,sweep}.test.ts',
+  'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,presence,redactor,replace,slices,sweep,file-steps}.test.ts',
 ]
 
 /** Files that count all that a process says: beside nothing else. */

@@ -39,19 +39,19 @@ export interface Silence {
  * @returns whole milliseconds, as time-outs must be
  */
 export function silenceOf(seconds: number): Silence {
-  const ms = seconds * 1000
+  const share = (part: number) => Math.round(seconds * 1000 * part)
   return {
-    handOver: ms,
-    answer: ms,
-    last: Math.round((ms * 2) / 3),
-    stale: ms * 2,
-    missing: Math.round((ms * 5) / 3),
-    missingAnswer: Math.round((ms * 2) / 3),
-    cluster: Math.round((ms * 5) / 3),
-    ping: Math.round((ms * 2) / 3),
-    keepAlive: Math.round((ms * 5) / 3),
-    shell: Math.round((ms * 5) / 3),
-    slot: ms,
+    handOver: share(1),
+    answer: share(1),
+    last: share(2 / 3),
+    stale: share(2),
+    missing: share(5 / 3),
+    missingAnswer: share(2 / 3),
+    cluster: share(5 / 3),
+    ping: share(2 / 3),
+    keepAlive: share(5 / 3),
+    shell: share(5 / 3),
+    slot: share(1),
     // Callers allow for 20 s of silence, which grow in proportion.
     longer: Math.max(0, Math.round((seconds / usualSeconds - 1) * 20_000)),
   }

@@ -27,7 +27,8 @@ const files = (sandbox: SharedSandbox): Kind<string> => {
   const commands = {
     delete: run('rm file'),
     'move away': run('mv file moved'),
-    'move another onto it': run('cp file other; echo moved >>other; mv other file'),
+    // Not a copy of the file, which would be read at another moment than the move.
+    'move another onto it': run('cp ../original other; echo moved >>other; mv other file'),
   }
   // They keep nothing of the file that was there.
   const besideCommands = {

@@ -2,6 +2,7 @@ import type { Context } from '../../shared/platform/context.ts'
 import type { CrashPoint } from '../faults/crash-points.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import type { Pace } from '../shell/pace.ts'
+import type { SlotPool } from '../shell/slot-pool.ts'
 import type { Ends } from './ends.ts'
 import type { Commands } from './registry.ts'
 import type { TakenBack } from './taken-back.ts'
@@ -9,6 +10,7 @@ import type { TakenBack } from './taken-back.ts'
 export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'lines' | 'notifications'> {
   /** The worker's. */
   id: string
+  slots: Pick<SlotPool, 'adopt' | 'take' | 'drop'>
   commands: Commands
   ends: Ends
   takenBack: TakenBack

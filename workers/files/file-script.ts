@@ -35,17 +35,25 @@ export const exits = {
   notNew: 52,
 } as const
 
-/** Shell functions for the start of a script. They end it with the status of what they find. */
+/**
+ * Shell functions for the start of a script. They end it with the status of what they find. A command of the client may
+ * make or remove the file meanwhile, so no status follows from two looks that it may have changed between.
+ */
 export const probes = `
 missing() {
   case $(ls -d "$1" 2>&1) in *': Permission denied') exit ${exits.permissionDenied};; esac
   exit ${exits.notFound}
 }
+must_be_no_device() {
+  if [ -p "$1" ] || [ -S "$1" ] || [ -c "$1" ] || [ -b "$1" ]; then exit ${exits.notRegular}; fi
+}
 must_be_file() {
   if [ -d "$1" ]; then exit ${exits.isDirectory}; fi
+  must_be_no_device "$1"
   if [ ! -e "$1" ]; then missing "$1"; fi
-  if [ ! -f "$1" ]; then exit ${exits.notRegular}; fi
-  if [ ! -r "$1" ]; then exit ${exits.permissionDenied}; fi
+  if [ -r "$1" ]; then return; fi
+  if [ -e "$1" ]; then exit ${exits.permissionDenied}; fi
+  missing "$1"
 }
 `
 
@@ -89,10 +97,13 @@ const problemOfWords: [RegExp, ErrorCode, string][] = [
   ],
   // The folder was found or made just before: it takes no new names. Shells word this in their own ways.
   [
-    /(create|sandlot-).*(No such file|nonexistent)|Invalid argument|\/proc\/.*Input\/output error/i,
+    /(create|\.sandlot-).*(No such file|nonexistent)|Invalid argument|\/proc\/.*Input\/output error/i,
     'permission_denied',
     'Nothing can be written here, such as below /proc.',
   ],
+  // A command of the client made or removed it after the script had looked.
+  [/Is a directory/i, 'is_directory', 'The path is a directory.'],
+  [/No such file/i, 'file_not_found', 'There is no file at this path.'],
   // As musl and glibc word it.
   [
     /I\/O error|Input\/output error/i,
@@ -193,7 +204,7 @@ function boundPrinted(mostBytes: number) {
   }
 }
 
-function problemOf(status: number, words: string): Problem {
+export function problemOf(status: number, words: string): Problem {
   if (status === exits.badPattern) {
     const message = words.trim().replace(/^grep: /, '') || 'is no regular expression'
     return new Problem('invalid_request', `The pattern is not valid: ${message}.`, {

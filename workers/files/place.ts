@@ -22,6 +22,10 @@ const turnTries = 600
  * workspace, and ends with its shell. Where the image has no `flock`, it is a link to the shell's command line in
  * /proc, which shows whether that shell still runs. Old tools know no wait with a limit, so a shell asks again and
  * again.
+ *
+ * Commands of the client take no turns, so a file may be made, removed or replaced between any two lines. What is
+ * refused is therefore found by one look, never by two that may see two files, and where a step fails the script looks
+ * again: at a folder where a file was, or at nothing. `test/workers/file-steps.test.ts` tries it at each step.
  */
 export const writing = `
 follow() {
@@ -31,13 +35,12 @@ follow() {
   fi
 }
 hash_of() {
-  sum=$(sha256sum <"$1") || exit 1
-  sum=\${sum%% *}
+  sum=$(sha256sum <"$1") && sum=\${sum%% *}
 }
 be_unchanged() {
   [ -f "$f" ] || exit ${exits.changed}
   if [ "$1" = any ]; then return; fi
-  hash_of "$f"
+  if ! hash_of "$f"; then [ -f "$f" ] || exit ${exits.changed}; exit 1; fi
   case " $1 " in *" $sum "*) ;; *) exit ${exits.changed};; esac
 }
 be_unchanged_in_turn() (
@@ -49,9 +52,9 @@ be_unchanged_in_turn() (
 )
 must_be_replaceable() {
   if [ -d "$f" ]; then exit ${exits.isDirectory}; fi
-  if [ -e "$f" ] && [ ! -f "$f" ]; then exit ${exits.notRegular}; fi
-  if [ -e "$f" ] || [ -L "$f" ]; then case $overwrite in no) exit ${exits.exists};; new) exit ${exits.notNew};; esac; fi
-  if [ -e "$f" ]; then must_be_writable; fi
+  must_be_no_device "$f"
+  if [ -f "$f" ] || [ -L "$f" ]; then case $overwrite in no) exit ${exits.exists};; new) exit ${exits.notNew};; esac; fi
+  if [ -f "$f" ]; then must_be_writable; fi
 }
 take_turn() {
   if command -v flock >/dev/null && [ -r "$HOME" ]; then exec 8<"$HOME"; lock=kernel; else lock=link; fi
@@ -71,7 +74,7 @@ lock_by_link() {
   return 1
 }
 must_be_writable() {
-  if [ -w "$f" ]; then return; fi
+  if [ -w "$f" ] || [ ! -e "$f" ]; then return; fi
   words=$(mkdir "\${f%/*}/.sandlot-$$.tmp" 2>&1) && rmdir "\${f%/*}/.sandlot-$$.tmp"
   case $words in *'Read-only file system') printf '%s\\n' "$words" >&2; exit 1;; esac
   exit ${exits.notWritable}
@@ -86,7 +89,7 @@ receive() {
   cat >"$t" || exit 1
 }
 be_whole() {
-  hash_of "$t"
+  hash_of "$t" || exit 1
   [ "$sum" = "$1" ] || exit ${exits.cutShort}
 }
 set_mode() {
@@ -97,23 +100,34 @@ set_mode() {
 place_by() {
   if "$@" -T "$t" "$f" 2>/dev/null; then return; fi
   must_be_replaceable
-  "$@" "$t" "$f" || return
+  "$@" "$t" "$f" || { must_be_replaceable; return 1; }
   if [ -d "$f" ]; then rm -f "$f/\${t##*/}"; exit ${exits.isDirectory}; fi
 }
 put() {
   names=$(stat -c %h "$f" 2>/dev/null) || names=1
   if [ "$names" = 1 ] && [ "\${t%/*}" = "\${f%/*}" ] && place_by mv -f 2>/dev/null; then exit; fi
-  if [ ! -e "$f" ]; then place_by mv -f; exit; fi
+  if [ -e "$f" ]; then
+    if write_over "$1"; then exit; fi
+    must_be_replaceable
+    if [ -e "$f" ]; then exit 1; fi
+  fi
+  place_by mv -f
+  exit
+}
+write_over() {
   trap '' HUP INT TERM
-  cat "$f" >"$t.old" || exit 1
-  if [ "$1" != keep ]; then chmod "$(stat -c %a "$f")" "$f" || exit 1; fi
-  if ! cat "$t" >"$f"; then cat "$t.old" >"$f"; exit 1; fi
-  if [ "$1" != keep ]; then chmod "$1" "$f"; fi
+  cat "$f" >"$t.old" || return
+  if [ "$1" != keep ]; then chmod "$(stat -c %a "$f")" "$f" || return; fi
+  if ! write_through "$1" >"$f"; then if [ -f "$f" ]; then cat "$t.old" >"$f"; fi; return 1; fi
+}
+write_through() {
+  cat "$t" || return
+  if [ "$1" != keep ]; then chmod "$1" /proc/self/fd/1; fi
 }
 `
 
 /** A stream of unknown length has its sha256 at its end, so one that broke off shows. */
-const script = `${probes}${writing}
+export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
 f=$1
 if [ "$overwrite" = yes ]; then follow "$1"; fi
@@ -158,7 +172,7 @@ export async function writeWhole(
   const [stdin, sha256] = typeof content === 'function' ? [content, ''] : [content.bytes, content.sha256]
   const may = overwrite === 'new' ? 'new' : overwrite ? 'yes' : 'no'
   const args = [location.word, mode, may, wordsOf(ifMatch), sha256]
-  await runFileScript(worker, call, signal, { text: script, args, stdin, ...more })
+  await runFileScript(worker, call, signal, { text: writeScript, args, stdin, ...more })
 }
 
 /** `any` and `none` are no sha256. */

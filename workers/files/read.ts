@@ -20,7 +20,7 @@ import { oneOfFew } from './turns.ts'
 const openOnce = 'exec 7<"$f"; f=/proc/self/fd/7'
 
 /** Prints `size lines sha256` and a newline, then at most one byte more than is shown. */
-const viewScript = `${probes}
+export const viewScript = `${probes}
 f=$1 from=$2 count=$3 most=$4
 must_be_file "$f"
 ${openOnce}
@@ -82,7 +82,7 @@ function asText(bytes: Buffer): string | undefined {
 const taggedBytes = 1024 * 1024
 
 /** Prints the size and the sha256, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
-const rawScript = `${probes}
+export const rawScript = `${probes}
 f=$1 tagged=$2
 must_be_file "$f"
 ${openOnce}

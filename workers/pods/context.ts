@@ -7,8 +7,13 @@ import type { SlotPool } from '../shell/slot-pool.ts'
 /** What the life of a pod takes. */
 export interface PodsContext extends Pick<Context, 'db' | 'log' | 'metrics' | 'redis' | 'settings'> {
   driver: Driver
-  slots: SlotPool
+  slots: Pick<SlotPool, 'adopt'>
   slotOwner: SlotOwner
   /** Called at each crash point. It does nothing, except in the tests that kill the worker there. */
   reach(point: PodCrashPoint): void
+}
+
+/** What the pool takes: it has slots opened for pods that wait. */
+export interface WarmPodsContext extends PodsContext {
+  slots: Pick<SlotPool, 'adopt' | 'prepare'>
 }

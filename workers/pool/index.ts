@@ -8,7 +8,7 @@
 import { addAbortListener } from 'node:events'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { PodRefused } from '../drivers/driver.ts'
-import type { PodsContext } from '../pods/context.ts'
+import type { WarmPodsContext } from '../pods/context.ts'
 import { removePod } from '../pods/remove-pod.ts'
 import { PoolDecider } from './decide.ts'
 import { makeWarmPod } from './make.ts'
@@ -16,7 +16,7 @@ import { makeWarmPod } from './make.ts'
 const lookEveryMs = 1_000
 
 /** Runs until the signal aborts and the work under way is done. The next worker takes up the rest. */
-export async function keepPool(worker: PodsContext, signal: AbortSignal): Promise<void> {
+export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Promise<void> {
   const { db, driver, log, metrics, settings, slotOwner, slots } = worker
   const { isNewest } = slotOwner
   const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })

@@ -14,9 +14,11 @@ import type { PodsContext } from '../pods/context.ts'
 import { type RunEnd, runCommand } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { CommandIo, Slot } from '../shell/slot.ts'
+import type { SlotPool } from '../shell/slot-pool.ts'
 
 /** What a call into a sandbox takes: a warm pod that is found dead is replaced. */
 export interface SandboxContext extends PodsContext {
+  slots: Pick<SlotPool, 'adopt' | 'take'>
   /** Opens what was sealed to SECRETS_PUBLIC_KEY. */
   opener: Opener
 }

@@ -6,7 +6,7 @@ import type { SlotPool } from './slot-pool.ts'
 
 interface SlotsContext extends Pick<Context, 'db' | 'log' | 'notifications'> {
   driver: Driver
-  slots: SlotPool
+  slots: Pick<SlotPool, 'has' | 'drop' | 'prepare'>
   slotOwner: SlotOwner
 }
 

@@ -101,6 +101,13 @@ await call('clearAllowlist', 'key', {}, 204)
 const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
 const accept = { accept: 'application/json, text/event-stream' }
 assert.ok((await call('callMcp', 'key', { body: list, headers: accept })).result.tools.length > 5)
+// As if the stream of this call had broken after its first event. What a file was like is not kept.
+const broken = { requestId: 'view', tool: 'file_view', at: Date.now() }
+const lastEvent = `${Buffer.from(JSON.stringify(broken)).toString('base64url')}.0`
+const resumed = await call('resumeMcp', 'key', { headers: { 'last-event-id': lastEvent } })
+const answer = resumed.find((event) => event?.result)
+assert.equal(answer.id, 'view')
+assert.equal(JSON.parse(answer.result.content[0].text).next, 'Make the same call again.')
 assert.equal((await call('getOpenApi', 'none')).openapi, '3.1.0')
 assert.match(await call('getDocs', 'none', { parseAs: 'text' }), /<h1>/)
 assert.equal((await call('destroySandbox', 'key', { path })).state, 'destroyed')

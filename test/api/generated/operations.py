@@ -3,10 +3,12 @@
 Run beside that client by clients.soak.ts. Arguments: the address of the service, and one for the email addresses.
 """
 
+import base64
 import importlib
 import io
 import json
 import pkgutil
+import re
 import sys
 
 import sdk.api
@@ -110,6 +112,14 @@ key_client = clients["key"]
 clients["key"] = key_client.with_headers({"accept": "application/json, text/event-stream"})
 assert len(call("call_mcp", "key", body=message).additional_properties["result"]["tools"]) > 5
 clients["key"] = key_client
+# As if the stream of this call had broken after its first event. What a file was like is not kept.
+broken = json.dumps({"requestId": "view", "tool": "file_view", "at": 0}).encode()
+last_event = base64.urlsafe_b64encode(broken).decode().rstrip("=") + ".0"
+resumed = call("resume_mcp", "key", last_event_id=last_event)
+(answer,) = re.findall(r"^data: (\{.*)$", resumed, re.MULTILINE)
+answer = json.loads(answer)
+assert answer["id"] == "view"
+assert json.loads(answer["result"]["content"][0]["text"])["next"] == "Make the same call again."
 assert call("get_open_api", "none").openapi == "3.1.0"
 assert "<h1>" in call("get_docs", "none")
 assert call("destroy_sandbox", "key", sandbox).state == "destroyed"
