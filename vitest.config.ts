@@ -20,7 +20,7 @@ const pure = [
   'test/{allowlist,docs,settings,silence,sockets,structure,timers}.test.ts',
   'test/api/{exec-cut-short,lift}.test.ts',
   'test/chart/{alerts,render}.test.ts',
-  'test/cli/{contract,mcp-edit}.test.ts',
+  'test/cli/{contract,mcp-edit,patience}.test.ts',
   'test/cli/ui/*.test.{ts,tsx}',
   'test/hostile/{ledger,neighbour,texts}.test.ts',
   'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-exec,kubernetes-nodes,local-machine}.test.ts',

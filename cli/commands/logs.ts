@@ -3,13 +3,15 @@
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
-import { exitCodes } from '../core/errors.ts'
+import { addStory, CliError, exitCodes } from '../core/errors.ts'
 import { execFields } from '../core/shapes.ts'
+import { showSeconds } from '../core/times.ts'
 import { isGone, sayEnd } from '../exec/ending.ts'
 import { onlyRunning, readExecId } from '../exec/exec-id.ts'
 import { readAll } from '../exec/follow.ts'
 import { print, sayAway, sayMissing } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
+import { Patience } from '../exec/retry.ts'
 
 interface Options {
   follow?: boolean
@@ -51,10 +53,11 @@ async function printOutput(
     if (error.code === 'EPIPE') process.exit(exitCodes.done)
   })
   let offset: OutputOffset = { stdout: 0, stderr: 0 }
+  const patience = new Patience()
   try {
     const end = status === 'running' && !options.follow ? await remote.printedSoFar(id) : undefined
     const open = (lastId?: string) => remote.follow(id, lastId)
-    for await (const event of readAll(await open(), open, sayAway(output.note))) {
+    for await (const event of readAll(await open(), open, { patience, ...sayAway(output.note) })) {
       if (event.event === 'exit') return event.data
       if (!output.json && event.event === 'gap') sayMissing(event.data, output.note)
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
@@ -63,7 +66,7 @@ async function printOutput(
       if (end && isBehind(offset, end)) return undefined
     }
   } catch (error) {
-    if (!isGone(error)) throw error
+    if (!isGone(error)) throw tellAway(error, patience, remote, id)
     const ended = await remote.get(id)
     sayMissing(
       {
@@ -74,6 +77,16 @@ async function printOutput(
     )
     return ended
   }
+}
+
+/** After a connection that stayed away, how long that was. */
+function tellAway(error: unknown, { awayMs }: Patience, { sessionId }: Remote, execId: string): unknown {
+  if (!(error instanceof CliError) || error.code !== 'network' || awayMs === 0) return error
+  return addStory(
+    error,
+    `The connection was away for ${showSeconds(awayMs / 1000)}.`,
+    `The command may go on; \`sandlot logs -f -s ${sessionId} ${execId}\` follows it again.`,
+  )
 }
 
 const isBehind = (offset: OutputOffset, end: OutputOffset): boolean =>

@@ -1,8 +1,10 @@
 /** `sandlot signup`: creates account, session token and API key, and saves address and key. */
+
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { defineCommand } from '../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, readNewCredentials } from '../core/credentials.ts'
 import { fields } from '../core/output.ts'
-import { keyIn, replacedWords } from '../core/saved-keys.ts'
+import { keyIn, replacedWords, type SavedKey } from '../core/saved-keys.ts'
 import type { Settings } from '../core/settings.ts'
 import { signUp } from '../core/sign-up.ts'
 
@@ -34,7 +36,7 @@ goes on where it stopped.`,
     if (!made)
       output.note(`${account.email} has an account already; its password is right, so it gets another key.`)
 
-    if (former !== undefined) output.note(replacedWords(former))
+    if (former !== undefined) output.note(`${replacedWords(former)}\n${waysBack(former)}`)
     for (const name of settings.shadowing()) output.note(`${name} is set, and wins over what is saved.`)
     const { key: _, ...shown } = key
     output.result(
@@ -48,6 +50,12 @@ goes on where it stopped.`,
     output.aside(nextStep(settings))
   },
 })
+
+/** To the account whose key was replaced. */
+function waysBack({ address }: SavedKey): string {
+  const url = address === undefined ? '' : ` --url ${shellWord(address)}`
+  return `\`sandlot login${url}\` with its account goes back to it; --profile NAME keeps both accounts.`
+}
 
 /** A line that works where the user stands. npx finds the client of a clone, which no shell does. */
 function nextStep(settings: Settings): string {

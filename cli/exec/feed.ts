@@ -3,7 +3,7 @@
  * their bytes belong. Each is kept until it was accepted, so that a broken one can be sent again.
  */
 import type { Input } from './input.ts'
-import { patiently } from './retry.ts'
+import { Patience, patiently } from './retry.ts'
 
 const segmentBytes = 4 * 1024 * 1024
 /** A request ends after so long without input, because proxies close idle ones. */
@@ -17,10 +17,10 @@ export interface Stdin {
 }
 
 /**
- * @param mostAwayMs how long the service may be away
+ * @param mostMs the patience with a service that is away
  * @throws {CliError} what `send` does
  */
-export async function feed(input: Input, stdin: Stdin, mostAwayMs: number): Promise<void> {
+export async function feed(input: Input, stdin: Stdin, mostMs: number): Promise<void> {
   let offset = 0
   for (;;) {
     const first = await input.pull()
@@ -29,10 +29,10 @@ export async function feed(input: Input, stdin: Stdin, mostAwayMs: number): Prom
     const segment = new Segment()
     segment.push(first)
     void fill(segment, input)
-    await patiently(() => stdin.send(offset, segment), mostAwayMs)
+    await patiently(() => stdin.send(offset, segment), new Patience({ mostMs }))
     offset += segment.size
   }
-  await patiently(() => stdin.end(offset), mostAwayMs)
+  await patiently(() => stdin.end(offset), new Patience({ mostMs }))
 }
 
 async function fill(segment: Segment, input: Input): Promise<void> {

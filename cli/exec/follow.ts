@@ -5,12 +5,11 @@ import { bytesOf, type ExecEvent, readExecEvents } from '../../shared/contract/e
 import type { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import type { ByteCounts } from './print.ts'
-import { pauseAfter } from './retry.ts'
+import { Patience } from './retry.ts'
 
 export interface Away {
-  /** How long to try at least. */
-  mostMs?: number
-  /** Called when it could not be made again at once. */
+  patience?: Patience
+  /** Called when the connection could not be made again at once. */
   onAway?(error: CliError): void
   /** Called when it is there again, after `onAway`. */
   onBack?(): void
@@ -37,43 +36,41 @@ export async function follow(first: OpenExchange, reopen: Reopen, follower: Foll
   throw new Error('The events ended without an exit.')
 }
 
-/** A connection that is soon there again is not worth a word. */
-const triesUntold = 2
+/** A shorter pause is not worth a word. */
+const momentMs = 1_000
 
 /**
  * Yields every event up to the exit, over as many connections as it takes.
  * @param first the stream that is open already
- * @throws {CliError} when it breaks again and again
+ * @throws {CliError} when it stays broken for longer than the patience
  */
 export async function* readAll(
   first: OpenExchange,
   reopen: Reopen,
-  away: Away = {},
+  { patience = new Patience(), onAway, onBack }: Away = {},
 ): AsyncGenerator<ExecEvent> {
   let opened: OpenExchange | undefined = first
   let lastId: string | undefined
-  let brokeAt = 0
   let isTold = false
-  for (let tries = 0; ; tries++) {
+  for (;;) {
     try {
       opened ??= await reopen(lastId)
       if (isTold) {
         isTold = false
-        away.onBack?.()
+        onBack?.()
       }
-      for await (const event of untilBroken(opened)) {
+      for await (const event of untilBroken(opened, patience)) {
         lastId = event.id
-        tries = 0
+        patience.alive()
         yield event
         if (event.event === 'exit') return
       }
     } catch (error) {
-      if (tries === 0) brokeAt = performance.now()
-      const pause = pauseAfter(error, tries, performance.now() - brokeAt < (away.mostMs ?? 0))
+      const pause = patience.afterFailure(error)
       if (pause === undefined) throw error
-      if (tries >= triesUntold && !isTold) {
+      if (pause >= momentMs && !isTold) {
         isTold = true
-        away.onAway?.(error as CliError)
+        onAway?.(error as CliError)
       }
       await sleep(pause)
     }
@@ -82,13 +79,26 @@ export async function* readAll(
 }
 
 /** @throws {CliError} `network` when the stream ends without `exit` */
-async function* untilBroken({ response, fail }: OpenExchange): AsyncGenerator<ExecEvent> {
+async function* untilBroken({ response, fail }: OpenExchange, patience: Patience): AsyncGenerator<ExecEvent> {
   try {
-    yield* readExecEvents(response)
+    yield* readExecEvents(telling(response, patience))
   } catch (error) {
     throw fail(error)
   }
   throw fail(new Error('the stream of events was cut off'))
+}
+
+/**
+ * Bytes that come later are a sign of life, too: of a command that prints nothing there are only comments. The first
+ * comment comes with every connection, also with one that breaks at once.
+ */
+async function* telling(response: AsyncIterable<Uint8Array>, patience: Patience) {
+  let isGreeted = false
+  for await (const bytes of response) {
+    if (isGreeted) patience.alive()
+    isGreeted = true
+    yield bytes
+  }
 }
 
 async function hand(event: Exclude<ExecEvent, { event: 'exit' }>, follower: Follower): Promise<void> {

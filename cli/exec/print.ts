@@ -23,6 +23,6 @@ export function sayMissing({ stdout_bytes, stderr_bytes }: ByteCounts, note: (te
 }
 
 export const sayAway = (note: (text: string) => void) => ({
-  onAway: ({ message }: CliError) => note(`sandlot: connection lost, trying again. ${message}`),
+  onAway: ({ message }: CliError) => note(`sandlot: ${message} Connecting again; Ctrl-C leaves.`),
   onBack: () => note('sandlot: connected again.'),
 })

@@ -10,6 +10,7 @@ import { type Follower, follow } from './follow.ts'
 import type { Input } from './input.ts'
 import { sayAway, sayMissing } from './print.ts'
 import { graceMs, type Remote } from './remote.ts'
+import { Patience, patienceMs } from './retry.ts'
 
 export interface ExecStreamOptions {
   remote: Remote
@@ -19,6 +20,8 @@ export interface ExecStreamOptions {
   /** Where output goes; without, it stays at the service. */
   write?: Follower['write'] | undefined
   note(text: string): void
+  /** By default it lasts as long as the command's grace at least. */
+  patience?: Patience
 }
 
 /** When the reader of our output is gone, we end as in a pipe. */
@@ -31,11 +34,16 @@ export async function runStreaming({
   input,
   write,
   note,
+  ...options
 }: ExecStreamOptions): Promise<ExecEnd> {
   let execId: string | undefined
   const start = remote.streaming(request)
-  const mostMs = request.grace_ms ?? graceMs
-  const taking = takeSignals(() => execId, remote, note)
+  const grace = request.grace_ms ?? graceMs
+  const mostMs = Math.max(patienceMs, grace)
+  const { patience = new Patience({ mostMs }) } = options
+  const away = sayAway(note)
+  let isAway = false
+  const taking = takeSignals({ idOf: () => execId, isAway: () => isAway, remote, note })
   const follower: Follower = {
     onStart(id) {
       execId = id
@@ -45,8 +53,15 @@ export async function runStreaming({
     onGap(missing) {
       if (write) sayMissing(missing, note)
     },
-    mostMs,
-    ...sayAway(note),
+    patience,
+    onAway(error) {
+      isAway = true
+      away.onAway(error)
+    },
+    onBack() {
+      isAway = false
+      away.onBack()
+    },
   }
   try {
     const first = await open()
@@ -59,7 +74,7 @@ export async function runStreaming({
     return ended
   } catch (error) {
     if (execId === undefined) throw error
-    if (!isGone(error)) throw tellAway(error, remote, execId, mostMs)
+    if (!isGone(error)) throw tellAway(error, remote, execId, { awayMs: patience.awayMs, grace })
     return await remote.get(execId)
   } finally {
     input?.close()
@@ -76,33 +91,38 @@ export async function runStreaming({
 }
 
 /** After a connection that stayed away, what was exceeded and what becomes of the command. */
-function tellAway(error: unknown, { sessionId }: Remote, execId: string, mostMs: number): unknown {
+function tellAway(
+  error: unknown,
+  { sessionId }: Remote,
+  execId: string,
+  { awayMs, grace }: { awayMs: number; grace: number },
+): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
-  const limit = showSeconds(mostMs / 1000)
+  const [away, limit] = [showSeconds(awayMs / 1000), showSeconds(grace / 1000)]
   return addStory(
     error,
-    `The connection was away for longer than the command's grace of ${limit}, and the service ends the command.`,
+    `The connection was away for ${away}, longer than the command's grace of ${limit}, and the service ends the command.`,
     `\`sandlot logs -s ${sessionId} ${execId}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
   )
 }
 
 /**
  * Input for a command that takes no more may be dropped.
- * @param mostAwayMs how long the connection may be away
+ * @param mostMs the patience with a service that is away
  */
 export async function sendInput(
   remote: Remote,
   id: string,
   input: Input,
   note: (text: string) => void,
-  mostAwayMs = 0,
+  mostMs = patienceMs,
 ) {
   const stdin = {
     send: (offset: number, bytes: AsyncIterable<Uint8Array>) => remote.feed(id, offset, bytes),
     end: (offset: number) => remote.endStdin(id, offset),
   }
   try {
-    await feed(input, stdin, mostAwayMs)
+    await feed(input, stdin, mostMs)
   } catch (error) {
     const isOver = error instanceof CliError && (error.code === 'exec_finished' || isGone(error))
     if (isOver || input.isClosed) return
@@ -110,8 +130,15 @@ export async function sendInput(
   }
 }
 
+interface SignalOptions extends Pick<ExecStreamOptions, 'remote' | 'note'> {
+  /** The command's. */
+  idOf(): string | undefined
+  /** Whether nothing can be passed to the command. */
+  isAway(): boolean
+}
+
 /** From the command's start on, signals go to it. */
-function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text: string) => void) {
+function takeSignals({ idOf, isAway, remote, note }: SignalOptions) {
   let interrupts = 0
   let terminations = 0
   const send = async (signal: 'INT' | 'TERM' | 'HUP') => {
@@ -127,6 +154,8 @@ function takeSignals(idOf: () => string | undefined, remote: Remote, note: (text
   }
   const onInterrupt = () => {
     interrupts++
+    // The service ends the command once its grace is over.
+    if (isAway()) return void leaveClient(130)
     if (interrupts > 1) return void leave('TERM', 130)
     if (process.stderr.isTTY) note('sandlot: interrupting the command; Ctrl-C again leaves it.')
     void pass('INT')

@@ -2,18 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { CliError } from '../core/errors.ts'
+import { showSeconds } from '../core/times.ts'
 import { connect, useTerminal } from './attachment.ts'
 import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
 import { isGone } from './ending.ts'
 import { follow } from './follow.ts'
-import { print, sayMissing } from './print.ts'
+import { print, sayAway, sayMissing } from './print.ts'
 import type { Remote } from './remote.ts'
-import { pauseAfter, pausesMs } from './retry.ts'
+import { Patience } from './retry.ts'
 import { ScreenModes } from './screen-modes.ts'
 import { ShownOutput } from './shown.ts'
-
-/** How long a terminal that was attached tries to be so again, at least. A service may take that long to see a lost worker. */
-const awayMs = 30_000
 
 interface TerminalOptions {
   note(text: string): void
@@ -35,26 +33,23 @@ export async function attachTerminal(
   { note, isNew, detachKeys = readDetachKeys(defaultDetachKeys) }: TerminalOptions,
 ): Promise<ExecEnd | 'detached'> {
   const [shown, modes] = [new ShownOutput(), new ScreenModes()]
+  const patience = new Patience()
   let isBroken = false
-  let awaySince = Number.POSITIVE_INFINITY
-  for (let tries = 0; ; tries++) {
+  for (;;) {
     try {
       if (isBroken) {
         const { status } = await remote.get(execId)
         if (status !== 'running') return await showRest(remote, execId, shown, note)
       }
       const socket = await connect(remote, execId)
-      socket.on('message', () => {
-        tries = 0
-        awaySince = Number.POSITIVE_INFINITY
-      })
+      for (const sign of ['message', 'pong']) socket.on(sign, () => patience.alive())
       if (isBroken) note('sandlot: attached again.')
       return await useTerminal(socket, { shown, modes, hasScreen: isBroken || !isNew }, detachKeys)
     } catch (error) {
-      if (isBroken) awaySince = Math.min(awaySince, performance.now())
-      const pause = pauseFor(error, tries, performance.now() - awaySince < awayMs)
-      if (pause === undefined) throw withWayBack(error, remote, execId)
-      if (pause > 0 && tries === 0)
+      const isFirst = patience.isFresh
+      const pause = pauseFor(error, patience)
+      if (pause === undefined) throw withWayBack(error, patience, remote, execId)
+      if (pause > 0 && isFirst)
         note(
           `sandlot: ${(error as CliError).message} Attaching again; Ctrl-C leaves, and ${wayBack(remote, execId)}.`,
         )
@@ -68,11 +63,13 @@ export async function attachTerminal(
 export const wayBack = ({ sessionId }: Remote, execId: string) =>
   `\`sandlot attach -s ${sessionId} ${execId}\` goes back to it`
 
-function pauseFor(error: unknown, tries: number, mayGoOn: boolean): number | undefined {
+function pauseFor(error: unknown, patience: Patience): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')
+  if (!isOver) return patience.afterFailure(error)
   // The result may follow the output by a moment; a command that still runs after that is about to be `lost`.
-  if (isOver) return tries === 0 ? 0 : pausesMs[tries]
-  return pauseAfter(error, tries, mayGoOn)
+  const isFirst = patience.isFresh
+  const pause = patience.afterFailure(error, true)
+  return isFirst ? 0 : pause
 }
 
 async function showRest(
@@ -84,16 +81,18 @@ async function showRest(
   const open = (lastEventId = shown.eventId) => remote.follow(execId, lastEventId)
   const onGap = (missing: Parameters<typeof sayMissing>[0]) => sayMissing(missing, note)
   try {
-    return await follow(await open(), open, { onStart() {}, write: print, onGap })
+    return await follow(await open(), open, { onStart() {}, write: print, onGap, ...sayAway(note) })
   } catch (error) {
     if (!isGone(error)) throw error
     return await remote.get(execId)
   }
 }
 
-function withWayBack(error: unknown, remote: Remote, execId: string): unknown {
+function withWayBack(error: unknown, { awayMs }: Patience, remote: Remote, execId: string): unknown {
   if (!(error instanceof CliError) || error.code !== 'network') return error
-  return new CliError('network', error.message, {
-    hint: `The command goes on; ${wayBack(remote, execId)}.`,
-  })
+  return new CliError(
+    'network',
+    `The connection was away for ${showSeconds(awayMs / 1000)}. ${error.message}`,
+    { hint: `The command goes on; ${wayBack(remote, execId)}.` },
+  )
 }

@@ -144,6 +144,8 @@ function changeOutput(ui: Ui, pageId: number, change: Partial<OutputPage>): void
   if (page) changePage(ui, page, change)
 }
 
+const brokenStatus = '… the connection broke; trying again'
+
 /** Follows until the command ends or the page is left, and reconnects for as long as that takes. */
 async function followOutput(ui: Ui, pageId: number): Promise<void> {
   for (let page = findOutput(ui, pageId); page; page = findOutput(ui, pageId)) {
@@ -153,7 +155,7 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
       const error = describeError(thrown)
       if (!findOutput(ui, pageId)) return
       if (error.code !== 'network' && error.code !== 'unavailable') return await showResult(ui, page, error)
-      changeOutput(ui, pageId, { status: '… the connection broke; trying again' })
+      changeOutput(ui, pageId, { status: brokenStatus })
       await sleep(retryMs)
       // The service sends everything again.
       const { id, execId } = page
@@ -177,6 +179,8 @@ async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
   }
   try {
     const ended = await follow(await open(), open, {
+      onAway: () => changeOutput(ui, pageId, { status: brokenStatus }),
+      onBack: () => changeOutput(ui, pageId, { status: '▸ running' }),
       onStart: () => changeOutput(ui, pageId, { status: '▸ running' }),
       async write(stream, bytes) {
         output.append(stream, bytes)

@@ -174,41 +174,6 @@ test.concurrent('a connection that breaks again and again costs no byte of outpu
   expect(ran.bytes.equals(bytes)).toBe(true)
 })
 
-test.concurrent('while the service is away that is said, and the command goes on where it was when it is back', async () => {
-  await using line = await openLine(world.url())
-  let said = ''
-  const ran = await exec(
-    ['--grace', '30s', '-c', 'echo up; until [ -e is-back ]; do sleep 0.05; done; echo done'],
-    {
-      env: user.home.through(line.url),
-      onStart(child) {
-        child.stdout!.once('data', line.hold)
-        child.stderr!.on('data', async (chunk) => {
-          said += chunk
-          if (/trying again\. .*\n$/.test(said)) line.mend()
-          if (said.endsWith('connected again.\n')) await exec(['-n', 'touch', 'is-back'])
-        })
-      },
-    },
-  )
-  expect(ran).toMatchObject({ code: 0, stdout: 'up\ndone\n' })
-  expect(ran.stderr).toMatch(/^sandlot: connection lost, trying again\. .+\nsandlot: connected again\.\n$/)
-})
-
-test.concurrent('one that stays away is given up after the grace, and what was exceeded is said', async () => {
-  await using line = await openLine(world.url())
-  const { code, stderr } = await exec(['--grace', '3s', '-c', 'echo up; sleep 773'], {
-    env: user.home.through(line.url),
-    onStart: (child) => child.stdout!.once('data', line.hold),
-  })
-  expect(code).toBe(125)
-  expect(stderr).toMatch(/connection lost, trying again/)
-  expect(stderr).toMatch(
-    /away for longer than the command's grace of 3 s, and the service ends the command\. /,
-  )
-  expect(stderr).toMatch(/`sandlot logs -s sbx_\w+ exec_\w+` shows what it printed/)
-})
-
 test('a session that is destroyed under a command says why it was killed', async () => {
   const other = (await user.run(['session', 'create'])).stdout.trim()
   const { code, stderr } = await exec(['-s', other, '-c', 'echo up; sleep 60'], {

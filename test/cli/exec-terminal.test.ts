@@ -58,6 +58,15 @@ test('-t with --background is refused, and nothing is started', async () => {
   expect((await user.run(['ps', '--quiet'])).stdout).toBe('')
 })
 
+test('a shell that ends with its session says so on a line of its own', async () => {
+  const other = (await user.run(['session', 'create'])).stdout.trim()
+  const shell = openClient(['-s', other, '-it', '--', 'sh'])
+  await shell.shows('$ ')
+  await user.run(['session', 'rm', other])
+  await shell.shows('\r\nsandlot: the session has ended (it was destroyed on request)')
+  await leaves(shell, 125)
+})
+
 // At once: each has a terminal of its own, and mostly waits.
 test.concurrent('a shell without -it runs and ends, and the way to a terminal is said', async () => {
   const shell = openClient(['sh'])

@@ -82,6 +82,17 @@ test('a login that has expired or was ended elsewhere counts no more', async () 
   expect(saved(user.home)).not.toHaveProperty('token')
 })
 
+test('a second signup says which key it replaces, and how to go back', async () => {
+  using user = await users.newUser()
+  const former = String(saved(user.home).api_key).slice(-4)
+  const { code, stderr } = await users.signUp(user.home, users.newEmail())
+  expect(code).toBe(0)
+  expect(stderr).toContain(`The API key …${former}, for ${world.url()}, is replaced here; `)
+  expect(stderr).toContain(`\`sandlot login --url ${world.url()}\` with its account goes back to it; `)
+  await logIn(user.home, user.email)
+  expect((await user.run(['whoami', '--json'])).json().email).toBe(user.email)
+})
+
 test('login saves a key unless one of this account is saved that works', async () => {
   using home = new Home()
   using user = await users.newUser()

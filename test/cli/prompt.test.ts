@@ -152,7 +152,7 @@ test.each([
 /** One active session of the account, and whatever else is asked for. */
 const startService = () =>
   startPeer(({ method, url = '' }, response) => {
-    const session = { id: 'sbx_a', name: null, state: 'active' }
+    const session = { id: 'sbx_a', name: 'web', state: 'active' }
     const list = method === 'GET' && url.startsWith('/v1/sandboxes?')
     if (method === 'DELETE' && !url.startsWith('/v1/sandboxes')) return response.writeHead(204).end()
     response.end(JSON.stringify(list ? { data: [session], next_cursor: null } : session))
@@ -160,7 +160,7 @@ const startService = () =>
 
 const whatIsAskedFor: [string[], string, string][] = [
   [['session', 'rm'], 'Destroy sbx_a?', 'Nothing was destroyed'],
-  [['session', 'rm', '--all'], 'Destroy sbx_a?', 'Nothing was destroyed'],
+  [['session', 'rm', '--all'], 'Destroy web (sbx_a)?', 'Nothing was destroyed'],
   [['allowlist', 'clear'], 'Remove the allowlist', 'Nothing was changed'],
   [['secrets', 'rm', 'TOKEN'], 'Delete the secret TOKEN', 'Nothing was deleted'],
 ]

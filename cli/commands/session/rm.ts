@@ -11,6 +11,8 @@ interface Options {
   session?: string
 }
 
+type Named = Parameters<typeof wordsOf>[0]
+
 interface Outcome {
   destroyed: Reply<'destroySandbox'>[]
   failures: { id: string; error: CliError }[]
@@ -35,9 +37,10 @@ export const define = defineCommand<Options>({
 
 async function remove(invocation: Invocation<Options>): Promise<void> {
   const { args, options, output, ask } = invocation
-  const ids = await chooseIds(invocation)
+  const chosen = await choose(invocation)
+  const ids = chosen.map(({ id }) => id)
   const isOne = ids.length === 1
-  const words = ids.map((id, index) => wordsOf({ id, name: args[index] ?? null })).join(', ')
+  const words = chosen.map(wordsOf).join(', ')
   const isNamed = args.length > 0 || options.session !== undefined
   if (ids.length > 0 && !isNamed) {
     await ask.confirm(
@@ -58,12 +61,16 @@ async function remove(invocation: Invocation<Options>): Promise<void> {
   throw combine(failures, destroyed, isOne ? '' : `\n${sum}`)
 }
 
-async function chooseIds({ args, options, session, api }: Invocation<Options>): Promise<string[]> {
-  if (!options.all) return args.length > 0 ? await idsOf(args, api) : [await session()]
+/** Sessions, with their names as far as they are known. */
+async function choose({ args, options, session, api }: Invocation<Options>): Promise<Named[]> {
+  if (!options.all) {
+    const ids = args.length > 0 ? await idsOf(args, api) : [await session()]
+    return ids.map((id, index) => ({ id, name: args[index] ?? null }))
+  }
   if (args.length > 0 || options.session !== undefined) {
     throw new CliError('usage', 'Give sessions or --all, not both.')
   }
-  return (await listActive(api)).map(({ id }) => id)
+  return await listActive(api)
 }
 
 /** Destroys one after the other, and goes on after a failure; waits out a rate limit. */

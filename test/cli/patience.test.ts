@@ -1,0 +1,106 @@
+/** How long the client tries to reach a service that is away, by a clock that the test sets. */
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { CliError } from '../../cli/core/errors.ts'
+import type { OpenExchange } from '../../cli/core/http.ts'
+import { readAll } from '../../cli/exec/follow.ts'
+import { Patience, patiently } from '../../cli/exec/retry.ts'
+import { formatEvent } from '../../shared/contract/server-sent-events.ts'
+
+const broken = new CliError('network', 'The connection broke.')
+const refusedFor = (retry_after: number) =>
+  new CliError('rate_limited', 'Too many.', { details: { status: 429, retry_after } })
+
+/** Fails again and again, each time at once. @returns the pauses, and how long the service was away in the end */
+function pausesOf(options: { mostMs?: number }, error: unknown = broken) {
+  let now = 1_000
+  const patience = new Patience({ ...options, now: () => now })
+  const pauses: number[] = []
+  for (;;) {
+    const pause = patience.afterFailure(error)
+    if (pause === undefined) return { pauses, awayMs: patience.awayMs }
+    pauses.push(pause)
+    now += pause
+  }
+}
+
+test('what is followed is tried for 30 s, and a single request for the first pauses alone', () => {
+  const first = [100, 300, 1_000, 2_000, 4_000]
+  const later = [4_000, 4_000, 4_000, 4_000, 4_000, 4_000]
+  expect(pausesOf({})).toEqual({ pauses: [...first, ...later], awayMs: 31_400 })
+  expect(pausesOf({ mostMs: 0 })).toEqual({ pauses: first, awayMs: 7_400 })
+})
+
+test.each([
+  ['a connection that broke', broken, true],
+  ['a service in trouble', new CliError('unavailable', 'Away.', { details: { status: 503 } }), true],
+  ['a refusal', new CliError('not_found', 'None.', { details: { status: 404 } }), false],
+  ['a fault of the client', new TypeError('x is not a function'), false],
+])('after %s it is tried again or not', (_, error, isTried) => {
+  expect(pausesOf({}, error).pauses.length > 0).toBe(isTried)
+})
+
+test('a rate limit is waited for as long as it says, however long it takes', () => {
+  let now = 0
+  const patience = new Patience({ now: () => now })
+  for (; now < 200_000; now += 20_000) expect(patience.afterFailure(refusedFor(20))).toBe(20_000)
+})
+
+test('after a sign of life the patience begins anew', () => {
+  let now = 0
+  const patience = new Patience({ now: () => now })
+  for (; now < 29_000; now += 1_000) patience.afterFailure(broken)
+  expect(patience).toMatchObject({ isFresh: false, awayMs: 29_000 })
+  patience.alive()
+  expect(patience).toMatchObject({ isFresh: true, awayMs: 0 })
+  now += 60_000
+  expect(patience.afterFailure(broken)).toBe(100)
+})
+
+test('the time before the first failure does not count', () => {
+  let now = 0
+  const patience = new Patience({ now: () => now })
+  now = 3_600_000
+  for (let failures = 0; failures < 6; failures++) expect(patience.afterFailure(broken)).toBeGreaterThan(0)
+})
+
+test('what may be repeated is given up with its last error', async () => {
+  const errors = [1, 2, 3].map((number) => new CliError('network', `Broken for the ${number}.`))
+  const left = [...errors]
+  const fail = () => Promise.reject(left.shift())
+  const patience = new Patience({ mostMs: 0, pausesMs: [1, 1] })
+  await expect(patiently(fail, patience)).rejects.toBe(errors[2])
+})
+
+/** A stream of events that breaks after these pieces. */
+function streamOf(pieces: string[]): OpenExchange {
+  async function* breaking() {
+    for (const piece of pieces) yield Buffer.from(piece)
+    throw new Error('reset')
+  }
+  const response = Readable.from(breaking(), { objectMode: false })
+  return { response, fail: () => broken } as unknown as OpenExchange
+}
+
+const [comment, start] = [':\n\n', formatEvent('0-0', 'start', { id: 'exec_1' })]
+
+/** Follows streams that all break after these pieces, until it gives up. @returns how many were opened again */
+async function openedAgain(pieces: string[], most: number): Promise<number> {
+  let opened = 0
+  const reopen = async () => {
+    if (++opened > most) throw new CliError('failed', 'Enough.')
+    return streamOf(pieces)
+  }
+  const patience = new Patience({ mostMs: 0, pausesMs: [1, 1, 1] })
+  const reading = readAll(streamOf([start]), reopen, { patience })
+  await expect(Array.fromAsync(reading)).rejects.toBeInstanceOf(CliError)
+  return opened
+}
+
+test('a command that prints nothing is followed on as long as its keep-alives come', async () => {
+  expect(await openedAgain([comment, comment], 20)).toBe(21)
+})
+
+test('a connection that only greets is no sign of life', async () => {
+  expect(await openedAgain([comment], 20)).toBe(3)
+})
