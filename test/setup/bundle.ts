@@ -4,6 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin, stop } from 'esbuild'
@@ -30,7 +31,7 @@ export async function bundleServer(folder: string): Promise<Bundle> {
     ...serverBundle,
     entryPoints: entries,
     outdir: folder,
-    plugins: [withOwnPlaces],
+    plugins: [withOwnPlaces, withPlainBuiltins],
   }).finally(stop)
   const fileOf = (name: keyof typeof entries) => join(folder, `${name}.mjs`)
   const bundle = {
@@ -54,6 +55,20 @@ const withOwnPlaces: Plugin = {
         .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
       return { contents, loader: 'ts' }
     })
+  },
+}
+
+/** `import` touches every lazy getter of a module of Node's: with node:http, that loads all of fetch. */
+const withPlainBuiltins: Plugin = {
+  name: 'with-plain-builtins',
+  setup({ onResolve, onLoad }) {
+    const namespace = 'builtin'
+    onResolve({ filter: /^(node:)?[\w/]+$/ }, ({ path, kind }) =>
+      isBuiltin(path) && kind === 'import-statement' ? { path, namespace } : undefined,
+    )
+    onLoad({ filter: /.*/, namespace }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
+    }))
   },
 }
 
