@@ -1,5 +1,6 @@
 /** Several pods that go at once and without a word, as with their node. */
 import { expect, test } from 'vitest'
+import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import { describeOnBothDriversAtOnce, openWorldDriver } from '../support/drivers.ts'
 import { losePod } from '../support/lost-pods.ts'
 import { shareWorld } from '../support/shared.ts'
@@ -22,6 +23,8 @@ describeOnBothDriversAtOnce('a lost node', (driver) => {
     await Promise.all(ids.map((id) => run(id)))
     await using of = await openWorldDriverOf()
     const pods = await world.eventually(async () => {
+      // One that has only just been made has no process yet that could be lost.
+      if (!(await findWarmPods(world.db)).some(({ ready_at }) => ready_at)) return undefined
       const living = (await of.driver.list()).filter(({ death }) => !death)
       const isWhole = ids.every((id) => living.some((pod) => pod.sandboxId === id)) && living.length === 4
       return isWhole ? living : undefined
