@@ -122,6 +122,7 @@ async function measureSize(world: World, size: number) {
   const made = await grow(world, size)
   await sleep(ms.settle)
   const steady = await lookOn(world)
+  if (steady.ended > 0) throw new Error(`${steady.ended} sandboxes ended while nobody asked for anything`)
   const start = await startCold(world)
   const death = size >= 2 * deaths ? await die(world) : undefined
   return { size, made, steady, start, death }
@@ -193,7 +194,7 @@ async function untilNoneStarts(db: Database): Promise<void> {
 }
 
 /** What goes on while nobody asks for anything. */
-async function lookOn({ stack, server, folder }: World) {
+async function lookOn({ stack, server, folder, db }: World) {
   const { workers, apis } = stack
   const look = async () => ({
     at: performance.now(),
@@ -202,6 +203,7 @@ async function lookOn({ stack, server, folder }: World) {
     server: await server.read(),
     machine: await readMachine(),
   })
+  const living = await countReady(db)
   const before = await look()
   const sweeps: number[] = []
   let last = await readSweeps(workers)
@@ -220,6 +222,7 @@ async function lookOn({ stack, server, folder }: World) {
       .sort(([, a], [, b]) => b - a),
   )
   return {
+    ended: living - (await countReady(db)),
     sweeps,
     requests,
     requestsASecond: Object.values(requests).reduce((a, b) => a + b, 0),

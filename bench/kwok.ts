@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -162,11 +162,50 @@ async function startKwok(options: KwokOptions): Promise<() => Promise<void>> {
   watchdog.guard('application', child.pid)
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   await untilServing(port, hasEnded)
+  const looking = setInterval(endForgottenShells(child.pid), lookEveryMs).unref()
   return async () => {
+    clearInterval(looking)
     if (hasEnded()) return
     const ended = once(child, 'exit')
     child.kill('SIGKILL')
     await ended
+  }
+}
+
+/** Workers close what nobody has used for a minute. */
+const forgottenMs = 65_000
+const lookEveryMs = 5_000
+
+/**
+ * kwok never ends the shell of a connection that was closed, and keeps four files for it: 5,000 sandboxes would need more
+ * than a process may have.
+ */
+function endForgottenShells(bwrapPid: number): () => void {
+  let seen = new Map<number, number>()
+  return () => {
+    const now = performance.now()
+    // bubblewrap starts kwok through a process of its own.
+    const shells = childrenOf(bwrapPid).flatMap(childrenOf).flatMap(childrenOf)
+    seen = new Map(shells.map((pid) => [pid, seen.get(pid) ?? now]))
+    for (const [pid, since] of seen) {
+      if (now - since > forgottenMs) unlessGone(() => process.kill(pid, 'SIGKILL'))
+    }
+  }
+}
+
+const childrenOf = (pid: number): number[] =>
+  unlessGone(() =>
+    readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    ),
+  ) ?? []
+
+function unlessGone<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return undefined
   }
 }
 
@@ -238,6 +277,12 @@ containerStatuses:
 phase: Running
 `
 
+/** A node of a busy machine may miss its heartbeats: that ends no pod here. */
+const placeOn = (node: string) => [
+  { op: 'add', path: '/spec/nodeName', value: node },
+  { op: 'add', path: '/spec/tolerations', value: [{ operator: 'Exists' }] },
+]
+
 /**
  * Names the node of each new pod of the namespace, in place of the scheduler: its rate of binding (50 a second by
  * default) would be what is measured, and pods of others must not meet these nodes.
@@ -255,7 +300,7 @@ async function openWebhook(
       for await (const chunk of request) chunks.push(chunk as Buffer)
       const { request: asked } = JSON.parse(Buffer.concat(chunks).toString())
       const node = asked.dryRun ? undefined : nextNode()
-      const patch = node && Buffer.from(JSON.stringify([{ op: 'add', path: '/spec/nodeName', value: node }]))
+      const patch = node && Buffer.from(JSON.stringify(placeOn(node)))
       const answer = {
         uid: asked.uid,
         allowed: asked.dryRun || node !== undefined,
