@@ -79,8 +79,8 @@ export function openApi(context: Context) {
       const { http, internal: inside, allowedHosts } = context.settings
       await triedOnce(context.redis)
       withdrawKeys = tellKeys(context, 'api')
-      const internalPort = await listen(internal, inside)
-      const port = await listen(server, http)
+      const internalPort = await listen(internal, inside, 'INTERNAL_PORT')
+      const port = await listen(server, http, 'PORT')
       context.log.info({ port, internal_port: internalPort }, 'listening')
       if (allowedHosts.length === 0 && !isLocal(http.host)) {
         context.log.warn('ALLOWED_HOSTS is not set: requests to other names than localhost are refused')

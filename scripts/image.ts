@@ -27,7 +27,7 @@ export const config = {
   Env: ['PATH=/usr/bin', 'NODE_ENV=production', 'HOST=0.0.0.0'],
   Entrypoint: ['sandlot-server'],
   WorkingDir: '/app',
-  ExposedPorts: { '8080/tcp': {}, '9090/tcp': {} },
+  ExposedPorts: { '8080/tcp': {}, '9090/tcp': {}, '9443/tcp': {} },
 }
 
 /** @param created the time of everything in it */

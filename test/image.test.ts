@@ -135,7 +135,8 @@ describe.skipIf(!onDebian)('the image of the server', () => {
     const settings = () => ({
       DATABASE_URL: database.url,
       REDIS_URL: inject('services').redisUrl,
-      ...{ JWT_SECRET: key, SECRETS_KEY: key, PORT: '0', INTERNAL_PORT: '0', KUBECONFIG: kubeconfig },
+      ...{ JWT_SECRET: key, SECRETS_KEY: key, KUBECONFIG: kubeconfig },
+      ...{ PORT: '0', INTERNAL_PORT: '0', CALLS_PORT: '0' },
     })
     const start = (args: string[], env: Record<string, string>) =>
       spawn(process.execPath, [join(files, 'app/sandlot-server.mjs'), ...args], {

@@ -14,6 +14,7 @@ test('what is not set has the default that docs/settings.md names', () => {
   expect(readSettings({ ...needed, SANDBOX_IMAGE: '' })).toMatchObject({
     http: { host: '127.0.0.1', port: 8080 },
     internal: { host: '127.0.0.1', port: 9090 },
+    calls: { host: '127.0.0.1', port: 9443 },
     driver: 'kubernetes',
     kubernetes: { kubeconfig: undefined, namespace: 'sandlot' },
     sandbox: {

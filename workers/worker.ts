@@ -51,10 +51,11 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   let worker: Parts | undefined
   const server = serveHealth(context, () => worker)
   const id = newWorkerId()
-  const channel = openChannel(server, id, settings.callsKeys)
+  const channel = openChannel(id, settings.callsKeys)
   const callServer = new CallServer(channel.server, handlers)
-  const port = await listen(server, settings.internal)
-  log.info({ port }, 'listening')
+  const port = await listen(server, settings.internal, 'INTERNAL_PORT')
+  const callsPort = await listen(channel.server, settings.calls, 'CALLS_PORT')
+  log.info({ port, calls_port: callsPort }, 'listening')
   endWhenStalled(settings.stallSeconds, log)
 
   worker = await openParts(context, id, reach, closing.signal)
@@ -68,8 +69,8 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
   const sweeping = sweepForEver(worker, stopping.signal)
   const keeping = keepPool(worker, stopping.signal)
   const withdrawKeys = tellKeys(context, 'worker')
-  const { host } = settings.internal
-  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${port}`)
+  const { host } = settings.calls
+  const announcement = await announce(worker, `https://${isIPv6(host) ? `[${host}]` : host}:${callsPort}`)
   log.info({ worker_id: worker.id, driver: driver.kind }, 'working')
 
   return {

@@ -4,8 +4,8 @@ import { Environment } from '../../shared/platform/settings-schema.ts'
 
 /** The chart gives these itself, out of other values, the Secret or the pod; or nothing in a pod follows them. */
 const others = [
-  ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'INTERNAL_PORT', 'INTERNAL_HOST', 'NODE_ENV'],
-  ...['DRAIN_SECONDS', 'LEAVE_SECONDS'],
+  ...['PORT', 'HOST', 'ALLOWED_HOSTS', 'TRUSTED_PROXIES', 'NODE_ENV'],
+  ...['INTERNAL_PORT', 'INTERNAL_HOST', 'CALLS_PORT', 'DRAIN_SECONDS', 'LEAVE_SECONDS'],
   ...[
     'DATABASE_URL',
     'REDIS_URL',

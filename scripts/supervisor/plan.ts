@@ -15,21 +15,28 @@ export async function planProcesses(commands: Map<string, string>, settings: Sta
       name: count === 1 ? kind : `${kind}.${index + 1}`,
     }))
   })
-  const apis = processes.filter(({ kind }) => kind === 'api').length
-  const { host, internalHost, port, internalPort } = settings
-  const ports = await claimPorts({ setting: 'PORT', host, first: port, count: apis })
+  const countOf = (wanted: string) => processes.filter(({ kind }) => kind === wanted).length
+  const { host, internalHost, port, internalPort, callsPort } = settings
+  const ports = await claimPorts({ setting: 'PORT', host, first: port, count: countOf('api') })
   const internal = await claimPorts({
     setting: 'INTERNAL_PORT',
     host: internalHost,
     first: internalPort,
     count: processes.length,
   })
+  const calls = await claimPorts({
+    setting: 'CALLS_PORT',
+    host: internalHost,
+    first: callsPort,
+    count: countOf('worker'),
+  })
   return processes.map((planned, index) => ({
     ...planned,
-    /** Every process listens on an internal port of its own; the APIs also for clients. */
+    /** Every process listens on an internal port of its own; the APIs also for clients, the workers for calls. */
     ports: {
       INTERNAL_PORT: String(internal[index]),
       ...(planned.kind === 'api' && { PORT: String(ports.shift()) }),
+      ...(planned.kind === 'worker' && { CALLS_PORT: String(calls.shift()) }),
     },
   }))
 }

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net'
 
 export interface PortNeed {
   /** The setting that moves it. */
-  setting: 'PORT' | 'INTERNAL_PORT'
+  setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT'
   host: string
   /** The first one; 0 takes any that are free. */
   first: number

@@ -32,6 +32,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
     /** 0 takes any free port. */
     port: whole('PORT', env.PORT || defaults.PORT, 65_535),
     internalPort: whole('INTERNAL_PORT', env.INTERNAL_PORT || defaults.INTERNAL_PORT, 65_535),
+    callsPort: whole('CALLS_PORT', env.CALLS_PORT || defaults.CALLS_PORT, 65_535),
     /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],

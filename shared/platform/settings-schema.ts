@@ -49,13 +49,17 @@ const addresses = {
     .describe(
       'Addresses and ranges of proxies, comma-separated. The API believes only their `X-Forwarded-For`.',
     ),
-  INTERNAL_PORT: port
-    .default(9090)
-    .describe('The port of health checks and metrics. A worker also takes the calls of the API there.'),
+  INTERNAL_PORT: port.default(9090).describe('The port of health checks and metrics.'),
+  // Far above INTERNAL_PORT, which `npm start` counts up for each process.
+  CALLS_PORT: port
+    .default(9443)
+    .describe('The port at which a worker takes calls of the API and of other workers, over TLS.'),
   INTERNAL_HOST: z
     .string()
     .default('127.0.0.1')
-    .describe('The address that this port listens on. The API must be able to reach the one of each worker.'),
+    .describe(
+      'The address of these two ports. The API and all workers must be able to reach that of each worker.',
+    ),
 }
 
 const databases = {

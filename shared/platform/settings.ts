@@ -78,8 +78,10 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     http: { host: env.HOST, port: env.PORT },
     /** Names that the API answers to, besides its own address and this machine's. */
     allowedHosts: env.ALLOWED_HOSTS,
-    /** The address of health and metrics, and in a worker of the API's calls. */
+    /** The address of health and metrics. */
     internal: { host: env.INTERNAL_HOST, port: env.INTERNAL_PORT },
+    /** The address at which a worker takes calls. */
+    calls: { host: env.INTERNAL_HOST, port: env.CALLS_PORT },
     /** Bytes that a process holds for one client, and for all. */
     memory: { ofAccount: env.MEMORY_PER_ACCOUNT_MIB * mib, ofAll: env.MEMORY_FOR_CLIENTS_MIB * mib },
     databaseUrl: env.DATABASE_URL,

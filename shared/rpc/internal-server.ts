@@ -1,8 +1,5 @@
-/**
- * The server on the internal port of every process: liveness, readiness and metrics. A worker also takes the API's
- * calls there.
- */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+/** The server on the internal port of every process: liveness, readiness and metrics. */
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { ping } from '../data/ping.ts'
 import { countByState } from '../data/sandbox-pods.ts'
 import type { Context } from '../platform/context.ts'
@@ -16,7 +13,7 @@ type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Milliseconds for the head of a request. Its body may be a client's, which may take as long as its sandbox lives. */
+/** Milliseconds for the head of a request. */
 const headMs = 20_000
 
 /** The parts that every process needs, by their names in /readyz. */
@@ -30,18 +27,13 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
   },
 })
 
-export function openInternalServer(
-  context: Context,
-  checks: Record<string, HealthCheck>,
-  handleOther?: (request: IncomingMessage, response: ServerResponse) => void,
-): Server {
-  return createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
+export function openInternalServer(context: Context, checks: Record<string, HealthCheck>): Server {
+  return createServer({ headersTimeout: headMs }, (request, response) => {
     boundRest(request, response)
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
     if (path === '/readyz') return void tellReadiness(checks, response)
     if (path === '/metrics') return void tellMetrics(context, response)
-    if (handleOther) return handleOther(request, response)
     answer(response, 404, { status: 'not found' })
   })
 }
@@ -103,19 +95,19 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
 
 /**
  * Listens.
+ * @param setting the one of the port, for the error
  * @returns the port, the actual one where 0 was asked for
  * @throws in words, with the address, when it is taken
  */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
+  setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT',
 ): Promise<number> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const words = error.code === 'EADDRINUSE' ? 'is taken by another process' : error.message
-      reject(
-        new Error(`Cannot listen on ${host}:${port}: it ${words}. Set PORT or INTERNAL_PORT to another.`),
-      )
+      reject(new Error(`Cannot listen on ${host}:${port}: it ${words}. Set ${setting} to another.`))
     })
     server.listen(port, host, resolve)
   })

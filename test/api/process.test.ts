@@ -52,7 +52,7 @@ describe('a start', () => {
     other.close()
     expect(code).toBe(1)
     expect(words).toContain(`127.0.0.1:${port}`)
-    expect(words).toContain('taken')
+    expect(words).toContain(`taken by another process. Set ${name} to another`)
     expect(words).not.toMatch(/^\s+at /m)
   })
 })

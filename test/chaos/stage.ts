@@ -153,7 +153,7 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   /** Between each API and a worker that is new. */
   async function lay(worker: Seat) {
     const host = '127.0.0.1'
-    const { port } = new URL(worker.process.internalUrl)
+    const { port } = new URL(worker.process.callsUrl)
     for (const api of seats.filter(({ kind }) => kind === 'api')) {
       api.toWorkers.get(worker)?.close()
       const relay = await wire({ host, port: Number(port) }, { host, port: 0 })
@@ -163,8 +163,9 @@ export async function openStage({ driver: driverName }: Options): Promise<Stage>
   }
 
   /** Its port may soon be somebody else's. */
-  function forget({ process }: Seat) {
-    const { port } = new URL(process.internalUrl)
+  function forget({ kind, process }: Seat) {
+    if (kind === 'api') return
+    const { port } = new URL(process.callsUrl)
     for (const { folder } of envs.values()) rmSync(join(folder, 'w', port), { force: true })
   }
 

@@ -7,7 +7,7 @@ import { shareWorld } from '../support/shared.ts'
 
 const world = shareWorld()
 
-/** Every port that this world's processes listen on. */
+/** Every port of plain HTTP that this world's processes listen on. */
 const ports = (): [Process, string][] => {
   const [api, worker] = [world.apis[0]!, world.workers[0]!]
   return [
@@ -61,7 +61,7 @@ describe.concurrent('strangers', () => {
       `${headOf('POST', '/calls/exec', json)}{"x"`,
       `${headOf('PUT', '/v1/sandboxes/x/files/raw', json)}x`,
     ]
-    for (const [, url] of ports()) {
+    for (const url of [...ports().map(([, url]) => url), world.workers[0]!.callsUrl]) {
       for (const pauseMs of [0, 1, 5, 20]) {
         const open = beginnings.flatMap((bytes) => Array.from({ length: 8 }, () => openRaw(url, bytes)))
         await Promise.all(open.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))))

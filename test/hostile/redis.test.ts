@@ -6,7 +6,8 @@ import { Queue } from 'bullmq'
 import { beforeAll, expect, test } from 'vitest'
 import { newWorkerId } from '../../shared/data/ids.ts'
 import { queueName, queuePrefix } from '../../shared/platform/jobs.ts'
-import { acceptCallsTo } from '../../shared/rpc/channel.ts'
+import { askWhetherAlive } from '../../shared/rpc/alive.ts'
+import { acceptCallsTo, openCallAgent } from '../../shared/rpc/channel.ts'
 import { announceWorker, inOrderFor, listWorkers } from '../../shared/rpc/directory.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -71,7 +72,7 @@ const secretCommand = (line = 'echo $CANARY') => ({ command: line, env: { CANARY
 
 let workerPort: number
 beforeAll(() => {
-  workerPort = Number(new URL(world.workers[0]!.internalUrl).port)
+  workerPort = Number(new URL(world.workers[0]!.callsUrl).port)
 })
 
 test('a worker that nobody signed gets nothing, whatever its entry says', async () => {
@@ -211,16 +212,24 @@ test('a job that anybody made does what its row says, and one that is none does 
 })
 
 test('nobody gets through with a call that does not prove itself', async () => {
-  const status = await new Promise((resolve, reject) => {
-    const call = request({
-      port: workerPort,
-      path: '/calls/exec',
-      method: 'POST',
-      headers: { authorization: 'Bearer x', expect: '100-continue' },
+  const { internalUrl, callsUrl } = world.workers[0]!
+  const plainCallTo = (url: string) =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: 'Bearer x', expect: '100-continue' }
+      const call = request(new URL('/calls/exec', url), { method: 'POST', headers })
+      call.on('response', (response) => resolve(response.resume().statusCode))
+      call.on('error', reject)
+      call.end('{}')
     })
-    call.on('response', (response) => resolve(response.resume().statusCode))
-    call.on('error', reject)
-    call.end('{}')
-  })
-  expect(status).toBe(404)
+  expect(await plainCallTo(internalUrl)).toBe(404)
+  await expect(plainCallTo(callsUrl.replace('https', 'http'))).rejects.toThrow()
+})
+
+test('calls have a port of their own: the internal port takes none, with the right key too', async () => {
+  const { internalUrl, callsUrl } = world.workers[0]!
+  const [worker] = await listWorkers(world)
+  expect(worker!.url).toBe(callsUrl)
+  const ask = (url: string) => askWhetherAlive({ ...worker!, url }, openCallAgent(), soonMs)
+  expect(await ask(callsUrl)).toBe('alive')
+  expect(await ask(internalUrl.replace('http', 'https'))).toBe('gone')
 })

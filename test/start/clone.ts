@@ -150,6 +150,7 @@ export class StartedStack {
         ...Object.fromEntries(kept),
         PORT: '0',
         INTERNAL_PORT: '0',
+        CALLS_PORT: '0',
         SANDBOX_DRIVER: 'kubernetes',
         // A run of tests that is killed takes its stacks along.
         SANDLOT_WATCH_PARENT: String(process.pid),

@@ -84,7 +84,7 @@ describeBeside('from the first start to its end', () => {
     expect(statSync(data('')).mode & 0o777).toBe(0o700)
   })
 
-  test.each(['PORT', 'INTERNAL_PORT'])(
+  test.each(['PORT', 'INTERNAL_PORT', 'CALLS_PORT'])(
     'a %s that is taken is named before anything starts',
     async (setting) => {
       const server = createServer()

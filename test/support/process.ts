@@ -17,6 +17,8 @@ export interface Process {
   /** Base address of the API; a worker has none. */
   url: string
   internalUrl: string
+  /** Where a worker takes calls; an API has none. */
+  callsUrl: string
   /** Resolves when it listens (an API) or works (a worker). */
   ready: Promise<void>
   /** How it ended: its exit code, or the signal that killed it. */
@@ -99,6 +101,7 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     pid,
     url: '',
     internalUrl: '',
+    callsUrl: '',
     ready: ready.promise,
     ended,
     lines,
@@ -126,9 +129,10 @@ export function startProcess({ kind, name, folder, env, watchdog, entry = kind }
     lines.push({ ...line, seenAt: Date.now() })
     log.write(`${JSON.stringify(line)}\n`)
     if (line.msg === 'listening') {
-      const { port, internal_port } = line as { port?: number; internal_port?: number }
+      const { port, internal_port, calls_port } = line as Record<string, unknown>
       self.url = `http://127.0.0.1:${port}`
       self.internalUrl = `http://127.0.0.1:${internal_port ?? port}`
+      if (calls_port) self.callsUrl = `https://127.0.0.1:${calls_port}`
     }
     if (line.msg === readyWords[kind]) ready.resolve()
   }

@@ -112,9 +112,8 @@ test(
     const alice = await world.account()
     const { image } = world.settings.sandbox
     const held = async (names: string[], worker: Process) => {
-      const url = worker.internalUrl.replace('http:', 'https:')
       const entries = await listWorkers(world)
-      return names.filter((name) => inOrderFor(name, entries)[0]!.url === url).length
+      return names.filter((name) => inOrderFor(name, entries)[0]!.url === worker.callsUrl).length
     }
     // A slot of a worker that took itself for the owner, before it knew of the others, is closed after a minute.
     await world.eventually(async () => {

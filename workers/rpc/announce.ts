@@ -17,7 +17,7 @@ interface Announced extends Pick<Context, 'log' | 'redis' | 'settings'> {
 
 /**
  * Resolves after the first announcement, or when Redis does not take it for a while.
- * @param url the address at which the API reaches this worker's internal server
+ * @param url the address of this worker's server of calls
  */
 export async function announce({ id, redis, driver, log, settings }: Announced, url: string) {
   let driverProblem: string | null = null

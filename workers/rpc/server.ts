@@ -1,4 +1,4 @@
-/** Takes the API's calls, on the worker's internal server. */
+/** Takes the API's calls. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
