@@ -2,7 +2,7 @@
  * The server on the internal port of every process: liveness, readiness and metrics. A worker also takes the API's
  * calls there.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { ping } from '../data/ping.ts'
 import { countByState } from '../data/sandbox-pods.ts'
 import type { Context } from '../platform/context.ts'
@@ -30,18 +30,13 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
   },
 })
 
-export function openInternalServer(
-  context: Context,
-  checks: Record<string, HealthCheck>,
-  handleOther?: (request: IncomingMessage, response: ServerResponse) => void,
-): Server {
+export function openInternalServer(context: Context, checks: Record<string, HealthCheck>): Server {
   return createServer({ requestTimeout: 0, headersTimeout: headMs }, (request, response) => {
     boundRest(request, response)
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
     if (path === '/readyz') return void tellReadiness(checks, response)
     if (path === '/metrics') return void tellMetrics(context, response)
-    if (handleOther) return handleOther(request, response)
     answer(response, 404, { status: 'not found' })
   })
 }
@@ -83,7 +78,7 @@ async function tellMetrics(context: Context, response: ServerResponse) {
   response.end(await metrics.registry.metrics())
 }
 
-export function answer(response: ServerResponse, status: number, body: unknown) {
+function answer(response: ServerResponse, status: number, body: unknown) {
   response.writeHead(status, { 'content-type': 'application/json' })
   response.end(JSON.stringify(body))
 }
