@@ -20,7 +20,7 @@ export async function write(out: Writable, text: string | Buffer): Promise<void>
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
-export interface ByteRange {
+interface ByteRange {
   from: number
   to: number
 }
@@ -48,6 +48,14 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   }
   return { from, to }
 }
+
+/** Of an answer that is these bytes. @param isPart of more. @param total `*` while that is not known */
+export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
+  'content-type': 'application/octet-stream',
+  'accept-ranges': 'bytes',
+  'content-length': String(to - from),
+  ...(isPart && to > from ? { 'content-range': `bytes ${from}-${to - 1}/${total}` } : {}),
+})
 
 const notRanges = () =>
   new Problem('invalid_request', 'Range must name bytes, such as bytes=0-99.', {
