@@ -1,19 +1,12 @@
 /** Bytes that are streamed between the API and a sandbox. */
 import type { Readable, Writable } from 'node:stream'
+import { untilAny } from '../../shared/platform/patience.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
 /** Resolves when the other side can take more, or has gone. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      out.off('drain', done)
-      out.off('close', done)
-      resolve()
-    }
-    out.on('drain', done)
-    out.on('close', done)
-  })
+  await untilAny(out, ['drain', 'close'])
 }
 
 /** All bytes of a request's body. When it is refused half-way, the connection stays open for the refusal. */
