@@ -162,23 +162,15 @@ function readCommand(args: string[], script: string | undefined): string | strin
 
 /** @returns the exit code */
 async function useTerminal(
-  invocation: Invocation<Options>,
+  { options, api, output }: Invocation<Options>,
   remote: Remote,
   request: ExecRequest,
 ): Promise<number> {
-  const { options, output } = invocation
-  const execId = await launch(invocation, remote, request)
-  return await stayAttached(remote, execId, { ...options, output, isNew: true })
-}
-
-async function launch({ api }: Invocation<Options>, remote: Remote, request: ExecRequest): Promise<string> {
   const { launchTerminal } = await import('../exec/launch-terminal.ts')
   const findName = async () => (await api.call('getSandbox', { params: { id: remote.sessionId } })).name
-  return await launchTerminal(remote, request, findName)
+  const execId = await launchTerminal(remote, request, findName)
+  return await stayAttached(remote, execId, { ...options, output, isNew: true })
 }
-
-const waysOn = ({ sessionId }: Remote, id: string): string =>
-  `\`sandlot logs -f -s ${sessionId} ${id}\` follows it, and \`sandlot kill -s ${sessionId} ${id}\` ends it.`
 
 async function leaveRunning(
   { output }: Invocation<Options>,
@@ -188,7 +180,8 @@ async function leaveRunning(
 ): Promise<number> {
   const result = await remote.launch(request)
   output.result(result, `${result.id}\n`)
-  output.aside(`It goes on. ${waysOn(remote, result.id)}`)
+  const one = `-s ${remote.sessionId} ${result.id}`
+  output.aside(`It goes on. \`sandlot logs -f ${one}\` follows it, and \`sandlot kill ${one}\` ends it.`)
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done

@@ -1,6 +1,7 @@
 /** A file of a session in the user's own editor. */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -100,9 +101,7 @@ async function upload(api: Api, id: string, path: string, before: Buffer, after:
   })
 }
 
-const run = (argv: string[]): Promise<number | string> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(argv[0]!, argv.slice(1), { stdio: 'inherit' })
-    child.on('error', reject)
-    child.on('close', (code, signal) => resolve(code ?? signal ?? 1))
-  })
+async function run(argv: string[]): Promise<number | string> {
+  const [code, signal] = await once(spawn(argv[0]!, argv.slice(1), { stdio: 'inherit' }), 'close')
+  return code ?? signal
+}

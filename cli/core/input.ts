@@ -18,11 +18,10 @@ export function hasPipedInput(): boolean {
 /**
  * Reads stdin to its end.
  * @param say called once when it takes long: a pipe that stays open looks like a hang
- * @param advice what to do about it
  * @throws {CliError} `body_too_large` as soon as it is clear that no request can carry it
  */
-export async function readInput(say: (text: string) => void, advice = ''): Promise<Buffer> {
-  const timer = setTimeout(() => say(`Waiting for the end of stdin. ${advice}`.trim()), 2000)
+export async function readInput(say: (text: string) => void): Promise<Buffer> {
+  const timer = setTimeout(() => say('Waiting for the end of stdin.'), 2000)
   try {
     return await readWhole(process.stdin, 'stdin')
   } finally {

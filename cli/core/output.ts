@@ -52,17 +52,17 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
     result(value: unknown, text: string | Uint8Array): void {
       write(value, process.stdout.isTTY ? printable(Buffer.from(text).toString()) : text)
     },
-    table(value: unknown, head: string[], rows: string[][]): void {
+    table(value: unknown, head: string[], rows: string[][], spare?: string[]): void {
       // Its cells are clean, and its head may have colours.
       write(
         value,
-        table(head, rows, (text) => paint(process.stdout, 'bold', text)),
+        table(head, rows, (text) => paint(process.stdout, 'bold', text), spare),
       )
     },
     /** A page of rows: a table, or with --quiet only the first column, the ids. */
-    list(value: { next_cursor: string | null }, head: string[], rows: string[][]): void {
+    list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
-      else this.table(value, head, rows)
+      else this.table(value, head, rows, spare)
       if (value.next_cursor !== null) this.note(`There are more: --cursor ${value.next_cursor}`)
     },
     /** Something to know beside the result. */

@@ -41,7 +41,7 @@ export const keysFor = (keys: SavedKey[], address: string | undefined): SavedKey
 /** `…abcd`. A text too short for a key is blanked whole. */
 export const blankKey = (key: string): string => `…${key.length >= 20 ? key.slice(-4) : ''}`
 
-export const placeOfKey = ({ profile }: SavedKey, file: string): string =>
+export const placeOfKey = ({ profile }: Pick<SavedKey, 'profile'>, file: string): string =>
   profile === undefined ? file : `${file} [profiles.${profile}]`
 
 /** `…abcd (FILE) goes to https://…` */
@@ -55,6 +55,12 @@ export function destinationOf(saved: SavedKey, file: string): string {
 export const replacedWords = ({ key, address }: SavedKey): string =>
   `The API key ${blankKey(key)}${address === undefined ? '' : `, for ${address},`} is replaced here; \`sandlot keys rm\` revokes it if it still works.`
 
+/** A profile, as it is said. */
+export const wordsOfProfile = (profile: string | undefined) =>
+  profile === undefined
+    ? { inProfile: '', flag: '' }
+    : { inProfile: ` in the profile ${profile}`, flag: ` --profile ${profile}` }
+
 interface Missing {
   address: string
   /** Whether that is the address which is saved where `profile` is. */
@@ -67,8 +73,7 @@ interface Missing {
 /** Says why no key goes there, and which command saves one. */
 export function noKeyFor({ address, isSavedAddress, keys, profile, file }: Missing): CliError {
   const own = keys.find((key) => key.profile === profile)
-  const [inProfile, flag] =
-    profile === undefined ? ['', ''] : [` in the profile ${profile}`, ` --profile ${profile}`]
+  const { inProfile, flag } = wordsOfProfile(profile)
   const fail = (message: string, hint: string) => new CliError('no_api_key', message, { hint })
   const url = shellWord(address)
   const fitting = keysFor(keys, address)

@@ -18,6 +18,7 @@ import {
   readSaved,
   type SavedKey,
   type SavedTable,
+  wordsOfProfile,
 } from './saved-keys.ts'
 
 export interface Flags {
@@ -96,9 +97,9 @@ export class Settings {
     environment: NodeJS.ProcessEnv = process.env,
     { mayBeNew = false, warn }: SettingsOptions = {},
   ) {
-    this.file = configFile(environment)
+    this.file = join(configHome(environment), 'sandlot', 'config.toml')
     this.profile = chooseProfile(flags, environment)
-    this.location = locationOf(this.file, this.profile)
+    this.location = placeOfKey(this, this.file)
     this.flags = flags
     this.environment = environment
     this.mayBeNew = mayBeNew
@@ -150,7 +151,7 @@ export class Settings {
   async baseUrl(): Promise<string> {
     const found = await this.find('url')
     if (found !== undefined) return readAddress(found.value, found.source)
-    const { inProfile, flag } = this.words()
+    const { inProfile, flag } = wordsOfProfile(this.profile)
     throw new CliError('no_address', `No base address is set${inProfile}.`, {
       hint: `Type \`sandlot signup --url URL${flag}\`, \`sandlot login --url URL${flag}\` or \`sandlot config set-url URL${flag}\`, or set SANDLOT_URL.`,
     })
@@ -323,14 +324,6 @@ export class Settings {
     const table = this.profile === undefined ? config.values : readProfile(config, this.profile, this.file)
     return { table, known: profileNames(config) }
   }
-
-  /** The profile, as it is said. */
-  words() {
-    const { profile } = this
-    return profile === undefined
-      ? { inProfile: '', flag: '' }
-      : { inProfile: ` in the profile ${profile}`, flag: ` --profile ${profile}` }
-  }
 }
 
 function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | undefined {
@@ -341,9 +334,6 @@ function chooseProfile(flags: Flags, environment: NodeJS.ProcessEnv): string | u
     `${JSON.stringify(name)} is not the name of a profile: use letters, digits, - and _.`,
   )
 }
-
-const locationOf = (file: string, profile: string | undefined): string =>
-  profile === undefined ? file : `${file} [profiles.${profile}]`
 
 /** @throws {CliError} `settings_broken` */
 function mustBeText(value: unknown, key: string, source: string): string {
@@ -376,6 +366,3 @@ function configHome(environment: NodeJS.ProcessEnv): string {
   const home = environment.XDG_CONFIG_HOME
   return home !== undefined && isAbsolute(home) ? home : join(homedir(), '.config')
 }
-
-const configFile = (environment: NodeJS.ProcessEnv): string =>
-  join(configHome(environment), 'sandlot', 'config.toml')

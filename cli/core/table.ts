@@ -3,30 +3,53 @@ import { oneLine, unbroken } from './printable.ts'
 
 /** What a column keeps when the terminal is too narrow for all. */
 const leastCells = 4
+/** What a column gets before another one is shown that a narrow terminal can go without. */
+const readableCells = 16
 const gap = '  '
 
-/** @param paintHead colours the head; it is told what it is padded to */
-export function table(head: string[], rows: string[][], paintHead: (text: string) => string): string {
+/**
+ * @param paintHead colours the head; it is told what it is padded to
+ * @param spare the titles of what a narrow terminal goes without, first what it misses least
+ */
+export function table(
+  head: string[],
+  rows: string[][],
+  paintHead: (text: string) => string,
+  spare: string[] = [],
+): string {
   if (!process.stdout.isTTY) return rows.map((row) => `${row.map(unbroken).join('\t')}\n`).join('')
+  const most = process.stdout.columns || 80
   const clean = rows.map((row) => row.map(oneLine))
+  const whole = head.map((title, at) =>
+    Math.max(...[title, ...clean.map((row) => row[at] ?? '')].map(cellsOf)),
+  )
+  const readable = whole.map((cells, at) => (at === 0 ? cells : Math.min(cells, readableCells)))
+  let columns = [...head.keys()]
+  for (const title of spare) {
+    if (lineCells(columns.map((at) => readable[at]!)) <= most) break
+    columns = columns.filter((at) => head[at] !== title)
+  }
   const widths = fitWidths(
-    head.map((title, column) => Math.max(...[title, ...clean.map((row) => row[column] ?? '')].map(cellsOf))),
-    process.stdout.columns || 80,
+    columns.map((at) => whole[at]!),
+    most,
   )
   const line = (row: string[]) =>
-    row
-      .map((cell, column) => pad(cut(cell, widths[column]!), widths[column]!))
+    columns
+      .map((at, column) => pad(cut(row[at] ?? '', widths[column]!), widths[column]!))
       .join(gap)
       .trimEnd()
   return [paintHead(line(head)), ...clean.map(line)].map((text) => `${text}\n`).join('')
 }
 
+/** Of a line with columns so wide. */
+const lineCells = (widths: number[]): number =>
+  widths.reduce((cells, width) => cells + width, gap.length * (widths.length - 1))
+
 /** Narrows the widest column until all fit; the first, which names the row, only at the end. */
 function fitWidths(widths: number[], most: number): number[] {
   const fitted = [...widths]
-  const tooMuch = () => fitted.reduce((sum, width) => sum + width, gap.length * (fitted.length - 1)) - most
   for (const first of [1, 0]) {
-    while (tooMuch() > 0) {
+    while (lineCells(fitted) > most) {
       const widest = fitted.indexOf(Math.max(...fitted.slice(first)), first)
       if ((fitted[widest] ?? 0) <= leastCells) break
       fitted[widest]! -= 1

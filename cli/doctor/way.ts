@@ -1,5 +1,6 @@
 /** Checks the way to the service step by step: name, connection, certificate. */
 import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectSecurely, type TLSSocket } from 'node:tls'
 import type { Checks } from '../core/checks.ts'
@@ -54,16 +55,8 @@ function describeProxy({ host }: URL): string {
 }
 
 async function opened<S extends Socket>(socket: S, event: string): Promise<S & Disposable> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  socket.once(event, () => resolve())
-  socket.once('error', reject)
-  socket.once('timeout', () => reject(new Error(`no answer within ${patienceMs / 1000} s`)))
-  try {
-    await promise
-  } catch (error) {
-    socket.destroy()
-    throw error
-  }
+  socket.once('timeout', () => socket.destroy(new Error(`no answer within ${patienceMs / 1000} s`)))
+  await once(socket, event)
   return Object.assign(socket, { [Symbol.dispose]: () => void socket.destroy() })
 }
 

@@ -1,4 +1,5 @@
 /** Notices the end of a session. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Api } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 
@@ -13,13 +14,9 @@ export async function untilSessionEnds(
 ): Promise<never> {
   for (;;) {
     await mustLive(api, id)
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, lookMs)
-      kick(() => {
-        clearTimeout(timer)
-        resolve()
-      })
-    })
+    const pause = new AbortController()
+    kick(() => pause.abort())
+    await sleep(lookMs, undefined, { signal: pause.signal }).catch(() => {})
   }
 }
 

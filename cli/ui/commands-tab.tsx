@@ -1,28 +1,24 @@
 import { Box, Text } from 'ink'
-import { useRef } from 'react'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import { marked } from '../files/tar-commands.ts'
-import { bodyRows, windowOf } from './layout.ts'
+import { bodyRows } from './layout.ts'
 import { Line } from './line.tsx'
 import { selectedCommand } from './outputs.ts'
 import { type SessionPage, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
 import { showAge, showDuration } from './time.ts'
+import { useWindow } from './use-window.ts'
 import { standing } from './words.ts'
 
 /** The commands of a session, newest first. */
 export const CommandsTab = ({ state, page, now }: { state: State; page: SessionPage; now: number }) => {
-  const topBefore = useRef(0)
   const commands = page.commands ?? []
   const selected = selectedCommand(page)
-  const rows = bodyRows(state)
-  const at = Math.max(0, commands.indexOf(selected as ExecSummary))
-  const top = windowOf(commands.length, at, rows, topBefore.current)
-  topBefore.current = top
+  const { shown } = useWindow(commands, bodyRows(state), (command) => command === selected)
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden" aria-role="list">
       {commands.length === 0 && <Line> {page.commands ? emptyText(state) : 'loading…'}</Line>}
-      {commands.slice(top, top + rows).map((command) => (
+      {shown.map((command) => (
         <CommandLine key={command.id} command={command} isSelected={command === selected} now={now} />
       ))}
     </Box>

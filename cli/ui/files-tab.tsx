@@ -1,24 +1,17 @@
 import { Box, Text } from 'ink'
-import { useRef } from 'react'
 import { selectedRow } from './files.ts'
-import { bodyRows, windowOf } from './layout.ts'
+import { bodyRows } from './layout.ts'
 import { Line } from './line.tsx'
 import type { SessionPage, State } from './state.ts'
 import { oneLine } from './text.ts'
 import { keyOf, type Row, rowsOf } from './tree.ts'
+import { useWindow } from './use-window.ts'
 
 export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) => {
-  const topBefore = useRef(0)
   const { tree } = page
   const all = rowsOf(tree)
   const selected = selectedRow(page)
-  const at = Math.max(
-    0,
-    all.findIndex(({ key }) => key === selected?.key),
-  )
-  const rows = Math.max(1, bodyRows(state) - 1)
-  const top = windowOf(all.length, at, rows, topBefore.current)
-  topBefore.current = top
+  const { shown } = useWindow(all, Math.max(1, bodyRows(state) - 1), ({ key }) => key === selected?.key)
   const root = tree.folders.get(keyOf(tree.root))
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
@@ -27,7 +20,7 @@ export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) =
         {root?.isCut ? ' (more than is shown)' : ''}
       </Text>
       {all.length === 0 && <Text>{root?.entries ? '  (nothing)' : root?.isOpen ? '  loading…' : '  –'}</Text>}
-      {all.slice(top, top + rows).map((row) => (
+      {shown.map((row) => (
         <FileLine key={row.key} row={row} isSelected={row.key === selected?.key} />
       ))}
     </Box>

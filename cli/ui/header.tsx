@@ -1,7 +1,7 @@
 import { Box, Text } from 'ink'
+import { Bar } from './bar.tsx'
 import { isWide } from './layout.ts'
 import { Line } from './line.tsx'
-import { Meter } from './meter.tsx'
 import type { State } from './state.ts'
 import { oneLine } from './text.ts'
 
@@ -42,3 +42,15 @@ export const Header = ({ state }: { state: State }) => {
     </Box>
   )
 }
+
+/** How much of a limit is used. @param label before the bar, such as `2/5 sessions` */
+const Meter = ({ label, fraction, width }: { label: string; fraction: number; width: number }) => (
+  <Box gap={1} flexShrink={0}>
+    <Line bold={fraction >= 1}>{label}</Line>
+    <Bar
+      fraction={fraction}
+      width={width}
+      color={fraction >= 1 ? 'red' : fraction >= 0.8 ? 'yellow' : 'cyan'}
+    />
+  </Box>
+)

@@ -1,15 +1,16 @@
 import { Box, Text } from 'ink'
-import { helpLines, helpTitle } from './help.ts'
+import { keysOf, type Where, whereIs } from './keys.ts'
 import { Line } from './line.tsx'
 import type { State } from './state.ts'
 
 /** The keys of the page below it. */
 export const HelpView = ({ state, top }: { state: State; top: number }) => {
-  const lines = helpLines(state)
+  const where = whereIs(state)
+  const lines = keysOf(where)
   const rows = state.size.rows - 2
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
-      <Line bold>{helpTitle(state)}</Line>
+      <Line bold>{titles[where]}</Line>
       <Box flexDirection="column" flexGrow={1} overflow="hidden">
         {lines.slice(top, top + rows).map(({ shown, label, does }) => (
           <Box key={label} height={1}>
@@ -26,4 +27,13 @@ export const HelpView = ({ state, top }: { state: State; top: number }) => {
       <Line dimColor>{lines.length > rows ? '↑ ↓ more · ' : ''}any other key: back</Line>
     </Box>
   )
+}
+
+const titles: Record<Where, string> = {
+  'first-run': 'Keys',
+  list: 'Keys of the list',
+  commands: "Keys of the session's commands",
+  files: "Keys of the session's files",
+  output: 'Keys of the output',
+  file: 'Keys of the file',
 }

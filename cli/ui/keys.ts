@@ -207,16 +207,8 @@ export const keys: Key[] = [
     keys: ['r', 'ctrl+r'],
     shown: 'r',
     label: 'refresh',
-    where: ['list', 'commands'],
-    run: (ui) => ui.refresh(),
-  },
-  { keys: ['r', 'ctrl+r'], shown: 'r', label: 'refresh', where: ['files'], run: reloadTree },
-  {
-    keys: ['r', 'ctrl+r'],
-    shown: 'r',
-    label: 'refresh',
-    where: ['file'],
-    run: (ui) => attempt(ui, () => loadFile(ui)),
+    where: [...rows, 'file'],
+    run: refresh,
   },
   {
     keys: ['a'],
@@ -303,6 +295,13 @@ function switchTab(ui: Ui) {
   if (page.at !== 'session') return
   if (page.tab === 'commands') return showFiles(ui)
   changeOpen(ui, 'session', () => ({ tab: 'commands' }))
+}
+
+function refresh(ui: Ui) {
+  const where = whereIs(ui.store.get())
+  if (where === 'files') return reloadTree(ui)
+  if (where === 'file') return attempt(ui, () => loadFile(ui))
+  ui.refresh()
 }
 
 export function whereIs(state: State): Where {

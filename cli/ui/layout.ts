@@ -53,12 +53,6 @@ export function factRows(state: State): number {
   return (state.size.rows < 16 ? 1 : 3) + ended
 }
 
-/** The part of a list that is on the screen: it moves only as far as needed to show the selected row. */
-export function windowOf(count: number, at: number, rows: number, before: number): number {
-  const top = Math.min(Math.max(before, at - rows + 1), at)
-  return Math.max(0, Math.min(top, count - rows))
-}
-
 /** The rows of the list itself, without its head and the line of details on a narrow screen. */
 export const listRows = (state: State): number => Math.max(1, bodyRows(state) - 1 - detailRows(state))
 export const detailRows = (state: State): number => (!isWide(state) && sessionInFront(state) ? 1 : 0)

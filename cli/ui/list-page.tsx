@@ -1,12 +1,13 @@
 import { Box, Text } from 'ink'
-import { useEffect, useRef } from 'react'
+import { useEffect } from 'react'
 import { isChosen } from '../core/session.ts'
 import { Header } from './header.tsx'
-import { detailRows, listRows, windowOf } from './layout.ts'
+import { detailRows, listRows } from './layout.ts'
 import { Line } from './line.tsx'
 import { commandText, SessionLine, type Widths, widthsFor } from './session-line.tsx'
 import { listedSessions, type State, sessionInFront } from './state.ts'
 import { oneLine } from './text.ts'
+import { useWindow } from './use-window.ts'
 
 interface Props {
   state: State
@@ -18,17 +19,9 @@ interface Props {
 
 /** The sessions: as many as the screen has rows for. */
 export const ListPage = ({ state, now, onVisible }: Props) => {
-  const topBefore = useRef(0)
   const listed = listedSessions(state)
   const inFront = sessionInFront(state)
-  const at = Math.max(
-    0,
-    listed.findIndex(({ id }) => id === inFront?.id),
-  )
-  const rows = listRows(state)
-  const top = windowOf(listed.length, at, rows, topBefore.current)
-  topBefore.current = top
-  const shown = listed.slice(top, top + rows)
+  const { at, shown } = useWindow(listed, listRows(state), ({ id }) => id === inFront?.id)
   const widths = widthsFor(state.size.columns, Math.max(0, ...listed.map(({ image }) => image.length)))
   const visible = [inFront, ...shown].flatMap((session) => session?.id ?? []).join(' ')
   useEffect(() => onVisible?.(visible.split(' ').filter(Boolean)), [onVisible, visible])

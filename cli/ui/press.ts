@@ -2,7 +2,6 @@
 import type { Key as InkKey } from 'ink'
 import { changeForm, closeDialog, formOf } from './dialogs.ts'
 import { type Form, pressInForm, valuesOf } from './form.ts'
-import { helpLines } from './help.ts'
 import { commandLines, keysOf, whereIs } from './keys.ts'
 import { type Press, typeAhead } from './opening.ts'
 import { interruptOrQuit } from './outputs.ts'
@@ -107,7 +106,8 @@ function answer(ui: Ui, { onYes }: Dialog & { kind: 'confirm' }, key: string): v
 }
 
 function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
-  const { rows } = ui.store.get().size
+  const state = ui.store.get()
+  const { rows } = state.size
   const steps: Record<string, number> = {
     up: -1,
     k: -1,
@@ -118,7 +118,7 @@ function scrollHelp(ui: Ui, dialog: Dialog & { kind: 'help' }, key: string) {
     ' ': rows - 2,
   }
   if (!(key in steps)) return closeDialog(ui)
-  const last = Math.max(0, helpLines(ui.store.get()).length - (rows - 2))
+  const last = Math.max(0, keysOf(whereIs(state)).length - (rows - 2))
   ui.store.set({ dialog: { ...dialog, top: Math.max(0, Math.min(last, dialog.top + steps[key]!)) } })
 }
 

@@ -1,4 +1,5 @@
 /** Keeps the picker up to date: asks the service every few seconds, and says when it does not answer. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Reply } from '../core/api.ts'
 import { CliError, describeError, exitCodes } from '../core/errors.ts'
 import { openFirstRun } from './first-run.ts'
@@ -19,7 +20,7 @@ const slowMs = 5_000
 
 export function startRefreshing(ui: Ui) {
   let stopped = false
-  let wake = () => {}
+  let pause = new AbortController()
   let wanted = false
   const run = async () => {
     while (!stopped) {
@@ -28,27 +29,22 @@ export function startRefreshing(ui: Ui) {
       const began = performance.now()
       await refresh(ui, isAsked)
       if (stopped) return
-      if (!wanted) await pause(pauseFor(ui.store.get(), performance.now() - began))
+      if (wanted) continue
+      pause = new AbortController()
+      const ms = pauseFor(ui.store.get(), performance.now() - began)
+      await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
     }
   }
-  const pause = (ms: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms)
-      wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
   void run()
   return {
     /** Without waiting for the next turn. */
     now() {
       wanted = true
-      wake()
+      pause.abort()
     },
     stop() {
       stopped = true
-      wake()
+      pause.abort()
     },
   }
 }

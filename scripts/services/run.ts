@@ -45,6 +45,6 @@ export function run(command: string[], options: RunOptions = {}): Promise<string
   })
 }
 
-export function lastLines(text: string, count = 15): string {
-  return text.trimEnd().split('\n').slice(-count).join('\n')
+export function lastLines(text: string): string {
+  return text.trimEnd().split('\n').slice(-15).join('\n')
 }

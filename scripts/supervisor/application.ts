@@ -44,10 +44,10 @@ export async function startApplication(application: Application, watchdog: Watch
   void ended.then(() => stopping || watchdog.forget(pid))
   return {
     ended,
-    async stop(grace = graceMs) {
+    async stop() {
       stopping = true
       signalGroup(pid, 'SIGTERM')
-      const deadline = performance.now() + grace
+      const deadline = performance.now() + graceMs
       while (signalGroup(pid, 0) && performance.now() < deadline) await sleep(10)
       signalGroup(pid, 'SIGKILL')
       await ended

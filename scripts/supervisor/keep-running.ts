@@ -5,7 +5,7 @@ export interface KeptProcess {
   /** Resolves when it has ended, in words. */
   ended: Promise<string>
   /** Ends it and waits until it is gone. */
-  stop(graceMs?: number): Promise<void>
+  stop(): Promise<void>
 }
 
 /** In words for the terminal. */
@@ -41,9 +41,9 @@ export async function keepRunning(
   const done = restart()
 
   return {
-    async stop(graceMs) {
+    async stop() {
       stopping.abort()
-      await current?.stop(graceMs)
+      await current?.stop()
       await done
     },
   }

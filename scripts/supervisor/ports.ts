@@ -1,4 +1,5 @@
 /** Ports on this machine: who needs which, and whether they are free, before anything starts. */
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
 export interface PortNeed {
@@ -64,10 +65,8 @@ async function freePorts(host: string, count: number): Promise<number[]> {
 const closeAll = (servers: Server[]) =>
   Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
 
-function listen(port: number, host: string) {
-  const server = createServer()
-  return new Promise<Server>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ port, host }, () => resolve(server))
-  })
+async function listen(port: number, host: string): Promise<Server> {
+  const server = createServer().listen({ port, host })
+  await once(server, 'listening')
+  return server
 }

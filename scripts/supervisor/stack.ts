@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { buildCli } from '../build-cli.mjs'
 import { root } from '../root.mjs'
-import { graceMs, runApplication, startApplication } from './application.ts'
+import { runApplication, startApplication } from './application.ts'
 import { guardCluster } from './cluster.ts'
 import { clearUp, guardDataFolder, openWatchdog, prepareDataFolder } from './data-folder.ts'
 import { startDatabases } from './databases.ts'
@@ -73,7 +73,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
   }
 
   async function stop() {
-    await Promise.all(applications.map((application) => application.stop(graceMs)))
+    await Promise.all(applications.map((application) => application.stop()))
     if (settings?.driver === 'local' && watchdog !== undefined) await endAllSandboxes(settings.localDirectory)
     await Promise.all(databases.map((database) => database.stop()))
     // A stop in the middle of the start still has processes to end.

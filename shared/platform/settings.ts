@@ -15,23 +15,6 @@ export class SettingsError extends Error {
   override name = 'SettingsError'
 }
 
-/** The few settings that `npm run cluster` needs, by the rules of {@link readSettings}. */
-export function readClusterSettings(environment: Record<string, string | undefined>) {
-  const named = Environment.pick({
-    KUBECONFIG: true,
-    SANDBOX_NAMESPACE: true,
-    SANDBOX_EGRESS: true,
-    SANDBOX_PIDS: true,
-  })
-  const env = check(named, environment)
-  return {
-    kubeconfig: env.KUBECONFIG,
-    namespace: env.SANDBOX_NAMESPACE,
-    egress: env.SANDBOX_EGRESS,
-    pids: env.SANDBOX_PIDS,
-  }
-}
-
 /** The cost of a password's hash, for a program that needs no other setting. */
 export const readPasswordCost = (environment: Record<string, string | undefined>): number =>
   check(Environment.pick({ PASSWORD_SCRYPT_LOG_N: true }), environment).PASSWORD_SCRYPT_LOG_N

@@ -5,6 +5,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { clientPath, Home } from './client.ts'
 import { startPeer } from './peer.ts'
+import { openScreen } from './screen.ts'
 import { openTerminal } from './terminal.ts'
 
 const password = 'correct horse battery'
@@ -84,6 +85,50 @@ test('signup asks again for an invalid email, for a short password, and for two 
   const given = await home.run(['signup', '--url', peer.url, '--email', 'alice@', '--no-input', '--json'])
   expect(given.json().error).toMatchObject({ exit_code: 2, message: '"alice@" is not an email address.' })
   expect(peer.asked).toEqual([])
+})
+
+test.each([
+  [80, ['ID', 'NAME', 'SCOPE', 'KEY', 'EXPIRES']],
+  [120, ['ID', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']],
+])('keys ls on %d columns cuts neither ids nor times', async (columns, titles) => {
+  const ids = ['a', 'b', 'c'].map((letter) => `key_${letter.repeat(26)}`)
+  const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString()
+  const data = [
+    ['ci', null, null],
+    ['deploy of the docs', ago(120), ago(110)],
+    ['a name that goes on and on and on', ago(130), ago(-110)],
+  ].map(([name, last_used_at, expires_at], at) => ({
+    id: ids[at],
+    name,
+    scope: 'full',
+    last_four: `xyz${at}`,
+    created_at: ago(140),
+    last_used_at,
+    expires_at,
+  }))
+  await using peer = await startPeer(({ url = '' }, response) => {
+    const page = { data, next_cursor: null }
+    const account = { api_key: { id: ids[1] } }
+    const answer =
+      url === '/v1/account' ? account : url.startsWith('/v1/api-keys') ? page : { token: 'a.b.c' }
+    response.end(JSON.stringify(answer))
+  })
+  using home = new Home()
+  const given = ['--url', peer.url, '--api-key', 'sandlot_live_x', '--email', 'a@example.com']
+  using screen = openScreen(client('keys', 'ls', ...given), home.environment(), { columns })
+  await screen.shows('Password')
+  screen.type(`${password}\r`)
+  await screen.shows(ids[2]!)
+  await screen.ended
+  const [head, ...rows] = screen.rows().slice(screen.rows().findIndex((row) => row.includes('EXPIRES')))
+  expect(head!.trim().split(/ {2,}/)).toEqual(titles)
+  expect(rows.slice(0, 3)).toEqual([
+    expect.stringMatching(new RegExp(`^  ${ids[0]}  ci .*  …xyz0  (.*  )?never$`)),
+    expect.stringMatching(
+      new RegExp(`^\\* ${ids[1]}  deploy of the docs .*  …xyz1  (.*  )?11[01] days ago$`),
+    ),
+    expect.stringMatching(new RegExp(`^  ${ids[2]}  a name that goes .*  …xyz2  (.*  )?in 110 days$`)),
+  ])
 })
 
 test('keys ls marks the key in use, and keys rm asks before it revokes that one', async () => {

@@ -1,8 +1,9 @@
 /** A command with a terminal, as workers/shell/terminal.ts opens it, in real sandboxes. */
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Driver, DriverUnavailable, type Pod } from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
-import { openSlot } from '../../workers/shell/slot.ts'
+import { openSlot, type Slot } from '../../workers/shell/slot.ts'
 import { openTerminal } from '../../workers/shell/terminal.ts'
 import { readScreen, run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,8 +15,19 @@ describeInSandboxes('terminals', (open) => {
   let sandbox: Awaited<ReturnType<typeof open>>
   let driver: Driver
   let pod: Pod
+  const ways = (takeSlot: () => Promise<Slot>) => ({
+    id: randomUUID(),
+    takeSlot,
+    beforeStart: async () => {},
+  })
   const start = async (command: ShellCommand, through = driver) => {
-    const terminal = await openTerminal(through, pod, command, size)
+    const terminal = await openTerminal(
+      through,
+      pod,
+      command,
+      size,
+      ways(() => openSlot(through, pod)),
+    )
     terminal.stdout.setEncoding('utf8')
     return { terminal, screen: readScreen(terminal.stdout) }
   }
@@ -134,9 +146,8 @@ describeInSandboxes('terminals', (open) => {
 
   test('a waiting slot carries the command', async () => {
     const slot = await openSlot(driver, pod)
-    const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, {
-      takeSlot: async () => slot,
-    })
+    const carried = ways(async () => slot)
+    const terminal = await openTerminal(driver, pod, { argv: ['stty', 'size'] }, size, carried)
     terminal.stdout.setEncoding('utf8')
     expect(await readScreen(terminal.stdout).all).toBe('24 80\r\n')
     await slot.closed

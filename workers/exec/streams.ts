@@ -2,7 +2,7 @@
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
 import { within } from '../../shared/platform/patience.ts'
-import { bytesOfBody, rangeOf, write } from '../rpc/bytes.ts'
+import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
 import type { ExecContext } from './context.ts'
 import { writeEvents } from './events.ts'
@@ -55,20 +55,12 @@ export const readOutput: StreamHandler<'readOutput', ExecContext> = async (args,
   const { start, end } = log.keptOf(args.stream)
   const asked = rangeOf(args.range, start, end)
   const range = asked ?? { from: start, to: end }
-  const total = isRunning ? '*' : String(end)
   const isPart = asked !== undefined || start > 0
   const held = worker.ledger.open(args.accountId, 'downloads')
   response.once('close', () => held.free())
   const pieces = log.pin(args.stream, range.from, range.to)
   held.add(pieces.reduce((sum, { cost }) => sum + cost, 0))
-  response.writeHead(isPart ? 206 : 200, {
-    'content-type': 'application/octet-stream',
-    'accept-ranges': 'bytes',
-    'content-length': String(range.to - range.from),
-    ...(isPart && range.to > range.from
-      ? { 'content-range': `bytes ${range.from}-${range.to - 1}/${total}` }
-      : {}),
-  })
+  response.writeHead(isPart ? 206 : 200, headersOf(range, isPart, isRunning ? '*' : end))
   for (let piece = pieces.shift(); piece && !response.destroyed; piece = pieces.shift()) {
     const taken = write(response, piece.copy()).then(() => true)
     if (!(await within(stillMs, taken))) response.destroy()

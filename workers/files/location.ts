@@ -16,12 +16,9 @@ export interface DisplayPath {
   path_base64?: string
 }
 
-/** @param otherwise the path to use when there is none */
-export function locate({ path, path_base64 }: FileName, otherwise = '.'): Location {
-  const given =
-    path_base64 === undefined ? Buffer.from(path ?? otherwise) : Buffer.from(path_base64, 'base64')
+export function locate(name: FileName): Location {
   // Each character stands for one byte here; the separators of paths are ASCII.
-  const whole = Buffer.from(absolute(given.toString('latin1')), 'latin1')
+  const whole = Buffer.from(absolute(bytesOf(name).toString('latin1')), 'latin1')
   return { word: { path: whole }, shown: show(whole) }
 }
 
@@ -43,9 +40,12 @@ export function oddNames(list: (string | undefined)[]): Record<string, string> |
 }
 
 /** The path as the client gave it, to put before names found below it; empty for the workspace itself. */
-export function prefixOf({ path, path_base64 }: FileName): Buffer {
-  const given = path_base64 === undefined ? Buffer.from(path ?? '.') : Buffer.from(path_base64, 'base64')
-  const plain = posix.normalize(given.toString('latin1')).replace(/(?<=.)\/$/, '')
+export function prefixOf(name: FileName): Buffer {
+  const plain = posix.normalize(bytesOf(name).toString('latin1')).replace(/(?<=.)\/$/, '')
   if (plain === '.') return Buffer.alloc(0)
   return Buffer.from(plain === '/' ? plain : `${plain}/`, 'latin1')
 }
+
+/** The path as the client gave it; without one, the workspace. */
+const bytesOf = ({ path = '.', path_base64 }: FileName): Buffer =>
+  path_base64 === undefined ? Buffer.from(path) : Buffer.from(path_base64, 'base64')

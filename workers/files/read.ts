@@ -6,7 +6,7 @@ import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { ReadConditions } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
-import { type ByteRange, rangeOf, write } from '../rpc/bytes.ts'
+import { headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import { redactBytes, secretsFor } from '../secrets/index.ts'
@@ -107,14 +107,14 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
 
   const begin = (size: number, sha256: string) => {
     const { isSame, range } = weigh(args, size, sha256)
-    const { from, to } = range ?? { from: 0, to: isSame ? 0 : size }
-    state.left = to - from
+    const shown = range ?? { from: 0, to: isSame ? 0 : size }
+    state.left = shown.to - shown.from
     const tag = sha256 === '' ? {} : { etag: tagOf(sha256) }
+    const ofBytes = headersOf(shown, range !== undefined, size)
     if (isSame) response.writeHead(304, { ...tag, 'cache-control': 'no-store' })
-    else
-      response.writeHead(range ? 206 : 200, { ...tag, ...headersOf({ from, to }, size, range !== undefined) })
+    else response.writeHead(range ? 206 : 200, { ...tag, ...shownHeaders, ...ofBytes })
     if (isSame) state.stdin?.end()
-    else state.stdin?.write(`${from + 1} ${state.left}\n`)
+    else state.stdin?.write(`${shown.from + 1} ${state.left}\n`)
   }
   const onStdout = async (chunk: Buffer) => {
     if (state.error) return
@@ -218,11 +218,3 @@ export const readShown: StreamHandler<'readShown', SandboxContext> = async (
 }
 
 const shownHeaders = { 'content-type': 'application/octet-stream', 'cache-control': 'no-store' }
-
-const headersOf = ({ from, to }: ByteRange, size: number, isPart: boolean) => ({
-  'content-type': 'application/octet-stream',
-  'cache-control': 'no-store',
-  'accept-ranges': 'bytes',
-  'content-length': String(to - from),
-  ...(isPart ? { 'content-range': `bytes ${from}-${to - 1}/${size}` } : {}),
-})

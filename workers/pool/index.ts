@@ -6,6 +6,7 @@
  */
 
 import { addAbortListener } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
 import { PodRefused } from '../drivers/driver.ts'
 import type { WarmPodsContext } from '../pods/context.ts'
@@ -21,7 +22,9 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
   const { isNewest } = slotOwner
   const decider = new PoolDecider({ db, driver, metrics, settings, isNewest })
   const underWay = new Map<string, Promise<void>>()
-  let bell = makeBell()
+  /** Ends the pause before the next look. */
+  let pause = new AbortController()
+  addAbortListener(signal, () => pause.abort())
 
   function begin(name: string, work: () => Promise<void>) {
     if (underWay.has(name)) return
@@ -31,7 +34,7 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
       })
       .finally(() => {
         underWay.delete(name)
-        bell.ring()
+        pause.abort()
       })
     underWay.set(name, done)
   }
@@ -66,28 +69,14 @@ export async function keepPool(worker: WarmPodsContext, signal: AbortSignal): Pr
 
   while (!signal.aborted) {
     let isEmpty = false
-    bell = makeBell()
+    pause = new AbortController()
     try {
       isEmpty = (await look()).length === 0 && settings.pools.size === 0
     } catch (error) {
       log.warn({ err: error }, 'the warm pool could not be looked after; it is tried again')
     }
-    await bell.heard(isEmpty ? settings.sweepSeconds * 1000 : lookEveryMs, signal)
+    const ms = isEmpty ? settings.sweepSeconds * 1000 : lookEveryMs
+    await sleep(ms, undefined, { signal: pause.signal }).catch(() => {})
   }
   await Promise.all(underWay.values())
-}
-
-function makeBell() {
-  const { promise: rung, resolve } = Promise.withResolvers<void>()
-  const ring = () => resolve()
-  return {
-    ring,
-    /** Resolves when it rings, at the latest after `ms`, at once when the signal aborts. */
-    async heard(ms: number, signal: AbortSignal) {
-      const timer = setTimeout(ring, ms)
-      using _ringing = addAbortListener(signal, ring)
-      await rung
-      clearTimeout(timer)
-    },
-  }
 }

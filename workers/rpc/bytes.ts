@@ -1,26 +1,19 @@
 /** Bytes that are streamed between the API and a sandbox. */
 import type { Readable, Writable } from 'node:stream'
+import { untilAny } from '../../shared/platform/patience.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
 /** Resolves when the other side can take more, or has gone. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {
   if (out.destroyed || out.write(text)) return
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      out.off('drain', done)
-      out.off('close', done)
-      resolve()
-    }
-    out.on('drain', done)
-    out.on('close', done)
-  })
+  await untilAny(out, ['drain', 'close'])
 }
 
 /** All bytes of a request's body. When it is refused half-way, the connection stays open for the refusal. */
 export const bytesOfBody = (body: Readable): AsyncIterable<Buffer> =>
   body.iterator({ destroyOnReturn: false })
 
-export interface ByteRange {
+interface ByteRange {
   from: number
   to: number
 }
@@ -48,6 +41,14 @@ export function rangeOf(header: string | undefined, start: number, end: number):
   }
   return { from, to }
 }
+
+/** Of an answer that is these bytes. @param isPart of more. @param total `*` while that is not known */
+export const headersOf = ({ from, to }: ByteRange, isPart: boolean, total: number | '*') => ({
+  'content-type': 'application/octet-stream',
+  'accept-ranges': 'bytes',
+  'content-length': String(to - from),
+  ...(isPart && to > from ? { 'content-range': `bytes ${from}-${to - 1}/${total}` } : {}),
+})
 
 const notRanges = () =>
   new Problem('invalid_request', 'Range must name bytes, such as bytes=0-99.', {

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
-import { within } from '../../shared/platform/patience.ts'
+import { untilAny, within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -257,7 +257,7 @@ export class LineReader {
       const chunk = this.stream.read() as Buffer | null
       if (chunk !== null) this.ahead = Buffer.concat([this.ahead, chunk])
       else if (this.stream.readableEnded || this.stream.destroyed) return undefined
-      else await readable(this.stream)
+      else await untilAny(this.stream, ['readable', 'end', 'close'])
     }
   }
 
@@ -265,12 +265,3 @@ export class LineReader {
     return this.ahead
   }
 }
-
-const readable = (stream: Readable) =>
-  new Promise<void>((resolve) => {
-    const done = () => {
-      for (const event of ['readable', 'end', 'close']) stream.off(event, done)
-      resolve()
-    }
-    for (const event of ['readable', 'end', 'close']) stream.on(event, done)
-  })

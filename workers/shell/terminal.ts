@@ -5,7 +5,6 @@
  * The shell waits until its pid is written down, so no command runs that nobody could find again. Until then its argv
  * names the file, and the file the command: that is how {@link endWaiting} finds a shell whose worker died.
  */
-import { randomBytes } from 'node:crypto'
 import { within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
@@ -18,7 +17,7 @@ import {
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { tidy } from './run.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { findUsedUp, LineReader, openSlot, type Slot, startQuietly, whySilent } from './slot.ts'
+import { findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
 
 const noRoom = 'the sandbox has no room for the command'
 /** Characters of what the shell says about a failure. */
@@ -26,11 +25,11 @@ const mostOfWords = 1_000
 
 export interface TerminalWays {
   /** Of the command; unguessable, and never used before in this pod. */
-  id?: string
-  /** Takes the slot that carries the command; by default one is opened. */
-  takeSlot?: () => Promise<Slot>
+  id: string
+  /** Takes the slot that carries the command. */
+  takeSlot: () => Promise<Slot>
   /** Gets the pid at the last moment. May throw: then the command does not start. */
-  beforeStart?: (pid: number) => Promise<void>
+  beforeStart: (pid: number) => Promise<void>
 }
 
 const fileOf = (id: string) => `/tmp/.sandlot-${id}`
@@ -47,10 +46,8 @@ export async function openTerminal(
   pod: PodName,
   command: ShellCommand,
   size: TerminalSize,
-  ways: TerminalWays = {},
+  { id, takeSlot, beforeStart }: TerminalWays,
 ) {
-  const { id = randomBytes(16).toString('hex'), takeSlot = () => openSlot(driver, pod) } = ways
-  const { beforeStart = async () => {} } = ways
   const file = fileOf(id)
   const failure = await writeScript(await takeSlot(), file, terminalScriptFor(command))
   if (failure) {

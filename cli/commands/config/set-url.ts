@@ -1,7 +1,7 @@
 /** `sandlot config set-url URL`: saves the base address. */
 import { readAddress } from '../../core/address.ts'
 import { defineCommand } from '../../core/command.ts'
-import { blankKey, isSameService, keyIn, type SavedKey } from '../../core/saved-keys.ts'
+import { blankKey, isSameService, keyIn, type SavedKey, wordsOfProfile } from '../../core/saved-keys.ts'
 import { noAccount } from '../../core/settings.ts'
 
 export const define = defineCommand({
@@ -27,7 +27,7 @@ A key that is saved stays with the address that it was saved for, and is not sen
     const { file, profile = null } = settings
     output.result({ base_url, file, profile }, '')
     output.aside(`Saved ${base_url} to ${settings.location}`)
-    const { flag } = settings.words()
+    const { flag } = wordsOfProfile(settings.profile)
     if (key !== undefined && staysWith(key) !== undefined) {
       output.note(
         `The saved key ${blankKey(key.key)} stays with ${key.address}. \`sandlot login${flag}\` or \`sandlot config set-key${flag}\` saves one for ${base_url} in its place.`,

@@ -7,7 +7,9 @@ import { showTime } from '../../core/times.ts'
 
 export const define = defineCommand<CredentialOptions & PageOptions>({
   declare: (command) => addPageOptions(addCredentialOptions(command)),
-  notes: '\nAt a terminal a * marks the key that this client uses.',
+  notes: `
+At a terminal a * marks the key that this client uses. A narrow one goes without when a key was made, then without when
+it was last used, then without its scope; --json prints all.`,
   examples: [
     'sandlot keys ls',
     'pass show sandlot | sandlot keys ls --email ada@example.com --password-stdin --json=id,last_used_at',
@@ -32,6 +34,7 @@ export const define = defineCommand<CredentialOptions & PageOptions>({
       key.last_used_at === null ? 'never' : showTime(key.last_used_at),
       key.expires_at === null ? 'never' : showTime(key.expires_at),
     ])
-    output.list(page, [mark('ID'), 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES'], rows)
+    const head = [mark('ID'), 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES']
+    output.list(page, head, rows, ['CREATED', 'LAST USED', 'SCOPE'])
   },
 })

@@ -1,7 +1,6 @@
 /** The table of keys, and what is made from it. */
 import { expect, test } from 'vitest'
-import { helpLines } from '../../../cli/ui/help.ts'
-import { commandLines, keys, keysOf, keysThatDo, type Where } from '../../../cli/ui/keys.ts'
+import { commandLines, keys, keysOf, keysThatDo, type Where, whereIs } from '../../../cli/ui/keys.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
 import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
 
@@ -43,7 +42,7 @@ test('the list has the keys that it should', () => {
 })
 
 test('help has a line for each key of the page, and nothing else', () => {
-  expect(helpLines(stateWith([])).map(({ label }) => label)).toEqual(
+  expect(keysOf(whereIs(stateWith([]))).map(({ label }) => label)).toEqual(
     keys.filter(({ where }) => where.includes('list')).map(({ label }) => label),
   )
 })

@@ -18,7 +18,7 @@ import {
   PatchStrategy,
 } from '@kubernetes/client-node'
 import ipaddr from 'ipaddr.js'
-import { readClusterSettings, SettingsError } from '../../../shared/platform/settings.ts'
+import { readDriverSettings, SettingsError } from '../../../shared/platform/settings.ts'
 import { ClusterConnection, readFailure } from './client.ts'
 import { examineNodes } from './nodes.ts'
 import { buildPolicies, type Egress, notInternet, serviceAccountName, wholeInternet } from './policies.ts'
@@ -153,12 +153,14 @@ async function main(): Promise<void> {
     },
   })
   if (flags.help) return console.log(usageText)
-  const { kubeconfig, namespace, egress, pids } = readClusterSettings({
+  const { kubernetes, sandbox } = readDriverSettings({
     KUBECONFIG: flags.kubeconfig ?? process.env.KUBECONFIG,
     SANDBOX_NAMESPACE: flags.namespace ?? process.env.SANDBOX_NAMESPACE,
     SANDBOX_EGRESS: flags.egress ?? process.env.SANDBOX_EGRESS,
     SANDBOX_PIDS: process.env.SANDBOX_PIDS,
   })
+  const { kubeconfig, namespace } = kubernetes
+  const { egress, pids } = sandbox
   if (flags.print) {
     const objects = buildPolicies(namespace, egress).map((object) => dumpYaml(object))
     return console.log(objects.join('---\n'))
