@@ -17,7 +17,7 @@ const all = 'test/**/*.test.{ts,tsx}'
 
 /** Files that start no process. */
 const pure = [
-  'test/{allowlist,docs,settings,silence,sockets,structure,timers}.test.ts',
+  'test/{allowlist,docs,settings,silence,sockets,structure}.test.ts',
   'test/api/{exec-cut-short,lift}.test.ts',
   'test/chart/{alerts,render}.test.ts',
   'test/cli/{contract,mcp-edit,patience}.test.ts',
@@ -25,7 +25,13 @@ const pure = [
   'test/hostile/{ledger,neighbour,texts}.test.ts',
   'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-exec,kubernetes-nodes,local-machine}.test.ts',
   'test/start/{second-try,suites}.test.ts',
-  'test/workers/{command,output,output-log,pace,parsers,pattern,pool-plan,presence,redactor,replace,slices,sweep,file-steps}.test.ts',
+  'test/workers/{command,file-steps,pace,pattern,pool-plan,presence,replace,slices,sweep}.test.ts',
+]
+
+/** Files that watch their own process: its memory, its event loop, or what Node warns of once. Each has a new one. */
+const watchful = [
+  'test/{standstill,timers}.test.ts',
+  'test/workers/{output,output-log,parsers,redactor}.test.ts',
 ]
 
 /** Files that count all that a process says: beside nothing else. */
@@ -33,6 +39,13 @@ const alone = ['test/api/round-trips.test.ts']
 
 /** Most files mostly wait, for processes, pods and time: two cores have room for three. */
 const beside = { maxWorkers: 3, sequence: { groupOrder: 1 } }
+
+/**
+ * A process runs one file after the other, so it loads hundreds of modules once, and each of them is made once. What is
+ * of one file, hooks too, a module of test/ therefore gives by a function. The scripts run a failed file once more in a
+ * process of its own.
+ */
+const together = { ...beside, isolate: false }
 
 /**
  * What takes a file longest to load, hundreds of modules, is put into a few once, and kept in node_modules/.vite: a file
@@ -74,14 +87,18 @@ export default defineConfig({
       {
         extends: true,
         // Beside the worlds, which mostly wait: a lane of their own would leave a core idle at its end.
-        test: { name: 'pure', include: pure, ...beside },
+        test: { name: 'pure', include: pure, ...together },
+      },
+      {
+        extends: true,
+        test: { name: 'watchful', include: watchful, ...beside },
       },
       {
         extends: true,
         test: {
           name: 'worlds',
           include: [all],
-          exclude: [...pure, ...alone, ...pictures],
+          exclude: [...pure, ...watchful, ...alone, ...pictures],
           ...bundled,
           ...beside,
         },

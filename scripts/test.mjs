@@ -3,9 +3,9 @@
  * line, `N passed, N failed`. Names of files come before options. test/setup/ starts and stops the services of the run.
  * With `--times` the files run again and again (rounds.mjs), with `--load` beside busy loops.
  *
- * A file that failed runs once more, alone, when at most five did. What passes then is printed as `flaky` and counts as
- * passed: the machine was busy. A flaky file that the commit itself changes fails, for its tests may be wrong: what it
- * changes is known where GATE_BASE names the commit that main was.
+ * A file that failed runs once more, alone and in a process of its own, when at most five did. What passes then is
+ * printed as `flaky` and counts as passed: the machine was busy. A flaky file that the commit itself changes fails, for
+ * its tests may be wrong: what it changes is known where GATE_BASE names the commit that main was.
  */
 import { execFileSync } from 'node:child_process'
 import { pathToFileURL } from 'node:url'
@@ -44,7 +44,7 @@ async function runGate(args, seed) {
   console.log(`Once more, alone: ${names.join(', ')}`)
   const firstOption = args.findIndex((arg) => arg.startsWith('-'))
   const options = firstOption < 0 ? [] : args.slice(firstOption)
-  const second = await runVitest([...names, ...options, '--maxWorkers', '1'], how)
+  const second = await runVitest([...names, ...options, '--maxWorkers', '1', '--isolate'], how)
   const { lines, results } = judge(failed, second, changedFiles())
   for (const line of lines) console.log(line)
   return close(second, [...first.files.filter((result) => !failed.includes(result)), ...results])

@@ -236,6 +236,15 @@ test('one place deletes pods, and asks whose they are', () => {
   expect(deleting.map(([file]) => file)).toEqual(['workers/pods/remove-pod.ts'])
 })
 
+test('what files of tests share sets up no file by being imported: a process imports it once for many', () => {
+  const shared = [...sources].filter(
+    ([file]) => file.startsWith('test/') && !/\.(test|soak)\.tsx?$/.test(file),
+  )
+  expect(shared.map(([file]) => file)).toContain('test/support/shared.ts')
+  const hooks = /^(?:before|after|around)(?:All|Each)\(/m
+  expect(shared.filter(([, text]) => hooks.test(text)).map(([file]) => file)).toEqual([])
+})
+
 test('the environment is read where a process begins, and by the settings', () => {
   const readers = [...sources].filter(([, text]) => text.includes('process.env')).map(([file]) => file)
   const services = readers.filter((file) =>

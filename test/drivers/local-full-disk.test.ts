@@ -2,7 +2,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { bwrap, directory } from './local-world.ts'
+import { bwrap, directory, keepDirectory } from './local-world.ts'
+
+keepDirectory()
 
 /** Root needs no user namespace, which would have one user only and so no room for a sandbox's. */
 const inNamespace = process.getuid!() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']

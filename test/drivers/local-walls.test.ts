@@ -25,12 +25,15 @@ import {
   directory,
   findProcesses,
   hasCgroups,
+  keepDirectory,
   killFirstProcess,
   machine,
   openDriver,
   startWorker,
 } from './local-world.ts'
 import { run, shell } from './processes.ts'
+
+keepDirectory()
 
 /** By their numbers; what was refused, how, and that what libraries take in their place works. */
 const numbers = process.arch === 'arm64' ? '425, 219, 241, 282, 220, 198' : '425, 250, 298, 323, 56, 41'

@@ -15,6 +15,7 @@ import {
   createReady,
   directory,
   findProcesses,
+  keepDirectory,
   killFirstProcess,
   openDriver,
   openFiles,
@@ -22,6 +23,8 @@ import {
 } from './local-world.ts'
 import { run, shell } from './processes.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
+
+keepDirectory()
 
 describe('workers that die', () => {
   test('a sandbox outlives the kill -9 of its worker and of all that is in the worker’s group', async () => {

@@ -1,12 +1,21 @@
 /** Drivers and workers of this machine, for the tests of what only the local driver has. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pino } from 'pino'
-import { afterAll, inject, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, inject, onTestFinished } from 'vitest'
 import type { Driver, PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { LocalDriver } from '../../workers/drivers/local/index.ts'
@@ -16,15 +25,19 @@ import { localSettings } from './local-settings.ts'
 import { newSandboxId, ofSandbox } from './requests.ts'
 
 export const bwrap = process.env.SANDBOX_LOCAL_BWRAP ?? inject('services')?.bwrap
-/** Of the sandboxes of one test file. */
+/** Of the sandboxes of one test file; see `keepDirectory`. */
 export const directory = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
 export const machine = examineMachine(localSettings({ directory, bwrap }))
 export const hasCgroups = machine.cgroups.flatMap((parent) => parent.controllers).length === 3
 
-afterAll(async () => {
-  await endAllSandboxes(directory)
-  rmSync(directory, { recursive: true })
-})
+/** At the top of a file: the directory is there for its tests, and is gone after them with all that runs in it. */
+export function keepDirectory(): void {
+  beforeAll(() => void mkdirSync(directory, { recursive: true, mode: 0o700 }))
+  afterAll(async () => {
+    await endAllSandboxes(directory)
+    rmSync(directory, { recursive: true })
+  })
+}
 
 interface LogLine {
   level: number

@@ -1,7 +1,9 @@
 /** The contract of drivers on this machine, behind walls. */
 import { describe } from 'vitest'
 import { describeDriver } from './contract/index.ts'
-import { openDriver } from './local-world.ts'
+import { keepDirectory, openDriver } from './local-world.ts'
+
+keepDirectory()
 
 describe('with walls', () => {
   describeDriver('local', async () => {

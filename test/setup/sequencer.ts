@@ -1,4 +1,7 @@
-/** The order of the files: the slow ones begin first, so that none of them runs on when all others have ended. */
+/**
+ * The order of the files: the slow ones begin first, so that none of them runs on when all others have ended. vitest
+ * keeps a process only for a next file of the same project, so those of a project follow each other.
+ */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The longest first, of those above twenty seconds. The gate's own output tells how long each file takes. */
@@ -36,12 +39,16 @@ const longOnes = [
   'test/cli/exec-terminal.test.ts',
 ]
 
+/** The slow ones are worlds. */
+const projects = ['worlds', 'pure', 'watchful', 'alone']
+
 export default class LongOnesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
       const at = longOnes.findIndex((path) => moduleId.endsWith(`/${path}`))
       return at < 0 ? longOnes.length : at
     }
-    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+    const turn = ({ project }: TestSpecification) => projects.indexOf(project.name)
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b) || turn(a) - turn(b))
   }
 }

@@ -42,7 +42,7 @@ export function makeRunFolder(prefix: string): string {
 
 let database: Promise<string> | undefined
 
-/** The folder of a database that a first start made, once for all clones of a file. */
+/** The folder of a database that a first start made, once for all clones of this process. */
 async function makeDatabase(): Promise<string> {
   const folder = makeRunFolder('database-')
   const directory = join(folder, 'postgres')

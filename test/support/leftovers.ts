@@ -29,6 +29,8 @@ export async function endAllSandboxes(world: World): Promise<void> {
   else if (await isOver()) return
   // The sweep leaves what is newer than some seconds to the jobs.
   await letClockRun(db)
+  // It fails at once while Redis is away, as for a connection that was silent while a test held up this process.
+  await eventually(() => redis.status === 'ready', noticeMs)
   const jobs = openQueue(redis)
   for (const { id } of await findUnreaped()) {
     await endSandbox(db, id, 'requested')

@@ -1,6 +1,7 @@
 /**
- * A command of the client changes a file between any two steps of the script that writes or reads it: some order of the
- * two explains the answer and what is there afterwards. The script runs in bash, which tells before each step.
+ * A command of the client changes a file between any two steps of the script that look at files or change them: some
+ * order of the two explains the answer and what is there afterwards. The script runs in bash, which tells before each
+ * step.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -48,7 +49,7 @@ const putInPlaceOfMeant = write('file', { match: sha256(first) })
 const view: Script = { text: viewScript, args: ['link', '1', 'all', '1000'], stdin: '' }
 const get: Script = { text: rawScript, args: ['link', 'yes'], stdin: `1 ${first.length}\n` }
 
-test.each([
+test.concurrent.each([
   ['put by its link', putByLink, [], 'mkdir file'],
   ['put a new one', putNew, [], 'mkdir file'],
   ['put where there is none', putWhereNoneIs, ['file'], 'rm file'],
@@ -62,23 +63,16 @@ test.each([
   // What a command does between the last look and the rename is lost.
   ['put in place of the one that is meant', putInPlaceOfMeant, ['file'], 'rm file', 'may be lost'],
 ])('%s, at each step', async (_name, script, names, change, isLost?: string) => {
-  const whole = ['before', 'after', ...(isLost ? ['never'] : [])] as const
-  const explained = await Promise.all(whole.map((at) => outcomeOf(names, script, change, at as 'before')))
-  const known = explained.map(({ found }) => found)
-  const wrong: unknown[] = []
-  let steps = 0
-  for (let isOver = false; !isOver; ) {
-    const some = Array.from({ length: atOnce }, () => ++steps)
-    const outcomes = await Promise.all(some.map((step) => outcomeOf(names, script, change, step)))
-    for (const [at, { found, isChanged }] of outcomes.entries())
-      if (isChanged && !known.includes(found)) wrong.push({ step: some[at], found })
-    isOver = !outcomes.at(-1)!.isChanged
-  }
+  const [before, after, never] = await outcomesOf(names, script, change, ['before', 'after', 'never'])
+  const known = [before!, after!, ...(isLost ? [never!] : [])].map(({ found }) => found)
+  // Until the change is made, each run takes the steps of the one without a change.
+  const steps = Array.from({ length: never!.steps }, (_, index) => index + 1)
+  expect(steps.length).toBeGreaterThan(3)
+  const outcomes = await outcomesOf(names, script, change, steps)
+  expect(outcomes.filter(({ isChanged }) => !isChanged)).toEqual([])
+  const wrong = outcomes.filter(({ found }) => !known.includes(found))
   expect({ wrong, known }).toEqual({ wrong: [], known })
-  expect(steps).toBeGreaterThan(atOnce)
 })
-
-const atOnce = 8
 
 let root: string
 beforeAll(() => {
@@ -86,54 +80,71 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(root, { recursive: true }))
 
-const changeBefore = (step: number) => `
-steps=0
+/** Before which step the change is made, or before or after the whole script, or not at all. */
+type Moment = number | 'before' | 'after' | 'never'
+
+/**
+ * Counts the steps, and makes the change before the one of the number `at`. What only the shell itself does is no step: a
+ * change before it is one before the next step. What stands within `$( )` is told of on its own, in a shell of its own.
+ */
+const tellSteps = `
+only_shell='^(([a-z]+=([$][(].*[)]|[$][{][^}]*[}]|[^ ]*) ?)+|\\[ (-n|-z|") ?.*|(case|return|umask|trap) .*|return)$'
+is_call() { [[ $1 != *[\\<\\>]* ]] && declare -F "\${1%% *}" >/dev/null; }
 before_step() {
-  steps=$((steps + 1))
-  if [ "$steps" -eq ${step} ]; then trap - DEBUG; : >"$CHANGED"; eval "$CHANGE" >/dev/null 2>&1; fi
+  if [[ $BASH_COMMAND =~ $only_shell ]] || is_call "$BASH_COMMAND"; then return; fi
+  read -r steps <"$HOME.steps"
+  echo $((steps + 1)) >"$HOME.steps"
+  if [ $((steps + 1)) = "$at" ]; then trap - DEBUG; : >"$HOME.changed"; eval "$CHANGE" >/dev/null 2>&1; fi
 }
 set -T
 trap before_step DEBUG
 `
 
-let folders = 0
+/** One shell for all moments: to start one for each took longer than the script. */
+const atEachMoment = `
+for at in $MOMENTS; do
+  cd "$FOLDER/$at" || exit
+  echo 0 >"$PWD.steps"
+  if [ "$at" = before ]; then eval "$CHANGE"; fi
+  (
+    HOME=$PWD
+    set -- "$PWD/$1" "\${@:2}"
+    eval "$SCRIPT"
+  ) <"$FOLDER/stdin" >"$PWD.stdout" 2>"$PWD.stderr"
+  echo $? >"$PWD.status"
+  if [ "$at" = after ]; then eval "$CHANGE"; fi
+done`
 
-/**
- * @param names of one file
- * @param at before which step the change is made
- */
-async function outcomeOf(
-  names: string[],
-  script: Script,
-  change: string,
-  at: number | 'before' | 'after' | 'never',
-) {
-  const folder = join(root, String(folders++))
-  mkdirSync(folder)
-  symlinkSync('file', join(folder, 'link'))
-  const [one, ...others] = names.map((name) => join(folder, name))
+/** @param names of one file */
+async function outcomesOf(names: string[], script: Script, change: string, moments: Moment[]) {
+  const folder = mkdtempSync(join(root, 'case-'))
+  for (const at of moments) prepare(join(folder, String(at)), names)
+  writeFileSync(join(folder, 'stdin'), script.stdin)
+  const env = {
+    ...{ PATH: process.env.PATH, LC_ALL: 'C', QUOTING_STYLE: 'literal', HOME: folder, FOLDER: folder },
+    ...{ CHANGE: change, SCRIPT: tellSteps + script.text, MOMENTS: moments.join(' ') },
+  }
+  await new Promise<void>((resolve, reject) => {
+    const done = (error: Error | null) => (error ? reject(error) : resolve())
+    execFile('bash', ['-c', atEachMoment, 'sh', ...script.args], { env }, done)
+  })
+  return moments.map((at) => {
+    const place = join(folder, String(at))
+    const [stdout, stderr, status, steps] = ['stdout', 'stderr', 'status', 'steps'].map((name) =>
+      readFileSync(`${place}.${name}`, 'utf8'),
+    ) as [string, string, string, string]
+    const told = Number(status) === 0 ? stdout : problemOf(Number(status), stderr).code
+    const found = JSON.stringify({ told, after: look(place) })
+    return { at, found, steps: Number(steps), isChanged: existsSync(`${place}.changed`) }
+  })
+}
+
+function prepare(place: string, names: string[]) {
+  mkdirSync(place)
+  symlinkSync('file', join(place, 'link'))
+  const [one, ...others] = names.map((name) => join(place, name))
   if (one) writeFileSync(one, first)
   for (const other of others) linkSync(one!, other)
-  const changed = `${folder}.changed`
-  const bash = (line: string, args: string[] = [], stdin = '') => {
-    const env = { PATH: process.env.PATH, LC_ALL: 'C', QUOTING_STYLE: 'literal', HOME: folder }
-    const options = { cwd: folder, env: { ...env, CHANGE: change, CHANGED: changed } }
-    return new Promise<{ status: number; stdout: string; stderr: string }>((resolve) => {
-      const child = execFile('bash', ['-c', line, 'sh', ...args], options, (error, stdout, stderr) =>
-        resolve({ status: error ? Number(error.code) : 0, stdout, stderr }),
-      )
-      // A script that refuses does not read it.
-      child.stdin!.on('error', () => {})
-      child.stdin!.end(stdin)
-    })
-  }
-  if (at === 'before') await bash(change)
-  const [name = '', ...args] = script.args
-  const text = (typeof at === 'number' ? changeBefore(at) : '') + script.text
-  const end = await bash(text, [join(folder, name), ...args], script.stdin)
-  if (at === 'after') await bash(change)
-  const told = end.status === 0 ? end.stdout : problemOf(end.status, end.stderr).code
-  return { found: JSON.stringify({ told, after: look(folder) }), isChanged: existsSync(changed) }
 }
 
 const look = (folder: string) =>
