@@ -13,8 +13,8 @@ type HealthCheck = () => Promise<unknown>
 
 const checkMs = 2_000
 const readinessKey = 'sandlot:readiness'
-/** Milliseconds for the head of a request. */
-const headMs = 20_000
+/** Milliseconds for a request, which is a head and no body. */
+const requestMs = 20_000
 
 /** The parts that every process needs, by their names in /readyz. */
 export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck> => ({
@@ -28,7 +28,7 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
 })
 
 export function openInternalServer(context: Context, checks: Record<string, HealthCheck>): Server {
-  return createServer({ headersTimeout: headMs }, (request, response) => {
+  return createServer({ headersTimeout: requestMs, requestTimeout: requestMs }, (request, response) => {
     boundRest(request, response)
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
