@@ -47,29 +47,6 @@ const beside = { maxWorkers: 3, sequence: { groupOrder: 1 } }
  */
 const together = { ...beside, isolate: false }
 
-/**
- * What takes a file longest to load, hundreds of modules, is put into a few once, and kept in node_modules/.vite: a file
- * then starts with 0.35 s of CPU in place of 0.55. All of MikroORM is there, since its parts know each other by their
- * classes.
- */
-const bundled = {
-  deps: {
-    optimizer: {
-      ssr: {
-        enabled: true,
-        include: [
-          '@mikro-orm/core',
-          '@mikro-orm/migrations',
-          '@mikro-orm/postgresql',
-          'kysely',
-          'bullmq',
-          'zod',
-        ],
-      },
-    },
-  },
-}
-
 /** Draws the pictures of the pages, and tests nothing. */
 const pictures = process.env.SANDLOT_SCREENSHOTS ? [] : ['test/cli/screenshots.test.ts']
 
@@ -99,8 +76,7 @@ export default defineConfig({
           name: 'worlds',
           include: [all],
           exclude: [...pure, ...watchful, ...alone, ...pictures],
-          ...bundled,
-          ...beside,
+          ...together,
         },
       },
       {
