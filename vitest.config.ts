@@ -15,19 +15,6 @@ export const common = {
 
 const all = 'test/**/*.test.{ts,tsx}'
 
-/** Files that start no process. */
-const pure = [
-  'test/{allowlist,docs,settings,silence,sockets,structure}.test.ts',
-  'test/api/{exec-cut-short,lift}.test.ts',
-  'test/chart/{alerts,render}.test.ts',
-  'test/cli/{contract,mcp-edit,patience}.test.ts',
-  'test/cli/ui/*.test.{ts,tsx}',
-  'test/hostile/{ledger,neighbour,texts}.test.ts',
-  'test/drivers/{kubernetes-death,kubernetes-differences,kubernetes-exec,kubernetes-nodes,local-machine}.test.ts',
-  'test/start/{second-try,suites}.test.ts',
-  'test/workers/{command,file-steps,pace,pattern,pool-plan,presence,replace,slices,sweep}.test.ts',
-]
-
 /** Files that watch their own process: its memory, its event loop, or what Node warns of once. Each has a new one. */
 const watchful = [
   'test/{standstill,timers}.test.ts',
@@ -39,13 +26,6 @@ const alone = ['test/api/round-trips.test.ts']
 
 /** Most files mostly wait, for processes, pods and time: two cores have room for three. */
 const beside = { maxWorkers: 3, sequence: { groupOrder: 1 } }
-
-/**
- * A process runs one file after the other, so it loads hundreds of modules once, and each of them is made once. What is
- * of one file, hooks too, a module of test/ therefore gives by a function. The scripts run a failed file once more in a
- * process of its own.
- */
-const together = { ...beside, isolate: false }
 
 /** Draws the pictures of the pages, and tests nothing. */
 const pictures = process.env.SANDLOT_SCREENSHOTS ? [] : ['test/cli/screenshots.test.ts']
@@ -63,20 +43,19 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        // Beside the worlds, which mostly wait: a lane of their own would leave a core idle at its end.
-        test: { name: 'pure', include: pure, ...together },
-      },
-      {
-        extends: true,
         test: { name: 'watchful', include: watchful, ...beside },
       },
       {
         extends: true,
+        // A process runs one file after the other, so it loads hundreds of modules once, and each of them is made once.
+        // What is of one file, hooks too, a module of test/ therefore gives by a function. The scripts run a failed file
+        // once more in a process of its own.
         test: {
-          name: 'worlds',
+          name: 'together',
           include: [all],
-          exclude: [...pure, ...watchful, ...alone, ...pictures],
-          ...together,
+          exclude: [...watchful, ...alone, ...pictures],
+          ...beside,
+          isolate: false,
         },
       },
       {
