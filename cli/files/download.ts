@@ -1,6 +1,6 @@
 /** A file of a session, of any size, to this machine. */
 import { createHash, randomUUID } from 'node:crypto'
-import { createWriteStream, renameSync, rmSync, statSync } from 'node:fs'
+import { createWriteStream, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from '../core/api.ts'
@@ -46,7 +46,8 @@ export async function saveFile(source: RemotePath, local: string) {
     for (let attempt = 1; ; attempt++) {
       try {
         rmSync(part, { force: true })
-        const facts = await receive(source, () => createWriteStream(part, { flags: 'wx' }))
+        // Opened at once: a file that is made after its transfer broke would be in the way of the next.
+        const facts = await receive(source, () => createWriteStream(part, { fd: openSync(part, 'wx') }))
         renameSync(part, local)
         return facts
       } catch (error) {
@@ -82,11 +83,12 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
       throw error
     }
   }
-  const out = open()
   try {
+    const out = open()
     const pass = isShown ? clean : (source: AsyncIterable<Buffer>) => source
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
+    response.destroy()
     throw broken === undefined ? error : fail(broken)
   }
   return { size: transfer.bytes, sha256: hash.digest('hex') }
