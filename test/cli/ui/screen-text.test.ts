@@ -14,7 +14,7 @@ import { oneLine, printedLine, wrap } from '../../../cli/ui/text.ts'
 import { shellWord } from '../../../shared/contract/shell-words.ts'
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const steering = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
+const steering = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 const anything = fc.string({ unit: 'binary', maxLength: 200 })
 /** Made of what terminals act on. */
 const hostile = fc
