@@ -1,5 +1,6 @@
 /** What the connections to PostgreSQL promise. */
 import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type Database, ofRequests, openDatabase } from '../shared/data/database.ts'
@@ -38,7 +39,7 @@ describe('a transaction', () => {
 
   beforeAll(async () => {
     const socket = /host=([^&]+)/.exec(inject('services').postgres.url)![1]!
-    const folder = mkdtempSync('/tmp/sandlot-relay-')
+    const folder = mkdtempSync(join(tmpdir(), 'sandlot-relay-'))
     const path = (directory: string) => ({ path: join(directory, '.s.PGSQL.5432') })
     relay = await openRelay(path(socket), path(folder))
     url = inject('services').postgres.url.replace(socket, folder)

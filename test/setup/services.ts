@@ -2,7 +2,8 @@
  * Starts a PostgreSQL and a Redis that live as long as one test run, in a folder of their own, beside
  * whatever `npm start` runs. A test reaches them with `inject('services')`.
  */
-import { mkdirSync, mkdtempSync, statfsSync } from 'node:fs'
+import { mkdirSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { watchParent } from '../../scripts/parent.mjs'
@@ -42,12 +43,9 @@ declare module 'vitest' {
 const awaitNamespacesRemoved = async () => (await import('../support/namespace.ts')).awaitRemoved()
 
 export default async function startServices(project: TestProject) {
-  // Not the user's TMPDIR: the path of a socket has 107 bytes at most.
-  const folder = mkdtempSync('/tmp/sandlot-test-')
-  const data = mkdtempSync(join(placeOfData(), 'sandlot-test-'))
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-test-'))
   const watchdog = startWatchdog()
   watchdog.remove(folder)
-  watchdog.remove(data)
   // The watchdog cleans up behind this.
   watchParent(() => process.kill(process.pid, 'SIGKILL'))
 
@@ -68,7 +66,7 @@ export default async function startServices(project: TestProject) {
 
   async function startPostgres() {
     const place = {
-      directory: join(data, 'postgres'),
+      directory: join(folder, 'postgres'),
       socketDir: folder,
       log: join(folder, 'postgres.log'),
     }
@@ -84,20 +82,5 @@ export default async function startServices(project: TestProject) {
   return async () => {
     await Promise.all([postgres.stop(), redis.stop(), process.env.KUBECONFIG && awaitNamespacesRemoved()])
     watchdog.dismiss()
-  }
-}
-
-/**
- * In memory where there is room. Each world makes and removes the 300 files of a database, and ext4 looks for a free
- * inode past all that were removed in the last seconds: 130 to 240 ms of CPU a database there, 27 ms in memory.
- */
-function placeOfData(): string {
-  const memory = '/dev/shm'
-  const roomBytes = 4 * 2 ** 30
-  try {
-    const { bavail, bsize } = statfsSync(memory)
-    return bavail * bsize >= roomBytes ? memory : '/tmp'
-  } catch {
-    return '/tmp'
   }
 }

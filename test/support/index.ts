@@ -9,6 +9,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { inject } from 'vitest'
@@ -34,8 +35,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   await using undo = new AsyncDisposableStack()
   const watchdog = startWatchdog()
   undo.defer(() => watchdog.dismiss())
-  // Not the user's TMPDIR: the path of a socket has 107 bytes at most.
-  const folder = mkdtempSync('/tmp/sandlot-world-')
+  const folder = mkdtempSync(join(tmpdir(), 'sandlot-world-'))
   watchdog.remove(folder)
   undo.defer(() => rmSync(folder, { recursive: true, force: true }))
 
