@@ -167,7 +167,7 @@ async function finish(server: Server, mostMs: number, { endRest = () => {}, ends
     endRest()
   }, mostMs)
   // A connection that was busy when the close began would otherwise stay open, idle, until then.
-  const sweep = setInterval(() => endsIdle && server.closeIdleConnections(), 50)
+  const sweep = endsIdle ? setInterval(() => server.closeIdleConnections(), 50) : undefined
   await closed
   clearTimeout(late)
   clearInterval(sweep)

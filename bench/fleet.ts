@@ -267,11 +267,8 @@ async function die(world: World) {
   const countsBefore = readCounts(folder, stack.workers)
   const began = performance.now()
   const seconds = () => (performance.now() - began) / 1000
-  let deletedSeconds = Number.NaN
-  const killing = nodes.kill(nodes.nodes[world.killed++]!).finally(() => {
-    deletedSeconds = seconds()
-  })
-  const expected = before!.failed + (await Promise.all([killing]))[0]
+  const expected = before!.failed + (await nodes.kill(nodes.nodes[world.killed++]!))
+  const deletedSeconds = seconds()
   while ((await db.query<{ failed: number }>(countFailed))[0]!.failed < expected) await sleep(20)
   const noticedSeconds = seconds()
   // For the requests that follow: the workers see to it that each pod is gone.

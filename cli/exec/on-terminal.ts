@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { CliError, exitCodes } from '../core/errors.ts'
 import type { Output } from '../core/output.ts'
 import { defaultDetachKeys, readDetachKeys } from './detach-keys.ts'
-import { exitCodeOf, finish, sayEnd } from './ending.ts'
+import { finish } from './ending.ts'
 import type { Remote } from './remote.ts'
 
 export const addDetachKeys = (command: Command, when = ''): Command =>
@@ -30,10 +30,8 @@ export async function stayAttached(
   const keys = readDetachKeys(detachKeys)
   const ended = await attachTerminal(remote, execId, { note, isNew, detachKeys: keys })
   if (ended !== 'detached') {
-    if (output.json) return finish(ended, output)
     // The cursor stands behind what the command showed last, such as a prompt.
-    sayEnd(ended, (text) => note(`\n${text}`))
-    return exitCodeOf(ended)
+    return finish(ended, { ...output, note: (text) => note(`\n${text}`) })
   }
   if (output.json) output.result(await remote.get(execId), '')
   note(`sandlot: detached, and the command goes on. ${wayBack(remote, execId)}.`)
