@@ -5,8 +5,8 @@
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
 import { entities, type Tables } from './entities/index.ts'
+import { limitByKey } from './limit-by-key.ts'
 import type { Builder, Statement } from './statement.ts'
-import { makeTurns } from './turns.ts'
 
 export type Row = Record<string, unknown>
 
@@ -71,7 +71,7 @@ export function openDatabase(url: string, { connections = 10, bounds = ofRequest
   const connection = orm.em.getConnection() as PostgreSqlConnection
   const builder = orm.em.getKysely<Tables>()
   const pool = (): Promise<Pool> => connection.getNativeClient()
-  const inTurn = makeTurns(shareOfAccount, bounds.connection)
+  const inTurn = limitByKey(shareOfAccount, bounds.connection)
   const all: Transactions = {
     ...queriesOf(builder, async (query) => (await pool()).query(query)),
     transaction: async (work) => transact(builder, await (await pool()).connect(), work),

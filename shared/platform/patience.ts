@@ -1,5 +1,5 @@
 /** Waits for work for a bounded time. Work that cannot be cancelled goes on by itself. */
-import { addAbortListener, type EventEmitter } from 'node:events'
+import { addAbortListener } from 'node:events'
 
 /**
  * Waits for work, `ms` milliseconds at most. What is left of a time may have run out meanwhile: less than 0 is none.
@@ -24,12 +24,4 @@ export async function untilAborted<T>(signal: AbortSignal, work: Promise<T>): Pr
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   using _abort = addAbortListener(signal, () => reject(signal.reason))
   return await Promise.race([work, aborted])
-}
-
-/** Waits for the first of these events. */
-export async function untilAny(emitter: EventEmitter, events: string[]): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  for (const event of events) emitter.on(event, resolve)
-  await promise
-  for (const event of events) emitter.off(event, resolve)
 }

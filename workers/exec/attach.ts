@@ -6,7 +6,7 @@ import type { WebSocket } from 'ws'
 import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
-import { makeTurns } from '../../shared/data/turns.ts'
+import { limitByKey } from '../../shared/data/limit-by-key.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Opened } from '../rpc/call.ts'
@@ -51,7 +51,7 @@ function serve(command: Command, socket: WebSocket, held: Holding) {
     if (waiting === 0 && socket.readyState === socket.CLOSED) held.free()
   }
   socket.on('close', freeAtEnd)
-  const inTurn = makeTurns()
+  const inTurn = limitByKey()
   /** A frame waits until the command has taken the one before. Signals and sizes do not wait behind stdin. */
   const take = (line: 'stdin' | 'control', content: number, work: () => Promise<void>) => {
     const bytes = content + frameBytes

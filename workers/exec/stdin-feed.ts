@@ -3,7 +3,7 @@
  * a lost connection writes nothing twice, and one that leaves a hole is refused.
  */
 import { Readable, type Writable } from 'node:stream'
-import { makeTurns } from '../../shared/data/turns.ts'
+import { limitByKey } from '../../shared/data/limit-by-key.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
 
@@ -13,7 +13,7 @@ export class StdinFeed {
   eof = false
   private target: Writable | undefined
   private readonly opened = Promise.withResolvers<void>()
-  private readonly inTurn = makeTurns()
+  private readonly inTurn = limitByKey()
 
   /** Called when the command has started: from here on bytes go to it. */
   open(stdin: Writable): void {

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
-import { makeTurns } from '../../shared/data/turns.ts'
+import { limitByKey } from '../../shared/data/limit-by-key.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'
@@ -40,11 +40,11 @@ be_unchanged "$before"
 put keep`
 
 /** Edits of one path through this worker take turns, so that few are done in vain. */
-const ofPath = makeTurns()
+const ofPath = limitByKey()
 /** How often an edit is done when the file changes under it each time. */
 const mostTries = 5
 /** An account has two edits at a time: one of the largest file holds some 60 MiB. */
-const ofAccount = makeTurns(2)
+const ofAccount = limitByKey(2)
 const inTurn = <T>({ sandboxId, accountId }: EditArgs, path: string, work: () => Promise<T>): Promise<T> =>
   ofPath(`${sandboxId} ${path}`, () => ofAccount(accountId, work))
 /** Bytes that the script prints beside the file: the line of its mark. */

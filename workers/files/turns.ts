@@ -1,10 +1,10 @@
-import { makeTurns } from '../../shared/data/turns.ts'
+import { limitByKey } from '../../shared/data/limit-by-key.ts'
 import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 
 /** Four file operations of a sandbox run at once: each holds megabytes, and has a process there. More wait. */
-const inSandbox = makeTurns(4)
+const inSandbox = limitByKey(4)
 
 export const oneOfFew =
   <N extends CallName>(call: CallHandler<N, SandboxContext>): CallHandler<N, SandboxContext> =>

@@ -1,4 +1,4 @@
-/** Lines of work. They stand here because the database is at the bottom of what uses them. */
+/** Lines of work, one for each key. They stand here because the database is at the bottom of what uses them. */
 
 interface Line {
   running: number
@@ -10,7 +10,7 @@ interface Line {
  * @param waitMs milliseconds that a piece of work waits in line at most; without it, as long as it takes
  * @returns runs work under a key. It throws what `work` throws, or that its turn did not come in time
  */
-export function makeTurns(atOnce = 1, waitMs?: number) {
+export function limitByKey(atOnce = 1, waitMs?: number) {
   const lines = new Map<string, Line>()
   const turn = ({ waiting }: Line) =>
     new Promise<void>((resolve, reject) => {

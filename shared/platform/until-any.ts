@@ -1,0 +1,9 @@
+import type { EventEmitter } from 'node:events'
+
+/** Waits for the first of these events. */
+export async function untilAny(emitter: EventEmitter, events: string[]): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  for (const event of events) emitter.on(event, resolve)
+  await promise
+  for (const event of events) emitter.off(event, resolve)
+}
