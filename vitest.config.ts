@@ -24,8 +24,8 @@ const watchful = [
 /** Files that count all that a process says: beside nothing else. */
 const alone = ['test/api/round-trips.test.ts']
 
-/** Most files mostly wait, for processes, pods and time: two cores have room for three. */
-const beside = { maxWorkers: 3, sequence: { groupOrder: 1 } }
+/** Most files mostly wait, for processes, pods and time: two cores have room for four. */
+const beside = { maxWorkers: 4, sequence: { groupOrder: 1 } }
 
 /** Draws the pictures of the pages, and tests nothing. */
 const pictures = process.env.SANDLOT_SCREENSHOTS ? [] : ['test/cli/screenshots.test.ts']
