@@ -18,6 +18,7 @@ import { KubeConfig } from '@kubernetes/client-node'
 import { root } from '../scripts/root.mjs'
 import { type Database, openDatabase } from '../shared/data/database.ts'
 import { countByState } from '../shared/data/sandbox-pods.ts'
+import { unlessGone } from '../test/support/unless-gone.ts'
 import { makeAccounts } from './accounts.ts'
 import { percentile, table } from './figures.ts'
 import {
@@ -241,7 +242,7 @@ async function lookOn({ stack, server, folder, db }: World) {
 /** Ends all workers, waits until a sweep is due, and starts them again. */
 async function startCold({ stack }: World) {
   for (const { pid } of stack.workers) process.kill(pid, 'SIGTERM')
-  for (const { pid } of stack.workers) while (isAlive(pid)) await sleep(50)
+  for (const { pid } of stack.workers) while (unlessGone(() => process.kill(pid, 0))) await sleep(50)
   await sleep(sweepSeconds * 1000)
   const began = performance.now()
   const start = () => stack.start('workers/main.ts', ['listening', 'working'])
@@ -250,14 +251,6 @@ async function startCold({ stack }: World) {
   stack.workers.splice(0, workerCount, ...started)
   while ((await readSweeps(started)).count === 0) await sleep(20)
   return { workingSeconds, sweptSeconds: (performance.now() - began) / 1000 }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }
 
 /** A node dies with its pods. */

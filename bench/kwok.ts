@@ -20,6 +20,7 @@ import {
 } from '@kubernetes/client-node'
 import { findBubblewrap } from '../scripts/services/bubblewrap.ts'
 import type { Watchdog } from '../scripts/supervisor/watchdog.ts'
+import { unlessGone } from '../test/support/unless-gone.ts'
 import { undoneAnyway } from './signals.ts'
 
 /** Pods of one node. */
@@ -199,15 +200,6 @@ const childrenOf = (pid: number): number[] =>
       readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
     ),
   ) ?? []
-
-function unlessGone<T>(look: () => T): T | undefined {
-  try {
-    return look()
-  } catch (error) {
-    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    return undefined
-  }
-}
 
 async function untilServing(port: number, hasEnded: () => boolean): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {

@@ -7,6 +7,7 @@ import { type RunningService, type Service, startService } from '../../scripts/s
 import type { Watchdog } from '../../scripts/supervisor/watchdog.ts'
 import { readStat } from '../../shared/platform/process-stat.mjs'
 import { eventually } from './eventually.ts'
+import { unlessGone } from './unless-gone.ts'
 
 export interface Plug {
   url: string
@@ -45,14 +46,8 @@ function signalAll(pid: number, signal: NodeJS.Signals): number[] {
   if (signal !== 'SIGCONT') process.kill(pid, 'SIGSTOP')
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   const all = [pid, ...children.split(' ').filter(Boolean).map(Number)]
-  for (const each of all) {
-    try {
-      process.kill(each, signal)
-    } catch (error) {
-      // A backend that ended while we looked.
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-    }
-  }
+  // A backend may end while we look.
+  for (const each of all) unlessGone(() => process.kill(each, signal))
   return all
 }
 
