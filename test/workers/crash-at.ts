@@ -139,14 +139,23 @@ async function expectAgreement(world: World, driver: Driver): Promise<void> {
   }, mendMs)
 }
 
-/** The account's usage is the interval of its only sandbox, or 0 if that was never ready. */
+/** The account's usage is the time of its only sandbox in its pod, and in a warm one that died unused before. */
 async function expectBilledOnce(world: World, alice: Account, sandboxId: string, point: PodCrashPoint) {
   if (/^(create|claim|replace)/.test(point)) await alice.call('destroySandbox', { params: { id: sandboxId } })
   await world.eventually(async () => (await findSandbox(world.db, sandboxId))?.destroyed_at, mendMs)
-  const rows = await world.db.query<{ id: string }>('select id from sandbox where account_id = ?', [alice.id])
+  const rows = await world.db.query<Lived>(
+    `select ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at
+     from sandbox where account_id = ?`,
+    [alice.id],
+  )
   expect(rows).toHaveLength(1)
-  const sandbox = (await findSandbox(world.db, sandboxId))!
-  const end = Math.min(sandbox.destroyed_at!.getTime(), sandbox.expires_at.getTime())
+  const [{ ready_at, destroyed_at, expires_at, first_ready_at, first_ended_at }] = rows as [Lived]
+  const msOf = (from: Date | null, to: Date | null) =>
+    from ? Math.min(to!.getTime(), expires_at.getTime()) - from.getTime() : 0
   const { body } = await alice.call('getAccount')
-  expect(body.usage.milliseconds).toBe(sandbox.ready_at ? end - sandbox.ready_at.getTime() : 0)
+  expect(body.usage.milliseconds).toBe(msOf(ready_at, destroyed_at) + msOf(first_ready_at, first_ended_at))
+}
+
+type Lived = Record<'ready_at' | 'destroyed_at' | 'first_ready_at' | 'first_ended_at', Date | null> & {
+  expires_at: Date
 }
