@@ -10,3 +10,9 @@ const signs: [RegExp, Resource][] = [
 ]
 
 export const usedUpBy = (words: string): Resource | undefined => signs.find(([sign]) => sign.test(words))?.[1]
+
+/**
+ * Whether runc's own process died in the pod. It starts some threads there, so a pod may lack room for it that still has
+ * room for a shell.
+ */
+export const endedRuntime = (words: string): boolean => /read init-p: connection reset/.test(words)

@@ -14,7 +14,7 @@ import {
   type Process,
   type StartOptions,
 } from '../drivers/driver.ts'
-import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
+import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { MarkFinder } from './mark.ts'
 import { markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
@@ -88,7 +88,9 @@ export async function whySilent(
   said = '',
 ): Promise<DriverUnavailable> {
   const end = await within(endMs, ended)
-  const resource = usedUpBy(end?.kind === 'lost' ? end.why : said) ?? (await findUsedUp(driver, pod))
+  const words = end?.kind === 'lost' ? end.why : said
+  const found = usedUpBy(words) ?? (await findUsedUp(driver, pod))
+  const resource = found ?? (endedRuntime(words) ? 'processes' : undefined)
   return resource
     ? new PodExhausted(resource, 'the sandbox has no room for a shell')
     : new DriverUnavailable('the shell in the sandbox did not answer')
