@@ -49,6 +49,9 @@ export function openScreen(
     (chunk) => emulator.write(chunk),
   )
   emulator.onData((answer) => terminal.type(answer))
+  /** The emulator reads what it is given a moment later. */
+  const read = (code: number | null) =>
+    new Promise<number | null>((resolve) => emulator.write('', () => resolve(code)))
   const readFacts = () => readFileSync(facts, 'utf8').trim().split(' ')
   const shown = () => {
     const { active } = emulator.buffer
@@ -82,7 +85,7 @@ export function openScreen(
     pid: () => Number(readFacts()[0]),
     signal: (signal) => void process.kill(Number(readFacts()[0]), signal),
     emulator,
-    ended: terminal.ended,
+    ended: terminal.ended.then(read),
     [Symbol.dispose]() {
       try {
         process.kill(Number(readFacts()[0]), 'SIGKILL')
