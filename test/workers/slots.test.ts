@@ -3,9 +3,9 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
 import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
-import { type Driver, DriverUnavailable, type Pod, PodGone } from '../../workers/drivers/driver.ts'
+import { type Driver, DriverUnavailable, type Pod, PodExhausted, PodGone } from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
-import { openSlot, type Slot } from '../../workers/shell/slot.ts'
+import { openSlot, type Slot, whySilent } from '../../workers/shell/slot.ts'
 import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { eventually } from '../support/eventually.ts'
@@ -75,6 +75,16 @@ describeInSandboxes('slots', (open) => {
     const { pool } = makePool()
     for (let count = 0; count < 5; count++) pool.adopt('sbx_a', pod, await openSlot(sandboxes.driver, pod))
     await eventually(async () => (await waiting()) === 3, 10_000)
+  })
+
+  // Which pod kills runc's process and not a shell is chance: the soak `sandbox-exhausted` meets it.
+  test.each([
+    ['exec failed: unable to start container process: read init-p: connection reset by peer', PodExhausted],
+    ['read tcp: connection reset by peer', DriverUnavailable],
+  ])('a pod with room for a shell in which none began: %s', async (why, Told) => {
+    const ended = Promise.resolve({ kind: 'lost', why } as const)
+    const told = await whySilent(sandboxes.driver, pod, { ended })
+    expect(told.constructor).toBe(Told)
   })
 
   test('a command reaches its slot as it is, as a short line or as many bytes', async () => {
