@@ -3,7 +3,13 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openMetrics } from '../../shared/platform/metrics.ts'
 import { inOrderFor, type WorkerEntry } from '../../shared/rpc/directory.ts'
-import { type Driver, DriverUnavailable, type Pod, PodExhausted, PodGone } from '../../workers/drivers/driver.ts'
+import {
+  type Driver,
+  DriverUnavailable,
+  type Pod,
+  PodExhausted,
+  PodGone,
+} from '../../workers/drivers/driver.ts'
 import type { ShellCommand } from '../../workers/shell/script.ts'
 import { openSlot, type Slot, whySilent } from '../../workers/shell/slot.ts'
 import { SlotPool, type SlotPoolOptions } from '../../workers/shell/slot-pool.ts'
