@@ -26,8 +26,9 @@ const sh = async (command: string) => {
   })
   return ran.body.stdout
 }
+/** @param pattern more than a number: the arguments of the first process hold the sandbox's uid, which is random */
 const isRunning = async (pattern: string) =>
-  (await sh(`grep -l "${pattern}" /proc/[0-9]*/cmdline 2>/dev/null`)) !== ''
+  (await sh(`cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep "${pattern}"`)) !== ''
 
 test('shows output while the command runs, and sends input that comes late', async () => {
   let shown = ''
@@ -86,7 +87,7 @@ test('a second Ctrl-C leaves, and ends the command', async () => {
       }),
   })
   expect(code).toBe(130)
-  await world.eventually(async () => !(await isRunning('0.7[7]')), 5_000)
+  await world.eventually(async () => !(await isRunning('sleep 0.7[7]')), 5_000)
 })
 
 test.each([
@@ -115,7 +116,7 @@ test('a client that was killed takes its command along, after the grace that it 
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
   expect(signal).toBe('SIGKILL')
-  await world.eventually(async () => !(await isRunning('77[5]')), 5_000)
+  await world.eventually(async () => !(await isRunning('sleep 77[5]')), 5_000)
   const { data } = (await user.run(['ps', '--json'])).json()
   const { id } = data.find(({ command }: { command: string }) => command.includes('up; sleep 775'))
   expect((await user.run(['logs', '-f', id])).stderr).toContain(
@@ -129,7 +130,7 @@ test('so does one that was killed while it sent stdin', async () => {
     onStart: (child) => child.stdout!.once('data', () => child.kill('SIGKILL')),
   })
   expect(signal).toBe('SIGKILL')
-  await world.eventually(async () => !(await isRunning('77[4]')), 5_000)
+  await world.eventually(async () => !(await isRunning('sleep 77[4]')), 5_000)
 })
 
 test.each([
