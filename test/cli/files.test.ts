@@ -1,17 +1,9 @@
 /** `files` of the built client, beyond view and create, in a real sandbox. */
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { quote } from '../../shared/contract/shell-words.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -145,112 +137,4 @@ test('names and contents steer no terminal, and pipes get their bytes', async ()
   const completed = await owner.run(['__complete', '--', 'session', 'get', ''])
   expect(completed.stdout).toContain(`${created.stdout.trim()}\ta\ufffd[2J\ufffdb\ufffd31m c\n`)
   await owner.run(['session', 'rm', '--yes'])
-})
-
-describe('cp', () => {
-  const cp = (...args: string[]) => user.run(['cp', ...args])
-  const bytes = randomBytes(9_000_000)
-
-  function makeFolder(name: string): string {
-    mkdirSync(join(local(name), 'sub'), { recursive: true })
-    writeFileSync(join(local(name), 'big'), bytes)
-    writeFileSync(join(local(name), 'sub', 'run'), '#!/bin/sh\n')
-    chmodSync(join(local(name), 'sub', 'run'), 0o755)
-    symlinkSync('sub/run', join(local(name), 'link'))
-    return local(name)
-  }
-
-  test('moves files, in place of the target or into it', async () => {
-    writeFileSync(local('one'), 'one')
-    const there = `${user.id}:cp/deep/one`
-    expect(await cp(local('one'), there)).toMatchObject({
-      code: 0,
-      stdout: `${user.id}:/workspace/cp/deep/one\n`,
-      stderr: '',
-    })
-    expect((await cp(local('one'), ':cp/deep', '--json')).json()).toMatchObject({ bytes: 3 })
-    expect(await cp(there, local('two'))).toMatchObject({ code: 0, stdout: `${local('two')}\n` })
-    expect(readFileSync(local('two'), 'utf8')).toBe('one')
-    mkdirSync(local('into'))
-    expect(await cp(there, local('into'))).toMatchObject({ code: 0, stdout: `${local('into/one')}\n` })
-    expect(await cp(there, '-')).toMatchObject({ code: 0, stdout: 'one' })
-    expect(await user.run(['cp', '-', ':cp/piped'], { input: 'piped' })).toMatchObject({ code: 0 })
-    expect((await files(['ls', 'cp'])).stdout).toBe('deep\npiped\n')
-    await user.run(['session', 'create', '--name', 'box'])
-    expect(await cp(local('one'), 'box:')).toMatchObject({ code: 0, stdout: 'box:/workspace/one\n' })
-    expect(await cp('box:one', '-')).toMatchObject({ code: 0, stdout: 'one' })
-    await user.run(['session', 'rm', '--yes', 'box'])
-  })
-
-  test('moves folders with modes and links, as cp -r does', async () => {
-    const source = makeFolder('tree')
-    // In place of what is not there, then into what is.
-    for (const path of ['trees/new', 'trees/new/tree'])
-      expect(await cp(source, ':trees/new')).toMatchObject({
-        code: 0,
-        stdout: `:/workspace/${path}\n`,
-        stderr: '',
-      })
-    await user.run(['exec', '-c', 'echo old > trees/new/sub/old; mkdir empty'])
-    expect(await cp(`${source}/.`, ':trees/new')).toMatchObject({ code: 0 })
-    const listed = await user.run(['exec', '-c', 'cd trees/new; find . | sort; stat -c %a sub/run; cat link'])
-    expect(listed.stdout.split('\n').slice(0, -3)).toEqual(
-      '. ./big ./link ./sub ./sub/old ./sub/run ./tree ./tree/big ./tree/link ./tree/sub ./tree/sub/run'.split(
-        ' ',
-      ),
-    )
-    expect(listed.stdout).toMatch(/\n755\n#!\/bin\/sh\n$/)
-
-    mkdirSync(local('out'))
-    for (const path of ['out/new', 'fresh'])
-      expect(await cp(':trees/new', local(path.replace('/new', '')))).toMatchObject({
-        code: 0,
-        stdout: `${local(path)}\n`,
-      })
-    expect(readFileSync(local('fresh/tree/big')).equals(bytes)).toBe(true)
-    expect(readFileSync(local('out/new/link'), 'utf8')).toBe('#!/bin/sh\n')
-    expect(statSync(local('out/new/sub/run')).mode & 0o777).toBe(0o755)
-    expect(await cp(':empty/.', local('out'))).toMatchObject({ code: 0 })
-    expect(readdirSync(local('out'))).toEqual(['new'])
-    const listing = await cp(':trees/new/sub', '-')
-    expect(listing.bytes.subarray(0, 2).toString()).toBe('./')
-
-    // What copies folders is a command too, and is not taken for one of the user's.
-    const ps = openTerminal([process.execPath, clientPath, 'ps'], user.home.environment())
-    await ps.ended
-    expect(ps.screen().match(/ \(sandlot cp\) /g)).toHaveLength(7)
-    expect(ps.screen()).toContain('  cd trees/new;')
-  })
-
-  test('keeps what looks like a secret, and says what it left out', async () => {
-    await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
-    await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
-    expect(await cp(':odd', local('odd'))).toMatchObject({
-      code: 1,
-      stdout: `${local('odd')}\n`,
-      stderr: 'sandlot: not copied: ./out: a link to /etc/passwd leads out of the folder\n',
-    })
-    expect(readFileSync(local('odd/it'), 'utf8')).toBe('hunter2-hunter2\n')
-    await user.run(['secrets', 'rm', '--yes', 'TOKEN'])
-  })
-
-  test('says what it cannot do', async () => {
-    const folder = makeFolder('refused')
-    await files(['create', 'a-file', '--content', 'x'])
-    const says = async (args: string[], code: number, words: string) =>
-      expect(await cp(...args)).toMatchObject({ code, stderr: expect.stringContaining(words) })
-    await says([folder, ':a-file'], 1, 'a-file is a file')
-    await says([':nothing', local('x')], 3, 'no file at this path')
-    await says([local('nothing'), ':x'], 1, 'cannot be read')
-    await says([folder, local('x')], 2, 'Write SESSION:PATH')
-    await says([':a', ':b'], 2, 'on this machine')
-    await says([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
-    await user.run(['exec', '-c', 'mkdir a-folder'])
-    await says([':a-folder', join(folder, 'big')], 1, 'is a file')
-    await says([folder, ':/proc/none'], 1, 'tar failed in the sandbox: tar:')
-    await user.run(['allowlist', 'set', 'ls'])
-    await says([folder, ':x'], 1, 'Files can be copied one by one')
-    await says([join(folder, 'sub', 'run'), ':x'], 0, '')
-    await user.run(['allowlist', 'clear', '--yes'])
-  })
 })

@@ -31,7 +31,6 @@ const longOnes = [
   'test/api/secrets-inside.test.ts',
   'test/image.test.ts',
   'test/api/pairs.test.ts',
-  'test/cli/files.test.ts',
   'test/workers/orphans.test.ts',
   'test/api/files-at-once.test.ts',
   'test/drivers/local.test.ts',
