@@ -3,6 +3,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Account } from '../support/account.ts'
 import { send } from '../support/http.ts'
+import { inside } from '../support/inside.ts'
 import { callTool, connectMcp, mcpRequest, toolCall, useTool } from '../support/mcp.ts'
 import { shareWorld } from '../support/shared.ts'
 
@@ -28,12 +29,8 @@ describe('a long command', () => {
     await client.close()
   })
 
-  const isRunning = async (word: string) => {
-    const command = `grep -l "[${word[0]}]${word.slice(1)}" /proc/[0-9]*/cmdline 2>/dev/null`
-    return (
-      (await alice.call('execCommand', { params: { id: session_id }, body: { command } })).body.stdout !== ''
-    )
-  }
+  const isRunning = async (word: string) =>
+    (await inside(alice, { id: session_id }).countOf(`[${word[0]}]${word.slice(1)}`)) > 0
   /** A command that shows by its name that it runs. */
   const sleeper = (word: string) => ({ session_id, command: `exec sh -c 'sleep 600; : ${word}'` })
 

@@ -9,7 +9,7 @@ import { send } from '../support/http.ts'
 import { callTool, mcpRequest } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-const { world, alice, params, sh } = shareSandbox({ apis: 2 })
+const { world, alice, params, sh, countOf } = shareSandbox({ apis: 2 })
 
 /** Prints its word into a file, and waits for another one. */
 const waiting = (word: string) => ({
@@ -17,8 +17,7 @@ const waiting = (word: string) => ({
   command: `echo ran >> ${word}; until [ -e go-${word} ]; do sleep 0.05; done; echo done; : ${word}`,
 })
 const hasBegun = (word: string) => async () => (await sh(`cat ${word} 2>/dev/null`)).stdout !== ''
-const isRunning = async (word: string) =>
-  (await sh(`grep -l "[:] ${word}" /proc/[0-9]*/cmdline 2>/dev/null`)).stdout !== ''
+const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
 /** The SDK's client, whose streams of tool calls can be cut; it comes back to another API process. */
 async function connect(account: Account, { to = 0, backTo = 1 } = {}) {

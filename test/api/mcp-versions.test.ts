@@ -5,10 +5,9 @@ import { send } from '../support/http.ts'
 import { connectPinned, mcpRequest, mcpVersions } from '../support/mcp.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-const { world, alice, params, sh } = shareSandbox({ apis: 2 })
+const { world, alice, params, countOf } = shareSandbox({ apis: 2 })
 
-const isRunning = async (word: string) =>
-  (await sh(`grep -l "[:] ${word}" /proc/[0-9]*/cmdline 2>/dev/null`)).stdout !== ''
+const isRunning = async (word: string) => (await countOf(`[:] ${word}`)) > 0
 
 // Each mostly waits for its command.
 describe.concurrent.each(mcpVersions)('a client of %s', (version) => {

@@ -5,6 +5,7 @@ import { describeEnd, sayEnd } from '../../cli/exec/ending.ts'
 import { standing } from '../../cli/ui/words.ts'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { callAs } from '../support/account.ts'
+import { inside } from '../support/inside.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
 import { openLine } from './line.ts'
@@ -17,18 +18,12 @@ const user = shareSession(makeUsers(world))
 
 const exec = (args: string[], options: Parameters<typeof user.run>[1] = {}) =>
   user.run(['exec', ...args], options)
-/** Runs a line without a client of its own. @returns what it prints */
-const sh = async (command: string) => {
-  const { SANDLOT_API_KEY: key } = user.home.through(world.url())
-  const ran = await callAs(world, { key: key! }, 'execCommand', {
-    params: { id: user.id },
-    body: { command },
-  })
-  return ran.body.stdout
+/** The session without the client. */
+const box = () => {
+  const key = user.home.through(world.url()).SANDLOT_API_KEY!
+  return inside({ call: (name, options) => callAs(world, { key }, name, options) }, { id: user.id })
 }
-/** @param pattern more than a number: the arguments of the first process hold the sandbox's uid, which is random */
-const isRunning = async (pattern: string) =>
-  (await sh(`cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep "${pattern}"`)) !== ''
+const isRunning = async (pattern: string) => (await box().countOf(pattern)) > 0
 
 test('shows output while the command runs, and sends input that comes late', async () => {
   let shown = ''
@@ -211,7 +206,7 @@ test('--background prints an id at once, and the command goes on', async () => {
   const { code, stdout } = await exec(['-n', '--background', '-c', 'sleep 1; touch made-later'])
   expect(code).toBe(0)
   expect(stdout).toMatch(/^exec_\w{26}\n$/)
-  await world.eventually(async () => (await sh('ls')).includes('made-later'), 10_000)
+  await world.eventually(async () => (await box().sh('ls')).stdout.includes('made-later'), 10_000)
 })
 
 test('a secret is shown only with --reveal', async () => {

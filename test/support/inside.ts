@@ -8,11 +8,14 @@ export interface Inside {
   exec(body: ExecRequest): Promise<ExecResult>
   /** The same for a line of the shell. */
   sh(line: string, more?: Partial<ExecRequest>): Promise<ExecResult>
-  /** How many processes have a command line that matches; the pattern must not match itself: `slee[p] 60`. */
+  /**
+   * How many processes have a command line that matches. The pattern must not match itself, `slee[p] 60`, and must hold a
+   * word: the first process has the sandbox's uid, ten random digits, in its command line.
+   */
   countOf(pattern: string): Promise<number>
 }
 
-export function inside(account: Account, params: { id: string }): Inside {
+export function inside(account: Pick<Account, 'call'>, params: { id: string }): Inside {
   const exec = async (body: ExecRequest) => (await account.call('execCommand', { params, body })).body
   const sh: Inside['sh'] = (line, more = {}) => exec({ command: line, ...more })
   return {

@@ -89,8 +89,8 @@ export async function whySilent(
 ): Promise<DriverUnavailable> {
   const end = await within(endMs, ended)
   const words = end?.kind === 'lost' ? end.why : said
-  const found = usedUpBy(words) ?? (await findUsedUp(driver, pod))
-  const resource = found ?? (endedRuntime(words) ? 'processes' : undefined)
+  const resource =
+    usedUpBy(words) ?? (await findUsedUp(driver, pod)) ?? (endedRuntime(words) ? 'processes' : undefined)
   return resource
     ? new PodExhausted(resource, 'the sandbox has no room for a shell')
     : new DriverUnavailable('the shell in the sandbox did not answer')
