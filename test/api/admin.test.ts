@@ -1,7 +1,7 @@
 /** What an operator does with `npm run admin`, and what the accounts feel of it. */
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import { expect, inject, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { endSessionsOf, listAccounts, suspendAccount, unsuspendAccount } from '../../api/admin/accounts.ts'
 import { readLimits } from '../../api/admin/limits.ts'
 import { root } from '../../scripts/root.mjs'
@@ -19,7 +19,7 @@ const admin = (...args: string[]) => adminWith({ DATABASE_URL: world.settings.da
 async function adminWith(env: Record<string, string>, args: string[]) {
   const child = spawn(process.execPath, ['scripts/admin.ts', ...args], {
     cwd: root,
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: inject('services').bundle.compileCache, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const code = new Promise<number | null>((resolve) => child.on('close', resolve))

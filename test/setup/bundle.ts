@@ -1,6 +1,6 @@
 /**
- * Puts all code of an API, and of a worker, into a few files: such a process starts with a third of the CPU. The bundle
- * is the run's own, and so is what Node keeps of its compilation. `npm start`, which test/start tries, runs the sources.
+ * Puts all code of an API, and of a worker, into one file: such a process starts with a third of the CPU. The bundle is
+ * the run's own, and so is what V8 made of it (see run-bundle.cjs). `npm start`, which test/start tries, runs the sources.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -8,15 +8,14 @@ import { isBuiltin } from 'node:module'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin, stop } from 'esbuild'
+import { root } from '../../scripts/root.mjs'
 import { serverBundle } from '../../scripts/server-bundle.ts'
 
+/** Absolute paths of what starts a process of each kind: the first argument of run-bundle.cjs. */
 export interface Bundle {
-  /** Absolute paths of what starts a process of each kind. */
   api: string
   worker: string
   doomedWorker: string
-  /** NODE_COMPILE_CACHE of all of them. */
-  compileCache: string
 }
 
 const entries = {
@@ -27,20 +26,21 @@ const entries = {
 
 /** @param folder must not be there yet */
 export async function bundleServer(folder: string): Promise<Bundle> {
+  const { outExtension: _, ...server } = serverBundle
   await build({
-    ...serverBundle,
+    ...server,
+    // V8 keeps no functions of an ES module. So it is a function in a script: async, as its top may await.
+    splitting: false,
+    define: { ...server.define, 'import.meta': 'importMeta' },
+    banner: { js: '(async (require, importMeta) => { "use strict"' },
+    footer: { js: '})' },
     entryPoints: entries,
     outdir: folder,
     plugins: [withOwnPlaces, withPlainBuiltins],
   }).finally(stop)
-  const fileOf = (name: keyof typeof entries) => join(folder, `${name}.mjs`)
-  const bundle = {
-    api: fileOf('api'),
-    worker: fileOf('worker'),
-    doomedWorker: fileOf('doomedWorker'),
-    compileCache: join(folder, 'compiled'),
-  }
-  await Promise.all([compile(bundle.api, bundle), compile(bundle.worker, bundle)])
+  const fileOf = (name: keyof typeof entries) => join(folder, `${name}.js`)
+  const bundle = { api: fileOf('api'), worker: fileOf('worker'), doomedWorker: fileOf('doomedWorker') }
+  await Promise.all(Object.values(bundle).map(compile))
   return bundle
 }
 
@@ -72,9 +72,9 @@ const withPlainBuiltins: Plugin = {
   },
 }
 
-/** A process without settings ends at once, and Node keeps what it has compiled until then. */
-async function compile(file: string, { compileCache }: Bundle): Promise<void> {
+/** A process without settings ends at once, and keeps what V8 has compiled until then. */
+async function compile(file: string): Promise<void> {
   await new Promise<void>((resolve) => {
-    execFile(process.execPath, [file], { env: { NODE_COMPILE_CACHE: compileCache } }, () => resolve())
+    execFile(process.execPath, [join(root, 'test/setup/run-bundle.cjs'), file], { env: {} }, () => resolve())
   })
 }

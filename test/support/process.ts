@@ -52,16 +52,17 @@ export interface ProcessOptions {
   env: Record<string, string | undefined>
   watchdog: Watchdog
   /** Which of the bundle's files starts it; that of its kind unless told. */
-  entry?: keyof Omit<Bundle, 'compileCache'> | undefined
+  entry?: keyof Bundle | undefined
 }
 
+const bundleRunner = join(root, 'test/setup/run-bundle.cjs')
 const readyWords = { api: 'listening', worker: 'working' }
 
 export function startProcess({ kind, name, folder, env, watchdog, entry = kind }: ProcessOptions): Process {
   const { bundle } = inject('services')
-  const child = spawn(process.execPath, [bundle[entry]], {
+  const child = spawn(process.execPath, [bundleRunner, bundle[entry]], {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: folder, NODE_COMPILE_CACHE: bundle.compileCache, ...env },
+    env: { PATH: process.env.PATH, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     // A group of its own, which the watchdog ends with us.
     detached: true,
