@@ -23,12 +23,16 @@ const oldest = 7
 export const redisSocket = (socketDir: string) => join(socketDir, 'redis.sock')
 export const redisUrl = (socketDir: string) => `unix://${encodeURI(redisSocket(socketDir))}`
 
+/** A process looks once: that takes three of its own. */
+let found: Promise<DebianProgram> | undefined
+
 /**
  * Finds a server, on this machine or in Debian's package, and tells how to run it.
  * @throws in words for the terminal, with the command that installs one
  */
 export async function prepareRedis(options: RedisOptions, say: (line: string) => void): Promise<Service> {
-  const server = await findServer(say)
+  found ??= findServer(say)
+  const server = await found
   mkdirSync(options.directory, { recursive: true, mode: 0o700 })
   const socket = redisSocket(options.socketDir)
   // It would not notice: it takes the socket, and both write the same files.

@@ -243,7 +243,7 @@ test('a reader sees a whole file while others write, and no temporary file is le
       expect(code).toBe(0)
     } while (reads < enough)
   }
-  const writers = Promise.all(Array.from({ length: 12 }, (_, index) => write(index))).finally(() => {
+  const writers = Promise.all(Array.from({ length: 6 }, (_, index) => write(index))).finally(() => {
     writing = false
   })
   while (writing) {

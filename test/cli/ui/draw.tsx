@@ -5,9 +5,12 @@ import type { State } from '../../../cli/ui/state.ts'
 import { now as sampleNow } from './sample.ts'
 
 export function draw(state: State, now = sampleNow): string {
+  // Ink looks for the size of the terminal too, by processes where it is not told. A screen has that of its state.
+  Object.assign(process.env, { COLUMNS: '100', LINES: '24' })
   const { lastFrame, unmount } = render(<Screen state={state} now={now} />)
   const frame = lastFrame() ?? ''
   unmount()
+  for (const name of ['COLUMNS', 'LINES']) delete process.env[name]
   return frame
 }
 
