@@ -31,6 +31,9 @@ export async function bundleServer(folder: string): Promise<Bundle> {
     ...server,
     // V8 keeps no functions of an ES module. So it is a function in a script: async, as its top may await.
     splitting: false,
+    // There is less to read. A crash prints the line where it came to be.
+    minifyWhitespace: true,
+    lineLimit: 160,
     define: { ...server.define, 'import.meta': 'importMeta' },
     banner: { js: '(async (require, importMeta) => { "use strict"' },
     footer: { js: '})' },
