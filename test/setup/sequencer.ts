@@ -57,6 +57,15 @@ const longOnes = [
   'test/drivers/local.test.ts',
   'test/workers/file-steps.test.ts',
   'test/cli/policies.test.ts',
+  // Short texts that take some ten seconds: vitest would leave them to the end.
+  'test/api/sandbox-exhausted.test.ts',
+  'test/workers/crash-points.test.ts',
+  'test/workers/crash-commands.test.ts',
+  'test/stall.test.ts',
+  'test/cli/ui/refresh.test.ts',
+  'test/api/locked-account.test.ts',
+  'test/api/sandbox-reset.test.ts',
+  'test/api/exec-redis-emptied.test.ts',
 ]
 
 /** The last files of `together` are short, so at the end no process works on by itself. */
