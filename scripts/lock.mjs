@@ -3,7 +3,7 @@
  * holder counts as alive while a process of its pid and start time exists; what a killed one
  * left behind is taken over. Plain JavaScript for Node 20, like all that runs before an install.
  */
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isThere, readStat } from '../shared/platform/process-stat.mjs'
 
 /**
@@ -23,7 +23,7 @@ export function takeLock(path, pid = process.pid) {
       if (found === undefined) continue
       const holder = alive(found)
       if (holder !== undefined) return { holder }
-      takeAway(path, found, `${own}.stale`)
+      takeAway(path, found, pid)
     }
   } finally {
     rmSync(own, { force: true })
@@ -40,16 +40,23 @@ export function lockHolder(path) {
   return found === undefined ? undefined : alive(found)
 }
 
-/** Removes a dead holder's file, and nothing that somebody put there meanwhile. */
-function takeAway(path, expected, aside) {
-  try {
-    renameSync(path, aside)
-  } catch (error) {
-    if (error.code === 'ENOENT') return
-    throw error
+/**
+ * Removes a dead holder's file, and never that of the next one. Only who holds a lock of its own on the dead holder's
+ * words may do so, and nobody can put another file in its place while it is there.
+ */
+function takeAway(path, expected, pid) {
+  const words = expected.trim().replaceAll(/\W+/g, '-').slice(0, 60)
+  const turn = takeLock(`${path}.after-${words}`, pid)
+  if (turn.release === undefined) {
+    // Its holder needs two calls of the system.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    return
   }
-  if (read(aside) !== expected) link(aside, path)
-  rmSync(aside, { force: true })
+  try {
+    if (read(path) === expected) rmSync(path, { force: true })
+  } finally {
+    turn.release()
+  }
 }
 
 function release(path, pid) {
