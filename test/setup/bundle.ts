@@ -11,13 +11,15 @@ import { build, type Plugin, stop } from 'esbuild'
 import { root } from '../../scripts/root.mjs'
 import { serverBundle } from '../../scripts/server-bundle.ts'
 
-/** Absolute paths of what starts a process of each kind: the first argument of run-bundle.cjs. */
+/** Absolute paths: the program that Node runs, and its first argument for a process of each kind. */
 export interface Bundle {
+  runner: string
   api: string
   worker: string
   doomedWorker: string
 }
 
+const runner = join(root, 'test/setup/run-bundle.cjs')
 const entries = {
   api: 'api/main.ts',
   worker: 'workers/main.ts',
@@ -42,9 +44,9 @@ export async function bundleServer(folder: string): Promise<Bundle> {
     plugins: [withOwnPlaces, withPlainBuiltins],
   }).finally(stop)
   const fileOf = (name: keyof typeof entries) => join(folder, `${name}.js`)
-  const bundle = { api: fileOf('api'), worker: fileOf('worker'), doomedWorker: fileOf('doomedWorker') }
-  await Promise.all(Object.values(bundle).map(compile))
-  return bundle
+  const files = { api: fileOf('api'), worker: fileOf('worker'), doomedWorker: fileOf('doomedWorker') }
+  await Promise.all(Object.values(files).map(compile))
+  return { runner, ...files }
 }
 
 /** What lies beside a source is found from the bundle too. */
@@ -78,6 +80,6 @@ const withPlainBuiltins: Plugin = {
 /** A process without settings ends at once, and keeps what V8 has compiled until then. */
 async function compile(file: string): Promise<void> {
   await new Promise<void>((resolve) => {
-    execFile(process.execPath, [join(root, 'test/setup/run-bundle.cjs'), file], { env: {} }, () => resolve())
+    execFile(process.execPath, [runner, file], { env: {} }, () => resolve())
   })
 }

@@ -3,7 +3,7 @@
  * too, where Node's own compile cache keeps only the code at the top of a module.
  */
 'use strict'
-const { openSync, closeSync, readFileSync, renameSync, statSync, writeFileSync } = require('node:fs')
+const { readFileSync, renameSync, statSync, writeFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { pathToFileURL } = require('node:url')
 const vm = require('node:vm')
@@ -37,7 +37,7 @@ function keep() {
 /** Of several processes one makes the file. */
 function isMine(path) {
   try {
-    closeSync(openSync(path, 'wx'))
+    writeFileSync(path, '', { flag: 'wx' })
     return true
   } catch {
     return false

@@ -52,15 +52,14 @@ export interface ProcessOptions {
   env: Record<string, string | undefined>
   watchdog: Watchdog
   /** Which of the bundle's files starts it; that of its kind unless told. */
-  entry?: keyof Bundle | undefined
+  entry?: Exclude<keyof Bundle, 'runner'> | undefined
 }
 
-const bundleRunner = join(root, 'test/setup/run-bundle.cjs')
 const readyWords = { api: 'listening', worker: 'working' }
 
 export function startProcess({ kind, name, folder, env, watchdog, entry = kind }: ProcessOptions): Process {
   const { bundle } = inject('services')
-  const child = spawn(process.execPath, [bundleRunner, bundle[entry]], {
+  const child = spawn(process.execPath, [bundle.runner, bundle[entry]], {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: folder, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
