@@ -14,9 +14,13 @@ export interface RunResult {
 /** Stands for 0, which a cluster cannot prove (see `Process.ended`). */
 const success = 99
 
-/** Runs a process without input to its end. Throws when its exit code is not known. */
+/**
+ * Runs a process without input to its end. It begins once its input has ended: an end that arrives as a process ends may
+ * cost its exit code on a cluster (see `Process.stdin`).
+ * @throws its exit code is not known
+ */
 export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
-  const script = `"$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
+  const script = `read -r _; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
   const process = await driver.start(pod, [...shell(script), 'sh', ...argv])
   process.stdin.end()
   const [stdout, stderr, end] = await Promise.all([

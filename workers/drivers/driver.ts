@@ -155,6 +155,10 @@ export interface PodDeath {
  * on stdout, stderr is empty, and the input has no end: there, byte 4 means that.
  */
 export interface Process {
+  /**
+   * What arrives as the process ends, its own end too, may break a cluster's connection before the exit code has come:
+   * the process is then `lost`. So let a process that must tell its exit code read its input to the end.
+   */
   stdin: Writable
   stdout: Readable
   stderr: Readable

@@ -64,7 +64,9 @@ export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): strin
  * is refused on a terminal. containerd 1.6 never reports the end of a process with more than 128 KiB of unread input (`kubectl exec` hangs too):
  * close it when you learn of its end in another way. It reports many processes that end as soon as they have started
  * only seconds later, and may lose their output (containerd#8557): keep such a process waiting until its output was
- * read. An exit code of 0 is told on a terminal only; without one it is `lost`.
+ * read. Input, or its end, that arrives when the runtime has closed its side makes the kubelet break the connection at
+ * once, and a status on its way is gone (3 of 1,400). An exit code of 0 is told on a terminal only; without one it is
+ * `lost`.
  * @throws as {@link openChannels}
  */
 export async function openExec(
