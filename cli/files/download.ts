@@ -89,7 +89,8 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
     response.destroy()
-    throw broken === undefined ? error : fail(broken)
+    // A pipeline tells its first error. A destination that fails ends the source too, with an error of its own.
+    throw error === broken ? fail(broken) : error
   }
   return { size: transfer.bytes, sha256: hash.digest('hex') }
 }

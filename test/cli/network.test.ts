@@ -1,7 +1,17 @@
 /** The built client against peers that a real service is not: that redirect, hang up, or are no Sandlot. */
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { makeCertificate } from './certificate.ts'
 import { clientPath, Home, runProcess } from './client.ts'
@@ -261,6 +271,27 @@ test('a reader that closes stdout early is no failure', async () => {
   })
   expect(stderr).toBe('')
   expect(code).toBe(0)
+})
+
+test('a reader that leaves a pipe full is no failure either', async () => {
+  using home = new Home()
+  const pipe = join(home.folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK)
+  await using peer = await startPeer(async (_, response) => {
+    response.writeHead(200, { 'content-length': '100000' }).write('x'.repeat(65_536))
+    await sleep(300)
+    // The pipe is full, so the client holds this one while it waits for more.
+    response.write('y')
+    await sleep(300)
+    closeSync(reader)
+  })
+  const { code, stderr } = await runProcess(
+    'sh',
+    ['-c', `exec "$0" "$@" > ${pipe}`, process.execPath, clientPath, 'files', 'view', 'x', '-s', 'sbx_a'],
+    home.environment(env(peer.url)),
+  )
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
 })
 
 test('stdout on a full disk is an error', async () => {
