@@ -23,12 +23,12 @@ async function locked<T>(table: string, work: (release: () => void) => Promise<T
   }
 }
 
-/** Statements on the table that wait for its lock; a sweep may wait for it too. */
-const waiting = async (table: string) => {
+/** Statements of a kind that wait for a lock. */
+const waiting = async (statement: string) => {
   const [row] = await world.db.query<{ count: string }>(
     `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
      and query ~ ?`,
-    [`(insert into|from) "?${table}`],
+    [statement],
   )
   return Number(row!.count)
 }
@@ -52,16 +52,20 @@ function startAll(name: string): Promise<{ id: string; status: string }>[] {
   return [...answers.map(async (answer) => (await answer).body), events()]
 }
 
-test.each([
-  ['before its row is written', 'secret', 'access exclusive'],
-  ['while its row is written', 'exec', 'exclusive'],
-])('a command whose worker freezes %s, and which is told to be lost, never runs', async (_, table, mode) => {
+const moments = [
+  { when: 'before', table: 'secret', mode: 'access exclusive', statement: 'sealed_value.* from "secret"' },
+  { when: 'while', table: 'exec', mode: 'exclusive', statement: 'insert into exec ' },
+]
+const title =
+  'a command whose worker freezes $when its row is written, and which is told to be lost, never runs'
+
+test.each(moments)(title, async ({ table, mode, statement }) => {
   const [worker] = world.workers
   const told = await locked(`${table} in ${mode} mode`, async (release) => {
     const answers = startAll(table)
     // Of one account three write at once.
     const most = table === 'exec' ? Math.min(3, answers.length) : answers.length
-    await world.eventually(async () => (await waiting(table)) >= most, 10_000)
+    await world.eventually(async () => (await waiting(statement)) >= most, 10_000)
     worker!.signal('SIGSTOP')
     try {
       // What was on its way to PostgreSQL is done, even if who asked is frozen. A lock is not waited for as long as that.
