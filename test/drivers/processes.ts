@@ -15,14 +15,14 @@ export interface RunResult {
 const success = 99
 
 /**
- * Runs a process without input to its end. It begins once its input has ended: an end that arrives as a process ends may
- * cost its exit code on a cluster (see `Process.stdin`).
+ * Runs a process to its end. It begins once its input has ended, which is one empty line: an end that arrives as a
+ * process ends may cost its exit code on a cluster, and one that no byte precedes may never arrive (see `Process.stdin`).
  * @throws its exit code is not known
  */
 export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
-  const script = `read -r _; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
+  const script = `while read -r _; do :; done; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
   const process = await driver.start(pod, [...shell(script), 'sh', ...argv])
-  process.stdin.end()
+  process.stdin.end('\n')
   const [stdout, stderr, end] = await Promise.all([
     collect(process.stdout),
     collect(process.stderr),

@@ -157,7 +157,8 @@ export interface PodDeath {
 export interface Process {
   /**
    * What arrives as the process ends, its own end too, may break a cluster's connection before the exit code has come:
-   * the process is then `lost`. So let a process that must tell its exit code read its input to the end.
+   * the process is then `lost`. So let a process that must tell its exit code read its input to the end. An end that no
+   * byte precedes may never arrive: write a byte first where a process waits for the end.
    */
   stdin: Writable
   stdout: Readable
