@@ -141,10 +141,10 @@ describeOnBothDrivers('attaching to a command', (driver) => {
   })
 
   test('one that breaks is waited for within the grace, as a stream is', async () => {
-    const command = 'head -c 30000000 /dev/zero'
-    const exec_id = await start({ command, background: true })
+    const exec_id = await start({ command: 'read -r _; head -c 30000000 /dev/zero', background: true })
     const line = await open(exec_id)
     line.stopReading()
+    line.type('\n')
     const get = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body
     // Behind a reader that stands still the command stands still.
     await world.eventually(async () => (await get()).stdout_bytes > 4_000_000, 5_000)
