@@ -1,6 +1,6 @@
 /** The HTTP server of an API process, and the internal one beside it. */
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as SocketServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Router, { type RouterContext } from '@koa/router'
@@ -9,7 +9,7 @@ import helmet from 'koa-helmet'
 import type { Context } from '../shared/platform/context.ts'
 import { within } from '../shared/platform/patience.ts'
 import { Problem } from '../shared/platform/problem.ts'
-import { boundRest } from '../shared/platform/sockets.ts'
+import { limitRequest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
 import { tellKeys } from '../shared/rpc/key-holders.ts'
 import { type App, openApp } from './app.ts'
@@ -41,7 +41,10 @@ const firstTryMs = 1_000
 export function openApi(context: Context) {
   const app = openApp(context)
   const requests = new OpenRequests()
-  const serve = makeKoa(app, requests).callback()
+  const handle = makeKoa(app, requests).callback()
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    if (limitRequest(request, response)) void handle(request, response)
+  }
   const server = createServer(
     {
       shouldUpgradeCallback,
@@ -52,14 +55,10 @@ export function openApi(context: Context) {
     },
     serve,
   )
-  server.on('request', boundRest)
   // The route answers 100 Continue, once it knows who asks.
-  server.on('checkContinue', (request, response) => {
-    boundRest(request, response)
-    void serve(request, response)
-  })
+  server.on('checkContinue', serve)
   server.keepAliveTimeout = keepAliveMs
-  const endTunnels = serveUpgrades(server, serve)
+  const endTunnels = serveUpgrades(server, handle)
   const closeUnused = trackUnused(server)
   let withdrawKeys: ReturnType<typeof tellKeys> | undefined
   let isLeaving = false

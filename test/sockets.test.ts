@@ -1,15 +1,15 @@
-/** What becomes of a connection whose requests are answered before their bodies are there. */
+/** Limits on the requests and bodies of one HTTP connection. */
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { boundRest } from '../shared/platform/sockets.ts'
+import { limitRequest } from '../shared/platform/sockets.ts'
 import { eventually } from './support/eventually.ts'
 import { headOf, openRaw } from './support/raw.ts'
 
 test('a connection that is kept gathers no listeners, however many requests it has carried', async () => {
   const sockets = new Set<Socket>()
   const server = createServer((request, response) => {
-    boundRest(request, response)
+    limitRequest(request, response)
     sockets.add(request.socket)
     response.writeHead(401, { 'content-length': 0 }).end()
   })
@@ -25,6 +25,23 @@ test('a connection that is kept gathers no listeners, however many requests it h
   }
   expect(sockets.size).toBe(1)
   expect(new Set(counts).size).toBe(1)
+  raw.socket.destroy()
+  await new Promise((resolve) => server.close(resolve))
+})
+
+test('the parser stops at the ninth unanswered request of a connection', async () => {
+  let [seen, served] = [0, 0]
+  const server = createServer((request, response) => {
+    seen++
+    if (limitRequest(request, response)) served++
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const raw = openRaw(
+    `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    headOf('GET', '/').repeat(1_000),
+  )
+  await raw.closed
+  expect({ seen, served }).toEqual({ seen: 9, served: 8 })
   raw.socket.destroy()
   await new Promise((resolve) => server.close(resolve))
 })

@@ -5,7 +5,7 @@ import { countByState } from '../data/sandbox-pods.ts'
 import type { Context } from '../platform/context.ts'
 import { within } from '../platform/patience.ts'
 import { wrongEvictionPolicy } from '../platform/redis.ts'
-import { boundRest } from '../platform/sockets.ts'
+import { limitRequest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
 /** Resolves when the part is there. Otherwise rejects with, or returns, words on what is missing. */
@@ -29,7 +29,7 @@ export const commonChecks = ({ db, redis }: Context): Record<string, HealthCheck
 
 export function openInternalServer(context: Context, checks: Record<string, HealthCheck>): Server {
   return createServer({ headersTimeout: requestMs, requestTimeout: requestMs }, (request, response) => {
-    boundRest(request, response)
+    if (!limitRequest(request, response)) return
     const path = request.url?.split('?')[0]
     if (path === '/healthz') return answer(response, 200, { status: 'ok' })
     if (path === '/readyz') return void tellReadiness(checks, response)

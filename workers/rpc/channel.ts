@@ -1,7 +1,7 @@
 /** The server of calls: no connection without a key of CALLS_KEY gets past the handshake. */
 import { createServer } from 'node:https'
 import type { Duplex } from 'node:stream'
-import { boundRest } from '../../shared/platform/sockets.ts'
+import { limitRequest } from '../../shared/platform/sockets.ts'
 import { acceptCallsTo } from '../../shared/rpc/channel.ts'
 import { answer } from '../../shared/rpc/internal-server.ts'
 
@@ -17,7 +17,7 @@ export function openChannel(workerId: string, secrets: readonly string[]) {
     requestTimeout: 0,
   }
   const server = createServer(options, (request, response) => {
-    boundRest(request, response)
+    if (!limitRequest(request, response)) return
     // The API asks over TLS whether a worker lives, so the answer is that worker's and not of whoever has its address.
     const isKnown = request.url === '/healthz'
     answer(response, isKnown ? 200 : 404, { status: isKnown ? 'ok' : 'not found' })

@@ -5,7 +5,7 @@ import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { stillMs } from '../../shared/platform/silence.ts'
-import { boundRest } from '../../shared/platform/sockets.ts'
+import { limitRequest } from '../../shared/platform/sockets.ts'
 import { readWhatCame, stoodStill } from '../../shared/platform/standstill.ts'
 import {
   accountHeader,
@@ -81,7 +81,7 @@ export class CallServer<Worker extends ServerContext> {
   }
 
   private take(request: IncomingMessage, response: ServerResponse): void {
-    boundRest(request, response)
+    if (!limitRequest(request, response)) return
     const name = this.nameOf(request)
     if (!name || !this.worker || (this.isDraining && !aboutCommands.has(name))) {
       refuse(response, unavailable('This worker takes no calls.'))

@@ -1,0 +1,119 @@
+/** Limits on pieces: pipelined requests and small HTTP chunks cost more to handle than to send. */
+import { describe, expect, test } from 'vitest'
+import { PieceLimit } from '../../shared/platform/piece-limit.ts'
+import { headOf, openRaw } from '../support/raw.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const { world, alice, params } = shareSandbox()
+
+const chunked = (bytes: number, count: number) =>
+  `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`.repeat(count)
+const answerCount = (text: string, status: number) => text.split(`HTTP/1.1 ${status} `).length - 1
+
+describe('pipelined requests', () => {
+  test('a connection with more than eight unanswered requests is destroyed, on every port', async () => {
+    const urls = [world.url(), world.apis[0]!.internalUrl, world.workers[0]!.internalUrl]
+    for (const url of urls) {
+      const flood = openRaw(url, headOf('GET', '/x').repeat(5_000))
+      await flood.closed
+      expect(answerCount(flood.text(), 404), url).toBeLessThanOrEqual(8)
+      expect((await fetch(`${url}/healthz`)).status).toBeLessThan(500)
+    }
+  })
+
+  test('only the first eight of them are handled', async () => {
+    const handled = async () => {
+      const text = await (await fetch(`${world.apis[0]!.internalUrl}/metrics`)).text()
+      const line = /^sandlot_http_request_seconds_count\{.*route="none".*status="(404|499)".*\} (\d+)$/gm
+      return [...text.matchAll(line)].reduce((sum, [, , count]) => sum + Number(count), 0)
+    }
+    const before = await handled()
+    const flood = openRaw(world.url(), headOf('GET', '/x').repeat(5_000))
+    await flood.closed
+    await world.eventually(async () => (await handled()) > before, 10_000)
+    expect((await handled()) - before).toBeLessThanOrEqual(8)
+  })
+
+  test('four at a time are answered, in order, round after round', async () => {
+    const connection = openRaw(world.url())
+    const paths = ['/x', '/v1/openapi.json', '/y', '/v1/account']
+    for (let round = 1; round <= 20; round++) {
+      connection.socket.write(paths.map((path) => headOf('HEAD', path)).join(''))
+      await world.eventually(() => connection.text().split('HTTP/1.1 ').length - 1 === 4 * round, 10_000)
+    }
+    const statuses = [...connection.text().matchAll(/^HTTP\/1\.1 (\d+) /gm)].map(([, status]) => status)
+    expect(statuses).toEqual(Array.from({ length: 20 }, () => ['404', '200', '404', '401']).flat())
+    connection.socket.destroy()
+  })
+})
+
+describe('a body in chunks of one byte', () => {
+  const json = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
+  const authorized = () => ({ ...json, authorization: `Bearer ${alice.key}` })
+  const pieces = chunked(1, 6_000)
+
+  test.each([
+    ['of a login', 'POST', () => '/v1/auth/login', () => json],
+    ['of a file in JSON', 'POST', () => `/v1/sandboxes/${params.id}/files/create`, authorized],
+    ['of a raw file', 'PUT', () => `/v1/sandboxes/${params.id}/files/raw?path=x`, authorized],
+    ['that nobody reads', 'GET', () => `/v1/sandboxes/${params.id}`, authorized],
+  ])('%s ends its connection without an answer', async (_, method, path, headers) => {
+    const connection = openRaw(world.url(), headOf(method, path(), headers()) + pieces)
+    await connection.closed
+    expect(connection.text()).toBe('')
+    connection.socket.destroy()
+  })
+
+  test('is stored when it is as slow as a person types', async () => {
+    const connection = openRaw(
+      world.url(),
+      headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=typed`, authorized()) + chunked(1, 4_000),
+    )
+    connection.socket.write('0\r\n\r\n')
+    await world.eventually(() => connection.text().includes('"size":4000'), 20_000)
+    connection.socket.destroy()
+  })
+
+  test('a large upload in chunks of 1 KiB is stored', async () => {
+    const connection = openRaw(
+      world.url(),
+      headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=large`, authorized()) + chunked(1024, 20_000),
+    )
+    connection.socket.write('0\r\n\r\n')
+    await world.eventually(() => connection.text().includes(`"size":${20_000 * 1024}`), 30_000)
+    connection.socket.destroy()
+  })
+})
+
+describe('the limit on small pieces', () => {
+  test('admits 4,096 empty pieces at once, and not one more', () => {
+    const limit = new PieceLimit(0)
+    for (let piece = 0; piece < 4_096; piece++) expect(limit.isExceededBy(0, 0)).toBe(false)
+    expect(limit.isExceededBy(0, 0)).toBe(true)
+  })
+
+  test('admits any number of pieces of 16 bytes', () => {
+    const limit = new PieceLimit(0)
+    for (let piece = 0; piece < 100_000; piece++) expect(limit.isExceededBy(16, 0)).toBe(false)
+  })
+
+  test('admits 200 pieces of one byte a second for a day, and refuses 400 within half a minute', () => {
+    const day = 24 * 60 * 60
+    const slow = new PieceLimit(0)
+    for (let piece = 0; piece < day * 200; piece += 1) {
+      if (slow.isExceededBy(1, piece * 5)) throw new Error(`refused after ${piece} pieces`)
+    }
+    const fast = new PieceLimit(0)
+    const refusedAt = Array.from({ length: 12_000 }, (_, piece) => piece * 2.5).find((at) =>
+      fast.isExceededBy(1, at),
+    )
+    expect(refusedAt).toBeLessThan(30_000)
+  })
+
+  test('large pieces do not pay in advance', () => {
+    const limit = new PieceLimit(0)
+    limit.isExceededBy(1024 * 1024, 0)
+    const refused = Array.from({ length: 5_000 }).findIndex(() => limit.isExceededBy(0, 0))
+    expect(refused).toBe(4_096)
+  })
+})
