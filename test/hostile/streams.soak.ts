@@ -1,0 +1,62 @@
+/** Hundreds of readers that take nothing of a streamed answer: how many are served, for how long, and what they cost. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { pathOf } from '../support/account.ts'
+import { memoryOf } from '../support/memory.ts'
+import { sumUp } from '../support/metrics.ts'
+import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const { world, alice, params, sh } = shareSandbox()
+
+const readerCount = 300
+/** Opened together: more would measure how a worker starts many commands at once. */
+const batchSize = 10
+/** More than the kernel's buffers on the way take. */
+const fileBytes = 32 * 1024 * 1024
+const growthMiB = 64
+
+const heldStreams = async () => {
+  const urls = [...world.workers, ...world.apis].map(({ internalUrl }) => internalUrl)
+  return (await sumUp(urls, 'sandlot_held_bytes', 'kind')).streams ?? 0
+}
+
+test.each([
+  ['a file', {}],
+  ['a file by lines', { start_line: 2 }],
+])('stalled readers of %s are few, cost little, and are ended after 30 s', async (_, lines) => {
+  await sh(`yes 'a line of the file' | head -c ${fileBytes} > big`)
+  const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
+  const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
+  const processes = [...world.apis, ...world.workers]
+  const before = processes.map(memoryOf)
+  const readers: RawConnection[] = []
+  for (let opened = 0; opened < readerCount; opened += batchSize) {
+    const batch = Array.from({ length: batchSize }, () => {
+      const reader = openRaw(world.url(), head)
+      // It reads the head of the answer, and nothing more.
+      reader.socket.once('data', () => reader.socket.pause())
+      return reader
+    })
+    readers.push(...batch)
+    await world.eventually(() => batch.every(({ text }) => text() !== ''), 20_000)
+  }
+  const served = readers.filter(({ text }) => text().startsWith('HTTP/1.1 200 ')).length
+  const held = await heldStreams()
+  await sleep(10_000)
+  const growth = processes.map((each, index) => Math.round((memoryOf(each) - before[index]!) / 1024 / 1024))
+  await sleep(35_000)
+  const left = await heldStreams()
+  const stillOpen = readers.filter(({ socket }) => !socket.destroyed && !socket.readableEnded).length
+  console.info(
+    `${served} of ${readerCount} stalled readers were served; API and worker grew by ${growth.join(' and ')} MiB; ` +
+      `held ${held} bytes, ${left} after 45 s (${stillOpen} sockets not read to their end here)`,
+  )
+  for (const { socket } of readers) socket.destroy()
+  expect(served).toBeLessThanOrEqual(limits.streams)
+  expect(held).toBeGreaterThan(0)
+  expect(left).toBe(0)
+  for (const mebibytes of growth) expect(mebibytes).toBeLessThan(growthMiB)
+})
