@@ -1,7 +1,7 @@
 /**
- * Closes connections whose clients take none of the bytes that wait for them: answers, streams, events and WebSockets
- * alike. Only the API can do this. To a worker a slow client looks stalled, because the API reads from the worker in
- * steps as large as the kernel's send buffer.
+ * Closes connections whose clients take none of the bytes that wait for them: answers, events and WebSockets. Only the
+ * API can do this. To a worker every slow client appears stalled, because the API reads from the worker in steps as large
+ * as the kernel's send buffer.
  */
 import { readFile } from 'node:fs/promises'
 import type { Server, Socket } from 'node:net'
