@@ -59,10 +59,10 @@ export class StalledClients {
 }
 
 /**
- * Bytes that wait in the kernel, by ports. The kernel lets a process write again only when a third of a full send
+ * Bytes that wait in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a process write again only when a third of a full send
  * buffer is free, which may be a megabyte: a slow client shows here first. Only Linux has this file.
  */
-async function readSendQueues(): Promise<Map<string, string>> {
+export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()
   for (const file of ['/proc/self/net/tcp', '/proc/self/net/tcp6']) {
     const rows = await readFile(file, 'latin1').catch(() => '')
@@ -77,4 +77,4 @@ async function readSendQueues(): Promise<Map<string, string>> {
 
 const sendQueue = /^ *\d+: \w+:(\w{4}) \w+:(\w{4}) \w\w (\w{8}):/gm
 
-const portsOf = ({ localPort, remotePort }: Socket): string => `${localPort} ${remotePort}`
+export const portsOf = ({ localPort, remotePort }: Socket): string => `${localPort} ${remotePort}`
