@@ -16,6 +16,7 @@ import { type App, openApp } from './app.ts'
 import { isLocal, makeHostCheck } from './http/allowed-hosts.ts'
 import { aroundRequest, type RequestState } from './http/errors.ts'
 import { OpenRequests, trackUnused } from './http/shutdown.ts'
+import { StalledClients } from './http/stalled-clients.ts'
 import { serveUpgrades, shouldUpgradeCallback } from './http/websocket.ts'
 import { served } from './routes/index.ts'
 
@@ -60,6 +61,7 @@ export function openApi(context: Context) {
   server.keepAliveTimeout = keepAliveMs
   const endTunnels = serveUpgrades(server, handle)
   const closeUnused = trackUnused(server)
+  new StalledClients(context.log).watchAll(server, context.settings.clientStallSeconds)
   let withdrawKeys: ReturnType<typeof tellKeys> | undefined
   let isLeaving = false
   const internal = openInternalServer(context, {

@@ -3,8 +3,7 @@ import type { Context as KoaContext } from 'koa'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { toJson } from './own-turn.ts'
 
-/** How long the client may take nothing of an answer, and how long all of it may last. Milliseconds. */
-const idleMs = 20_000
+/** Milliseconds that all of an answer may last, however steadily its client takes it. */
 const wholeMs = 300_000
 
 /**
@@ -20,8 +19,6 @@ export async function replyWithJson(
   held?.add(bytes.length)
   koa.type = 'application/json'
   koa.body = bytes
-  // Node takes each part that was read for activity, and sets its own time again after the answer.
-  koa.res.setTimeout(idleMs)
   const late = setTimeout(() => koa.res.destroy(), wholeMs)
   koa.res.once('close', () => clearTimeout(late))
 }

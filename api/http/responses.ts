@@ -2,6 +2,7 @@
 import type * as z from 'zod'
 import { type Endpoint, ProblemDetails } from '../../shared/contract/endpoint.ts'
 import { type ErrorCode, errors } from '../../shared/contract/errors.ts'
+import { limits } from '../../shared/contract/limits.ts'
 
 type Json = Record<string, unknown>
 
@@ -51,15 +52,25 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
   ]
   const given = contentOf(endpoint, schemaOf)
   const whole = { headers: references(usual), ...given }
+  const description = isStreamed(endpoint) ? `${words[status]}. ${stallRule}` : words[status]
   const later = { headers: references([...usual, 'Location']), ...(endpoint.alsoEmpty ? {} : given) }
   const part = { headers: references([...usual, 'Content-Range']), ...given }
   return {
-    [status]: { description: words[status], ...whole },
+    [status]: { description, ...whole },
     ...(alsoStatus ? { [alsoStatus]: { description: 'It goes on', ...later } } : {}),
     ...(names.includes('range') ? { 206: { description: 'The bytes of the Range', ...part } } : {}),
     ...(isTagged ? { 304: { description: 'It is as you have it', headers: references(usual) } } : {}),
   }
 }
+
+/** Whether an answer may be sent in pieces, at the client's pace. */
+const isStreamed = ({ rawReply, alsoReply }: Endpoint): boolean =>
+  [rawReply, alsoReply].some((type) => type !== undefined && type !== 'text/html')
+
+const stallRule =
+  'The connection is closed when its client takes none of the bytes that wait for it for 30 s (`CLIENT_STALL_SECONDS`).'
+
+const streamRule = `an account may have ${limits.streams} streamed answers and as many uploads open at a worker`
 
 const schemas = { [octets]: bytes, 'text/event-stream': {}, 'text/html': text }
 
@@ -93,6 +104,7 @@ function describeProblems(endpoint: Endpoint, schemaOf: SchemaOf): Json {
     const own = refusals[status]
     const description = [
       ...codes.map((code) => `\`${code}\`: ${errors[code].title}`),
+      ...(status === 429 && (isStreamed(endpoint) || endpoint.rawBody) ? [streamRule] : []),
       ...(own === undefined ? [] : [own]),
     ].join('; ')
     const types = {

@@ -56,11 +56,20 @@ async function answer(
   // Loaded at the first request, so that the start of the process does not wait for the SDK.
   const { answerMessage } = await import('../mcp/server.ts')
   const outbox = new Outbox()
-  const response = await answerMessage(app, routes, { ...incoming, outbox })
-  return new JsonReply(bodyOf(response, outbox) as never, {
-    status: response.status,
-    headers: { ...Object.fromEntries(response.headers), ...more(response.ok) },
-  })
+  const held = app.context.ledger.openStream(incoming.account.id, 'streams')
+  try {
+    const response = await answerMessage(app, routes, { ...incoming, outbox })
+    const body = bodyOf(response, outbox)
+    if (body instanceof Readable) body.once('close', () => held.free())
+    else held.free()
+    return new JsonReply(body as never, {
+      status: response.status,
+      headers: { ...Object.fromEntries(response.headers), ...more(response.ok) },
+    })
+  } catch (error) {
+    held.free()
+    throw error
+  }
 }
 
 /** Koa makes an empty body a 204; a notification is answered with 202. */

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { errors } from '../../shared/contract/errors.ts'
 import type { Context } from '../../shared/platform/context.ts'
+import type { Ledger } from '../../shared/platform/ledger.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import { Problem, unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
@@ -88,6 +89,7 @@ const bodyMs = 10_000
 
 export class Workers {
   private readonly log: Logger
+  private readonly ledger: Ledger
   private readonly health: WorkerHealth
   private readonly candidates: Candidates
   private readonly agent = openCallAgent({ keepAlive: true })
@@ -95,6 +97,7 @@ export class Workers {
 
   constructor(context: Context) {
     this.log = context.log
+    this.ledger = context.ledger
     this.health = new WorkerHealth(context.log, context.settings.silence)
     this.candidates = new Candidates(context, this.health)
   }
@@ -143,11 +146,18 @@ export class Workers {
     { workerId, upload, ...options }: StreamOptions,
   ): Promise<StreamAnswer> {
     const target = { ...options, ...(upload ? encodeBeside(upload, args) : encodeArgs(args)) }
-    const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
-    if (problemHeader in response.headers) {
-      throw errorOf((await readReply(response, options.signal)) as CallProblem)
+    const held = this.ledger.openStream(args.accountId, upload ? 'uploads' : 'streams')
+    try {
+      const response = await this.ask(streamPath(name), args.sandboxId, target, workerId)
+      response.once('close', () => held.free())
+      if (problemHeader in response.headers) {
+        throw errorOf((await readReply(response, options.signal)) as CallProblem)
+      }
+      return { status: response.statusCode ?? 0, headers: response.headers, body: response }
+    } catch (error) {
+      held.free()
+      throw error
     }
-    return { status: response.statusCode ?? 0, headers: response.headers, body: response }
   }
 
   /** A WebSocket to a command. @throws as {@link call} */

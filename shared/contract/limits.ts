@@ -26,6 +26,8 @@ export const limits = {
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
   /** Where a line of files/grep is cut. */
   grepLineBytes: 2_000,
+  /** Streamed answers of one account that one worker sends at once, and as many uploads that it receives. */
+  streams: 64,
   /** Connections to ports of one sandbox that one worker carries at once. */
   connections: 100,
   /** A secret's value of fewer bytes is not blanked out of output: it would be found by chance. */

@@ -6,8 +6,9 @@
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = ['requests', 'answers', 'stdin', 'downloads', 'followers', 'output'] as const
+export const heldKinds = ['requests', 'answers', 'stdin', 'streams', 'uploads', 'output'] as const
 export type HeldKind = (typeof heldKinds)[number]
+export type StreamKind = 'streams' | 'uploads'
 
 /** Bytes. */
 export interface LedgerBounds {
@@ -15,8 +16,8 @@ export interface LedgerBounds {
   ofAll: number
 }
 
-/** How many holdings of a kind one account may have open at once, where that is bounded. */
-const mostOpen: Partial<Record<HeldKind, number>> = { downloads: 4, followers: 64 }
+/** Buffers of one streamed answer or upload in this process, in bytes. */
+const streamBytes = 128 * 1024
 /** The share of an account's bound that all who are not authenticated have together. A sign-up takes a few KiB. */
 const strangersShare = 1 / 4
 /** Beyond the bound of all, an account that does not hold most may take as much again as this share of the bound. */
@@ -46,7 +47,6 @@ export class Ledger {
   /**
    * Opens a holding without bytes.
    * @param accountId undefined for a stranger
-   * @throws {Problem} `rate_limited` when the account has too many of this kind open
    */
   open(accountId: string | undefined, kind: HeldKind): Holding {
     const owner = this.ofOwner.get(accountId) ?? {
@@ -54,12 +54,27 @@ export class Ledger {
       open: new Map(),
       toldAt: Number.NEGATIVE_INFINITY,
     }
-    const count = owner.open.get(kind) ?? 0
-    const most = mostOpen[kind]
-    if (most !== undefined && count >= most) throw tooManyOpen(kind, most)
-    owner.open.set(kind, count + 1)
+    owner.open.set(kind, (owner.open.get(kind) ?? 0) + 1)
     this.ofOwner.set(accountId, owner)
     return new Holding(this, accountId, owner, kind)
+  }
+
+  /**
+   * Opens a holding for the buffers of a stream.
+   * @param maxOpen how many of this kind the account may have open
+   * @throws {Problem} `rate_limited` when it has too many, or holds too much; `unavailable`
+   */
+  openStream(accountId: string, kind: StreamKind, maxOpen = Number.POSITIVE_INFINITY): Holding {
+    const openCount = this.ofOwner.get(accountId)?.open.get(kind) ?? 0
+    if (openCount >= maxOpen) throw tooManyOpen(kind, maxOpen)
+    const holding = this.open(accountId, kind)
+    try {
+      holding.add(streamBytes)
+      return holding
+    } catch (error) {
+      holding.free()
+      throw error
+    }
   }
 
   /** Called by holdings only, as are the two below. */
@@ -169,7 +184,11 @@ const holdsMost = () =>
 
 const shortOfMemory = () => unavailable('The service is short of memory right now. Try again in a moment.')
 
-const tooManyOpen = (kind: HeldKind, most: number) =>
-  new Problem('rate_limited', `This account has ${most} ${kind} open. Wait until one of them is over.`, {
-    retryAfterSeconds: 1,
-  })
+const tooManyOpen = (kind: StreamKind, maxOpen: number) =>
+  new Problem(
+    'rate_limited',
+    kind === 'streams'
+      ? `This account has ${maxOpen} streamed answers open at one worker. Read one of them to its end, or close it, then try again.`
+      : `This account has ${maxOpen} uploads open at one worker. Finish or cancel one of them, then try again.`,
+    { retryAfterSeconds: 1 },
+  )

@@ -285,6 +285,13 @@ const processes = {
     .describe(
       'How many days an ended sandbox stays listed, and in usage by sandbox. Then its usage is added to sums by day, and its row is deleted.',
     ),
+  CLIENT_STALL_SECONDS: whole
+    .min(1)
+    .max(3_600)
+    .default(30)
+    .describe(
+      'An API closes a connection whose client takes nothing for so long while bytes wait for it: answers, streams and WebSockets. An idle stream stays open.',
+    ),
   EVENT_LOOP_STALL_SECONDS: whole
     .min(0)
     .default(30)

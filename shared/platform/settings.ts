@@ -112,6 +112,8 @@ export function readSettings(environment: Record<string, string | undefined>, ro
     leaveSeconds: env.LEAVE_SECONDS,
     /** Seconds after which a process whose event loop stands still ends itself; 0: never. */
     stallSeconds: env.EVENT_LOOP_STALL_SECONDS,
+    /** Seconds after which a connection is closed whose client takes none of the bytes that wait for it. */
+    clientStallSeconds: env.CLIENT_STALL_SECONDS,
   }
 }
 

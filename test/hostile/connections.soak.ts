@@ -141,7 +141,7 @@ describe.concurrent('strangers', () => {
     const told = (status: number) =>
       unread.filter(({ text }) => text().startsWith(`HTTP/1.1 ${status} `)).length
     await world.eventually(() => told(200) + told(429) === unread.length, 20_000)
-    // Ten of 6 MB are an account's share; a busy machine may come to more when those have had their 20 s.
+    // Ten of 6 MB are an account's share; a busy machine may come to more when those have had their 30 s.
     expect(told(200)).toBeGreaterThan(0)
     expect(told(200)).toBeLessThan(unread.length / 2)
     for (const { socket } of unread) socket.destroy()

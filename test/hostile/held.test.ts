@@ -96,7 +96,7 @@ test('a download gives the bytes that are kept, whole and by ranges, and holds n
   }
   expect(await download('bytes=3999998-4000001')).toBe('xxen')
   expect((await download()) === `${'x'.repeat(4_000_000)}end\n`).toBe(true)
-  await world.eventually(async () => (await heldIn('downloads')) === 0, 10_000)
+  await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
 })
 
 test('a command has eight readers at a time, and each gets all of it', async () => {
@@ -118,7 +118,7 @@ test('a command has eight readers at a time, and each gets all of it', async () 
     expect(data).toEqual({ text: 'gone\n' })
     await reader.rest()
   }
-  await world.eventually(async () => (await heldIn('followers')) === 0, 10_000)
+  await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
 })
 
 test('large JSON takes turns by account, one piece a turn of the loop', async () => {
@@ -198,7 +198,7 @@ test('an MCP stream that is taken up many times is one command, and holds nothin
   await chunks.cancel()
   await sh('touch go-once')
   for (const answer of again) expect(await answer.text()).toContain('"stdout":"ran\\n"')
-  for (const kind of ['requests', 'answers', 'followers'] as const)
+  for (const kind of ['requests', 'answers', 'streams'] as const)
     await world.eventually(async () => (await heldIn(kind)) === 0, 10_000)
   const long = { ...headers, 'last-event-id': `${'x'.repeat(4_100)}.1` }
   await expect(alice.open('resumeMcp', { headers: long })).rejects.toMatchObject({ status: 400 })

@@ -5,6 +5,7 @@ import { heldKinds, Ledger } from '../../shared/platform/ledger.ts'
 
 const ofAccount = 1_000
 const ofAll = 2_500
+const mebibyte = 1024 * 1024
 
 function open() {
   const lines: Record<string, unknown>[] = []
@@ -87,15 +88,25 @@ test('when memory is short, the account that holds most is refused first, and no
   third!.add(200)
 })
 
-test('an account has four downloads at a time', () => {
+test('an account has so many streams of a kind open as it may, and each counts its buffers', () => {
+  const ledger = new Ledger({ ofAccount: mebibyte, ofAll: 2 * mebibyte }, pino({ level: 'silent' }))
+  const open = (accountId: string, kind: 'streams' | 'uploads' = 'streams') =>
+    ledger.openStream(accountId, kind, 4)
+  const opened = Array.from({ length: 4 }, () => open('acc_1'))
+  expect(ledger.sums.streams).toBe(mebibyte / 2)
+  expect(refusal(() => open('acc_1'))).toMatchObject({ code: 'rate_limited' })
+  open('acc_2')
+  open('acc_1', 'uploads').free()
+  opened[0]!.free()
+  opened[0]!.free()
+  open('acc_1')
+  expect(() => open('acc_1')).toThrow()
+})
+
+test('a stream for whose buffers there is no room is refused, and is not counted', () => {
   const { ledger } = open()
-  const opened = Array.from({ length: 4 }, () => ledger.open('acc_1', 'downloads'))
-  expect(refusal(() => ledger.open('acc_1', 'downloads'))).toMatchObject({ code: 'rate_limited' })
-  ledger.open('acc_2', 'downloads')
-  opened[0]!.free()
-  opened[0]!.free()
-  ledger.open('acc_1', 'downloads')
-  expect(() => ledger.open('acc_1', 'downloads')).toThrow()
+  expect(refusal(() => ledger.openStream('acc_1', 'streams'))).toMatchObject({ code: 'rate_limited' })
+  expect(ledger.sums.streams).toBe(0)
 })
 
 test('the log names who was refused, once in a while', () => {

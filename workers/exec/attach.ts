@@ -6,13 +6,14 @@ import type { WebSocket } from 'ws'
 import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
+import { limits } from '../../shared/contract/limits.ts'
 import { limitByKey } from '../../shared/data/limit-by-key.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
-import { mustHaveRoom, openFollower } from './followers.ts'
+import { mustHaveRoom } from './followers.ts'
 import type { Item } from './output-log.ts'
 import { finished } from './stdin-feed.ts'
 
@@ -27,13 +28,13 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   const command = worker.commands.get(args)
   if (!command.isRunning) throw finished('it has ended')
   mustHaveRoom(command)
-  const follower = openFollower(worker, args.accountId)
+  const stream = worker.ledger.openStream(args.accountId, 'streams', limits.streams)
   return {
     serve(socket) {
-      socket.on('close', () => follower.free())
+      socket.on('close', () => stream.free())
       serve(command, socket, worker.ledger.open(args.accountId, 'stdin'))
     },
-    abandon: () => follower.free(),
+    abandon: () => stream.free(),
   }
 }
 

@@ -1,12 +1,11 @@
 /** The calls about commands that stream bytes. */
 
 import { offsetOf } from '../../shared/contract/exec-events.ts'
-import { within } from '../../shared/platform/patience.ts'
 import { bytesOfBody, headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
 import type { ExecContext } from './context.ts'
 import { writeEvents } from './events.ts'
-import { mustHaveRoom, openFollower } from './followers.ts'
+import { mustHaveRoom } from './followers.ts'
 import { startCommand } from './start.ts'
 
 const eventHeaders = {
@@ -21,8 +20,6 @@ export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
   worker,
   { response, ...wire },
 ) => {
-  const follower = openFollower(worker, args.accountId)
-  response.once('close', () => follower.free())
   const command = await startCommand(worker, args, wire)
   mustHaveRoom(command)
   response.writeHead(200, eventHeaders)
@@ -33,8 +30,6 @@ export const execEvents: StreamHandler<'execEvents', ExecContext> = async (
 export const followExec: StreamHandler<'followExec', ExecContext> = async (args, worker, { response }) => {
   const command = worker.commands.get(args)
   mustHaveRoom(command)
-  const follower = openFollower(worker, args.accountId)
-  response.once('close', () => follower.free())
   const from = args.lastEventId === undefined ? undefined : offsetOf(args.lastEventId)
   response.writeHead(200, eventHeaders)
   await writeEvents(command, from, response)
@@ -46,24 +41,22 @@ export const writeStdin: StreamHandler<'writeStdin', ExecContext> = async (args,
   return { offset: stdin.offset, eof: stdin.eof }
 }
 
-/** Milliseconds that the client of a download may take nothing. */
-const stillMs = 30_000
-
 /** Streams the kept bytes of stdout or stderr. */
-export const readOutput: StreamHandler<'readOutput', ExecContext> = async (args, worker, { response }) => {
+export const readOutput: StreamHandler<'readOutput', ExecContext> = async (
+  args,
+  worker,
+  { response, held },
+) => {
   const { log, isRunning } = worker.commands.get(args)
   const { start, end } = log.keptOf(args.stream)
   const asked = rangeOf(args.range, start, end)
   const range = asked ?? { from: start, to: end }
   const isPart = asked !== undefined || start > 0
-  const held = worker.ledger.open(args.accountId, 'downloads')
-  response.once('close', () => held.free())
   const pieces = log.pin(args.stream, range.from, range.to)
   held.add(pieces.reduce((sum, { cost }) => sum + cost, 0))
   response.writeHead(isPart ? 206 : 200, headersOf(range, isPart, isRunning ? '*' : end))
   for (let piece = pieces.shift(); piece && !response.destroyed; piece = pieces.shift()) {
-    const taken = write(response, piece.copy()).then(() => true)
-    if (!(await within(stillMs, taken))) response.destroy()
+    await write(response, piece.copy())
     held.give(piece.cost)
   }
   response.end()

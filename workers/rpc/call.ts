@@ -22,7 +22,7 @@ export interface Wire {
   /** Aborts when the API has hung up. */
   signal: AbortSignal
   isAwaited: IsAwaited
-  /** Counts the call's body until the call has its answer. */
+  /** Counts the call's body, and a stream's buffers, until the answer has been sent. */
   held: Holding
 }
 

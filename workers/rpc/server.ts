@@ -1,5 +1,6 @@
 /** Takes the API's calls. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { limits } from '../../shared/contract/limits.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { within } from '../../shared/platform/patience.ts'
@@ -11,6 +12,7 @@ import {
   accountHeader,
   argsHeader,
   type CallName,
+  isStream,
   nameAt,
   problemHeader,
   type StreamCallName,
@@ -87,26 +89,35 @@ export class CallServer<Worker extends ServerContext> {
       refuse(response, unavailable('This worker takes no calls.'))
       return
     }
-    const held = holdBody(this.worker, request, response)
+    const held = holdCall(this.worker, request, response)
     if (!held) return
     response.writeContinue()
     // The last bytes of an answer may leave after it was written.
     const sent = new Promise<void>((resolve) => response.once('close', resolve))
     const handle = this.handlers.calls[name] as StreamHandler<StreamCallName, Worker>
-    const work = answer(this.worker, name, handle, request, response, held).finally(() => held.free())
-    this.follow(Promise.all([work, sent]).then(() => {}))
+    const work = answer(this.worker, name, handle, request, response, held)
+    this.follow(Promise.all([work, sent]).then(() => held.free()))
   }
 }
 
-/** @returns undefined when the account's share of memory has no room for the body. Then the call is refused. */
-function holdBody({ ledger }: ServerContext, { headers }: IncomingMessage, response: ServerResponse) {
-  const held = ledger.open(String(headers[accountHeader]), 'requests')
+/** @returns undefined when the account has too many streams, or no memory left for the body. Then the call is refused. */
+function holdCall(
+  { ledger }: ServerContext,
+  { url = '', headers }: IncomingMessage,
+  response: ServerResponse,
+) {
+  const accountId = String(headers[accountHeader])
+  const isUpload = argsHeader in headers
+  let held: Holding | undefined
   try {
+    held = isStream(url)
+      ? ledger.openStream(accountId, isUpload ? 'uploads' : 'streams', limits.streams)
+      : ledger.open(accountId, 'requests')
     // A client's own body passes in pieces.
-    if (!(argsHeader in headers)) held.add(Number(headers['content-length']))
+    if (!isUpload) held.add(Number(headers['content-length']))
     return held
   } catch (error) {
-    held.free()
+    held?.free()
     refuse(response, error)
     return undefined
   }

@@ -1,0 +1,80 @@
+/**
+ * Closes connections whose clients take none of the bytes that wait for them: answers, events and WebSockets. Only the
+ * API can do this. To a worker every slow client appears stalled, because the API reads from the worker in steps as large
+ * as the kernel's send buffer.
+ */
+import { readFile } from 'node:fs/promises'
+import type { Server, Socket } from 'node:net'
+import type { Logger } from '../../shared/platform/log.ts'
+
+/** A connection is checked this many times before it is closed, so one late check closes nothing. */
+const checksPerStall = 6
+
+interface Watched {
+  progress: string
+  checksWithoutProgress: number
+}
+
+export class StalledClients {
+  private readonly open = new Map<Socket, Watched>()
+  private readonly log: Logger
+  private isChecking = false
+
+  constructor(log: Logger) {
+    this.log = log
+  }
+
+  /** Watches all connections of a server until it is closed. */
+  watchAll(server: Server, stallSeconds: number): void {
+    const timer = setInterval(() => void this.check(), (stallSeconds * 1000) / checksPerStall)
+    server.on('connection', (socket: Socket) => this.watch(socket))
+    server.once('close', () => clearInterval(timer))
+  }
+
+  watch(socket: Socket): void {
+    this.open.set(socket, { progress: '', checksWithoutProgress: 0 })
+    socket.once('close', () => this.open.delete(socket))
+  }
+
+  async check(): Promise<void> {
+    if (this.isChecking) return
+    this.isChecking = true
+    const waiting = [...this.open].filter(([socket, watched]) => {
+      if (socket.writableLength === 0) watched.checksWithoutProgress = 0
+      return socket.writableLength > 0
+    })
+    const queues = waiting.length > 0 ? await readSendQueues() : undefined
+    for (const [socket, watched] of waiting) {
+      const written = socket.bytesWritten - socket.writableLength
+      const progress = `${written} ${queues?.get(portsOf(socket)) ?? ''}`
+      if (progress !== watched.progress) watched.checksWithoutProgress = 0
+      else watched.checksWithoutProgress++
+      watched.progress = progress
+      if (watched.checksWithoutProgress < checksPerStall) continue
+      this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client takes nothing')
+      socket.destroy()
+    }
+    this.isChecking = false
+  }
+}
+
+/**
+ * Bytes that wait in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a process write again only when a third of a full send
+ * buffer is free, which may be a megabyte: a slow client shows here first. Only Linux has this file.
+ */
+export async function readSendQueues(): Promise<Map<string, string>> {
+  const queues = new Map<string, string>()
+  for (const file of ['/proc/self/net/tcp', '/proc/self/net/tcp6']) {
+    const rows = await readFile(file, 'latin1').catch(() => '')
+    for (const [, ours, theirs, bytes] of rows.matchAll(sendQueue)) {
+      const ports = `${Number.parseInt(ours!, 16)} ${Number.parseInt(theirs!, 16)}`
+      // Connections from several addresses may have the same ports. Progress of any of them counts for all.
+      queues.set(ports, `${queues.get(ports) ?? ''} ${bytes}`)
+    }
+  }
+  return queues
+}
+
+const sendQueue = /^ *\d+: \w+:(\w{4}) \w+:(\w{4}) \w\w (\w{8}):/gm
+
+export const portsOf = ({ localPort, remotePort }: Socket): string => `${localPort} ${remotePort}`
