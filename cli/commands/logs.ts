@@ -2,6 +2,7 @@
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
 import { addStory, CliError, exitCodes } from '../core/errors.ts'
 import { execFields } from '../core/shapes.ts'
@@ -85,7 +86,7 @@ function tellAway(error: unknown, { awayMs }: Patience, { sessionId }: Remote, e
   return addStory(
     error,
     `The connection was away for ${showSeconds(awayMs / 1000)}.`,
-    `The command may go on; \`sandlot logs -f -s ${sessionId} ${execId}\` follows it again.`,
+    `The command may go on; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
   )
 }
 
