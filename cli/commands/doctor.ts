@@ -1,5 +1,6 @@
 /** `sandlot doctor`: checks settings, connection, key and clocks, then creates, uses and destroys a session. */
 import { existsSync } from 'node:fs'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import type { Reply } from '../core/api.ts'
 import { type Checks, startChecks } from '../core/checks.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
@@ -70,7 +71,7 @@ async function describeFile(settings: Settings): Promise<string> {
   const { file, location } = settings
   if (await settings.isExposed()) {
     throw new CliError('failed', `Other users of this machine may read the key in ${file}.`, {
-      hint: `chmod 600 ${file}`,
+      hint: shellLine('chmod', '600', file),
     })
   }
   return existsSync(file) ? location : `there is no ${file}`

@@ -1,6 +1,6 @@
 /** `sandlot exec`: a command in a session, with its stdin, stdout, stderr and exit code passed through. */
 import type { ExecRequest } from '../../shared/contract/exec.ts'
-import { shellWord } from '../../shared/contract/shell-words.ts'
+import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { addSessionOption, collect, defineCommand, type Invocation } from '../core/command.ts'
 import { CliError, exitCodes } from '../core/errors.ts'
 import { decodeUtf8, hasPipedInput } from '../core/input.ts'
@@ -98,8 +98,8 @@ async function suggestSession({ args, api, output }: Invocation<Options>): Promi
   if (command.length === 0 || output.json || output.quiet) return
   const active = await listActive(api).catch(() => [])
   if (!active.some(({ id, name }) => first === name || first === id)) return
-  const line = [first, ...command].map(shellWord).join(' ')
-  output.note(`There is a session ${JSON.stringify(first)}: sandlot exec --session ${line}`)
+  const line = shellLine('sandlot', 'exec', '--session', first, ...command)
+  output.note(`There is a session ${JSON.stringify(first)}: ${line}`)
 }
 
 /** @returns the exit code */
@@ -180,8 +180,8 @@ async function leaveRunning(
 ): Promise<number> {
   const result = await remote.launch(request)
   output.result(result, `${result.id}\n`)
-  const one = `-s ${remote.sessionId} ${result.id}`
-  output.aside(`It goes on. \`sandlot logs -f ${one}\` follows it, and \`sandlot kill ${one}\` ends it.`)
+  const line = (...words: string[]) => shellLine('sandlot', ...words, '-s', remote.sessionId, result.id)
+  output.aside(`It goes on. \`${line('logs', '-f')}\` follows it, and \`${line('kill')}\` ends it.`)
   if (input) await sendInput(remote, result.id, input, output.note)
   else await remote.endStdin(result.id, 0).catch(() => {})
   return exitCodes.done

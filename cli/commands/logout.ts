@@ -1,4 +1,5 @@
 /** `sandlot logout`: forgets the login and the API key that this client has saved. */
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import { createApi } from '../core/api.ts'
 import { defineCommand, type Invocation } from '../core/command.ts'
 import { describeError, exitCodes } from '../core/errors.ts'
@@ -67,5 +68,5 @@ function describe({ id, last_four, works }: FormerKey, flag: string): string {
   if (works === false) return `${key} no longer works.`
   if (works === null)
     return `Whether ${key} still works is not known. \`sandlot keys ls${flag}\` tells, and \`sandlot keys rm${flag}\` revokes it.`
-  return `${key} still works where it is known. \`sandlot keys rm ${id}${flag}\` revokes it.`
+  return `${key} still works where it is known. \`${shellLine('sandlot', 'keys', 'rm', String(id))}${flag}\` revokes it.`
 }

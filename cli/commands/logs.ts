@@ -2,19 +2,21 @@
 
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { bytesOf, type OutputOffset, offsetOf } from '../../shared/contract/exec-events.ts'
-import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
+import { shellLine } from '../../shared/contract/shell-words.ts'
+import { addSessionOption, type CommonOptions, defineCommand, type Invocation } from '../core/command.ts'
 import { addStory, CliError, exitCodes } from '../core/errors.ts'
 import { execFields } from '../core/shapes.ts'
 import { showSeconds } from '../core/times.ts'
 import { isGone, sayEnd } from '../exec/ending.ts'
 import { onlyRunning, readExecId } from '../exec/exec-id.ts'
 import { readAll } from '../exec/follow.ts'
-import { print, sayAway, sayMissing } from '../exec/print.ts'
+import { createReplay, sayAway, sayMissing } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
 import { Patience } from '../exec/retry.ts'
 
 interface Options {
   follow?: boolean
+  raw?: boolean
 }
 
 export const define = defineCommand<Options>({
@@ -22,9 +24,11 @@ export const define = defineCommand<Options>({
     addSessionOption(command)
       .usage('[options] [EXEC_ID]')
       .argument('[exec-id]', 'the command; by default the only one that runs')
-      .option('-f, --follow', 'follow the output until the command ends'),
+      .option('-f, --follow', 'follow the output until the command ends')
+      .option('--raw', 'print control characters at a terminal too'),
   notes: `
-Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
+At a terminal it prints text and its colours; --raw also prints what else the output does to a terminal, such as
+moving the cursor. A pipe or a file gets every byte. Exits with 0 once the output is printed, however the command ended. Says on stderr how many bytes are no
 longer kept. --json prints the result so far as one object, or with -f the result at the end.`,
   examples: ['sandlot logs exec_01kx…', 'sandlot logs -f exec_01kx… | less'],
   fields: execFields,
@@ -44,7 +48,7 @@ longer kept. --json prints the result so far as one object, or with -f the resul
 
 /** @returns how it ended, if it has */
 async function printOutput(
-  { options, output }: Invocation<Options>,
+  { options, output }: Invocation<Options & CommonOptions>,
   remote: Remote,
   { id, status }: Pick<ExecEnd, 'id' | 'status'>,
 ): Promise<ExecEnd | undefined> {
@@ -54,14 +58,18 @@ async function printOutput(
   })
   let offset: OutputOffset = { stdout: 0, stderr: 0 }
   const patience = new Patience()
+  const replay = createReplay(options)
   try {
     const end = status === 'running' && !options.follow ? await remote.printedSoFar(id) : undefined
     const open = (lastId?: string) => remote.follow(id, lastId)
     for await (const event of readAll(await open(), open, { patience, ...sayAway(output.note) })) {
       if (event.event === 'exit') return event.data
-      if (!output.json && event.event === 'gap') sayMissing(event.data, output.note)
+      if (!output.json && event.event === 'gap') {
+        await replay.flush()
+        sayMissing(event.data, output.note)
+      }
       if (!output.json && (event.event === 'stdout' || event.event === 'stderr'))
-        await print(event.event, bytesOf(event.data))
+        await replay.print(event.event, bytesOf(event.data))
       offset = offsetOf(event.id)
       if (end && isBehind(offset, end)) return undefined
     }
@@ -76,6 +84,8 @@ async function printOutput(
       output.note,
     )
     return ended
+  } finally {
+    await replay.flush()
   }
 }
 
@@ -85,7 +95,7 @@ function tellAway(error: unknown, { awayMs }: Patience, { sessionId }: Remote, e
   return addStory(
     error,
     `The connection was away for ${showSeconds(awayMs / 1000)}.`,
-    `The command may go on; \`sandlot logs -f -s ${sessionId} ${execId}\` follows it again.`,
+    `The command may go on; \`${shellLine('sandlot', 'logs', '-f', '-s', sessionId, execId)}\` follows it again.`,
   )
 }
 

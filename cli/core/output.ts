@@ -1,5 +1,6 @@
 /** Where things are printed: data on stdout, everything else on stderr. */
 import { styleText } from 'node:util'
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import type { RequestTrace } from './api.ts'
 import { type ColorChoice, canAnimate, wantsColor } from './drawing.ts'
 import type { CliError } from './errors.ts'
@@ -63,7 +64,7 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
     list(value: { next_cursor: string | null }, head: string[], rows: string[][], spare?: string[]): void {
       if (quiet) this.result(value, rows.map(([id]) => `${id}\n`).join(''))
       else this.table(value, head, rows, spare)
-      if (value.next_cursor !== null) this.note(`There are more: --cursor ${value.next_cursor}`)
+      if (value.next_cursor !== null) this.note(`There are more: --cursor ${shellWord(value.next_cursor)}`)
     },
     /** Something to know beside the result. */
     note(text: string): void {

@@ -19,10 +19,19 @@ export const oneLine = (text: string): string => printable(unbroken(text))
 export const printableJson = (json: string): string =>
   json.replace(steering, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-/** Titles, links and other strings with their end; sequences with parameters; the short ones. */
-const sequence =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  /(?:\u001b[\]PX^_]|[\u0090\u0098\u009d-\u009f])[^\u0007\u001b\u0090\u0098\u009c-\u009f]*(?:\u0007|\u001b\\|\u009c)|(?:\u001b\[|\u009b)([\u0030-\u003f]*)([\u0020-\u002f]*[\u0040-\u007e])|\u001b[\u0020-\u002f]*[\u0030-\u007e]/g
+/** Longer titles, links and other strings are shown as text, and so are those that do not end on their line. */
+const maxStringLength = 8192
+const stringStart =
+  '(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])' +
+  `[^\\n\\r\\u0007\\u001b\\u0090\\u0098\\u009c-\\u009f]{0,${maxStringLength}}`
+const parameters = '(?:\\u001b\\[|\\u009b)([0-?]{0,255})([ -/]{0,15}'
+/** Strings with their end; sequences with parameters; short sequences. */
+const sequence = new RegExp(
+  `${stringStart}(?:\\u0007|\\u001b\\\\|\\u009c)|${parameters}[@-~])|\\u001b[ -/]{0,15}[0-~]`,
+  'g',
+)
+/** The start of a sequence at the end of a text. */
+const unfinished = new RegExp(`(?:${stringStart}\\u001b?|${parameters})|\\u001b[ -/]{0,15})$`)
 
 /** Text in one style: the parameters that switch it on, such as `1` or `38;5;208`. */
 export interface Styled {
@@ -35,21 +44,80 @@ export interface Styled {
  * Everything else that steers a terminal is left out, hidden and blinking letters too.
  */
 export function* styledPieces(line: string): Generator<Styled> {
-  let style = new Map<string, string>()
+  for (const { text, style } of splitStyles(line, new Map())) {
+    const shown = text.replace(steering, '')
+    if (shown !== '') yield { text: shown, style: [...style.values()] }
+  }
+}
+
+/** Splits text at its sequences. Each piece has the style that begins with it, and control characters stay in it. */
+function* splitStyles(text: string, before: Style): Generator<{ text: string; style: Style }> {
+  let style = before
   let at = 0
-  const until = (end: number) => ({
-    text: line.slice(at, end).replace(steering, ''),
-    style: [...style.values()],
-  })
-  for (const match of line.matchAll(sequence)) {
-    const piece = until(match.index)
-    if (piece.text !== '') yield piece
+  for (const match of text.matchAll(sequence)) {
+    yield { text: text.slice(at, match.index), style }
     at = match.index + match[0].length
     if (match[2] === 'm' && /^[\d:;]*$/.test(match[1]!)) style = styleAfter(style, match[1]!)
   }
-  const last = until(line.length)
-  if (last.text !== '') yield last
+  yield { text: text.slice(at), style }
 }
+
+/**
+ * Cleans a program's output for a terminal, in chunks of any size: text, tabs, line ends, colors and the like remain. A
+ * carriage return ends a line, because text that it overwrites would be hidden.
+ */
+export class OutputCleaner {
+  private readonly styles: boolean
+  private decoder = new TextDecoder()
+  /** A sequence that may continue in the next chunk. */
+  private pending = ''
+  private style: Style = new Map()
+  private isAfterReturn = false
+
+  /** @param styles whether colors and the like remain */
+  constructor({ styles }: { styles: boolean }) {
+    this.styles = styles
+  }
+
+  clean(bytes: Uint8Array): string {
+    const text = this.pending + this.decoder.decode(bytes, { stream: true })
+    const end = text.search(unfinished)
+    this.pending = end < 0 ? '' : text.slice(end)
+    return this.show(end < 0 ? text : text.slice(0, end))
+  }
+
+  /** @returns the rest, at the end of the output or where some of it is missing */
+  flush(): string {
+    const rest = this.pending + this.decoder.decode()
+    this.pending = ''
+    return this.show(rest)
+  }
+
+  private show(text: string): string {
+    let shown = ''
+    for (const piece of splitStyles(text, this.style)) {
+      this.style = piece.style
+      const codes = this.styles ? [...piece.style.values()] : []
+      const lines = this.endLines(piece.text).split('\n')
+      shown += lines
+        .map((line) => line.replace(steering, ''))
+        .map((line) => (line === '' ? '' : withStyle({ text: line, style: codes })))
+        .join('\n')
+    }
+    return shown
+  }
+
+  /** CR LF is one line end, also in two chunks. */
+  private endLines(text: string): string {
+    if (text === '') return ''
+    const rest = this.isAfterReturn ? text.replace(/^\r*\n?/, '') : text
+    const isOnlyReturns = this.isAfterReturn && /^\r*$/.test(text)
+    this.isAfterReturn = isOnlyReturns || text.endsWith('\r')
+    return rest.replace(/\r+\n?/g, '\n')
+  }
+}
+
+type Style = ReadonlyMap<string, string>
 
 /** Switches the style on and off again, each part by itself. */
 export function withStyle({ text, style }: Styled): string {
@@ -67,7 +135,7 @@ function kindOf(code: string): string {
 }
 
 /** Select Graphic Rendition, as far as it colours letters. @param parameters also in the form with colons */
-function styleAfter(before: Map<string, string>, parameters: string): Map<string, string> {
+function styleAfter(before: Style, parameters: string): Style {
   const style = new Map(before)
   const plain = parameters.replaceAll(/(?<=^|;)4:(\d+)/g, (_, kind) => (kind === '0' ? '24' : '4'))
   const codes = plain.replaceAll(/:+/g, ';').split(';').map(Number)

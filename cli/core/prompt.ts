@@ -21,12 +21,14 @@ export function createAsk({ input = true, yes = false }: { input?: boolean; yes?
     isPossible,
     async text(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { input } = await prompts(instead)
-      return untilAnswered((context) => input({ message, required: true, validate: isRight }, context))
+      return untilAnswered((context) =>
+        input({ message: oneLine(message), required: true, validate: isRight }, context),
+      )
     },
     /** Without echo, and without a key that would turn it on. */
     async hidden(message: string, instead: string, isRight: Check = () => true): Promise<string> {
       const { password } = await prompts(instead)
-      const question = { message, mask: false, toggleMask: false, validate: isRight }
+      const question = { message: oneLine(message), mask: false, toggleMask: false, validate: isRight }
       return untilAnswered((context) => password(question, context))
     },
     /**

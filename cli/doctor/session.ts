@@ -1,6 +1,7 @@
 /** Creates, uses and destroys a session. It never outlives the check. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../core/api.ts'
 import type { Checks } from '../core/checks.ts'
 import { addHint, CliError, describeError } from '../core/errors.ts'
@@ -60,7 +61,7 @@ async function destroy(api: Api, id: string): Promise<string> {
   } catch (error) {
     throw addHint(
       describeError(error),
-      `\`sandlot session rm --yes ${id}\` destroys it; after ${ttlSeconds} s it ends by itself.`,
+      `\`${shellLine('sandlot', 'session', 'rm', '--yes', id)}\` destroys it; after ${ttlSeconds} s it ends by itself.`,
     )
   }
 }

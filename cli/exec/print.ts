@@ -1,12 +1,39 @@
 /** A command's output on our own stdout and stderr, and what is said beside it. */
+import { type ColorChoice, wantsColor } from '../core/drawing.ts'
 import type { CliError } from '../core/errors.ts'
+import { OutputCleaner } from '../core/printable.ts'
 
 /** Resolves when more can be taken: a reader that is slow slows the command. */
-export const print = (stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void> =>
+export const print = (stream: 'stdout' | 'stderr', bytes: Buffer | string): Promise<void> =>
   new Promise((resolve) => {
     // Called after a failed write too: we must not wait for a reader that is gone.
     if (process[stream].write(bytes, () => resolve())) resolve()
   })
+
+export interface Replay {
+  print(stream: 'stdout' | 'stderr', bytes: Buffer): Promise<void>
+  /** Prints what was held back, at the end or where output is missing. */
+  flush(): Promise<void>
+}
+
+/** Prints recorded output: cleaned on a stream that is a terminal, and every byte to pipes and files. */
+export function createReplay({ raw = false, color }: { raw?: boolean; color?: ColorChoice }): Replay {
+  const cleanerFor = (stream: NodeJS.WriteStream) =>
+    stream.isTTY && !raw ? new OutputCleaner({ styles: wantsColor(stream, color) }) : undefined
+  const cleaners = { stdout: cleanerFor(process.stdout), stderr: cleanerFor(process.stderr) }
+  return {
+    print(stream, bytes) {
+      const cleaner = cleaners[stream]
+      return print(stream, cleaner === undefined ? bytes : cleaner.clean(bytes))
+    },
+    async flush() {
+      for (const stream of ['stdout', 'stderr'] as const) {
+        const rest = cleaners[stream]?.flush() ?? ''
+        if (rest !== '') await print(stream, rest)
+      }
+    },
+  }
+}
 
 export interface ByteCounts {
   stdout_bytes: number

@@ -1,5 +1,6 @@
 /** The usual `sandlot exec`: streams output and stdin, and passes Ctrl-C to the command. */
 import type { ExecEnd, ExecRequest } from '../../shared/contract/exec.ts'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import { addStory, CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 import { leave as leaveClient } from '../core/leaving.ts'
@@ -102,7 +103,7 @@ function tellAway(
   return addStory(
     error,
     `The connection was away for ${away}, longer than the command's grace of ${limit}, and the service ends the command.`,
-    `\`sandlot logs -s ${sessionId} ${execId}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
+    `\`${shellLine('sandlot', 'logs', '-s', sessionId, execId)}\` shows what it printed; \`sandlot exec --grace 5m\` lets a command wait for longer.`,
   )
 }
 

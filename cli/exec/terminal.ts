@@ -1,6 +1,7 @@
 /** `sandlot exec -it` and `attach`: connects this terminal to a command's until that ends, over broken connections too. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { showSeconds } from '../core/times.ts'
 import { connect, useTerminal } from './attachment.ts'
@@ -61,7 +62,7 @@ export async function attachTerminal(
 
 /** With the session, because several may be active. */
 export const wayBack = ({ sessionId }: Remote, execId: string) =>
-  `\`sandlot attach -s ${sessionId} ${execId}\` goes back to it`
+  `\`${shellLine('sandlot', 'attach', '-s', sessionId, execId)}\` goes back to it`
 
 function pauseFor(error: unknown, patience: Patience): number | undefined {
   const isOver = isGone(error) || (error instanceof CliError && error.code === 'exec_finished')

@@ -25,7 +25,7 @@ export function readPort(text: string, _: number, all: string[]): ForwardedPort 
 function hintFor(text: string, all: string[]): string {
   const port = all.find((each) => /^(?:\d*:)?\d+$/.test(each))
   if (port !== undefined && !/[\d:]/.test(text[0]!))
-    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards a port of the session ${text}.`
+    return `\`sandlot forward --session ${shellWord(text)} ${port}\` forwards a port of the session ${shellWord(text)}.`
   return '`sandlot forward 8080:3000` makes port 3000 of the session port 8080 of this machine.'
 }
 

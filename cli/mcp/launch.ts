@@ -1,6 +1,6 @@
 /** What an MCP client does with an entry: it starts a command, or calls an address. */
 import { isDeepStrictEqual } from 'node:util'
-import { shellWord } from '../../shared/contract/shell-words.ts'
+import { shellLine, shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { thisServer } from './entries.ts'
 import { entryOf, type Target } from './targets.ts'
@@ -27,8 +27,9 @@ export function launchOf(entry: unknown): Launch {
 
 export const commandLine = ({ program, args, env }: Start): string =>
   [
-    ...Object.entries(env).map(([name, value]) => `${name}=${shellWord(String(value))}`),
-    ...[program, ...args].map(shellWord),
+    // A quoted name is no assignment: the line shows it, and does not evaluate it.
+    ...Object.entries(env).map(([name, value]) => `${shellWord(name)}=${shellWord(String(value))}`),
+    shellLine(program, ...args),
   ].join(' ')
 
 /**

@@ -1,16 +1,17 @@
 /** The arguments of `sandlot` that do the same as a key; undefined where nothing is selected. */
-import { selectedRow } from './files.ts'
+import { placeOf, selectedRow } from './files.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
 import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
+import type { Row, SandboxPath } from './tree.ts'
 
 export function whatIsShown(state: State): string[] | undefined {
   const page = pageOf(state)
   if (page.at === 'list') return ['session', 'ls', ...(state.showsDestroyed ? ['--all'] : [])]
-  if (page.at === 'file') return onSession(state, ['files', 'view'], [page.path])
+  if (page.at === 'file') return onPath(state, ['files', 'view'], placeOf(page))
   if (page.at === 'output') return onSession(state, ['exec'], ['-c', page.command])
   if (page.at !== 'session') return undefined
   return page.tab === 'files'
-    ? onSession(state, ['files', 'ls'], [page.tree.root.path])
+    ? onPath(state, ['files', 'ls'], page.tree.root)
     : withId(state, ['session', 'get'])
 }
 
@@ -31,19 +32,29 @@ export function runAgain(state: State): string[] | undefined {
   return command && onSession(state, ['exec'], ['-c', command.command])
 }
 
-export function lookAtRow(state: State): string[] | undefined {
+/** An argument of the client is text, so a path that is not UTF-8 has no command line. */
+const onPath = (state: State, words: string[], { path, base64 }: SandboxPath): string[] | undefined =>
+  base64 === undefined ? onSession(state, words, [path]) : undefined
+
+export function rowInFront(state: State): Row | undefined {
   const page = pageOf(state)
-  const row = page.at === 'session' ? selectedRow(page) : undefined
-  return (
-    row && onSession(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], [row.location.path])
-  )
+  return page.at === 'session' ? selectedRow(page) : undefined
 }
 
-export function editRow(state: State): string[] | undefined {
+export function lookAtRow(state: State): string[] | undefined {
+  const row = rowInFront(state)
+  return row && onPath(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], row.location)
+}
+
+/** The file that is shown or selected. */
+export function fileInFront(state: State): SandboxPath | undefined {
   const page = pageOf(state)
-  if (page.at === 'file') return onSession(state, ['files', 'edit'], [page.path])
-  const row = page.at === 'session' ? selectedRow(page) : undefined
-  return row && row.entry.type !== 'directory'
-    ? onSession(state, ['files', 'edit'], [row.location.path])
-    : undefined
+  if (page.at === 'file') return placeOf(page)
+  const row = rowInFront(state)
+  return row && row.entry.type !== 'directory' ? row.location : undefined
+}
+
+export function editFile(state: State): string[] | undefined {
+  const file = fileInFront(state)
+  return file && onPath(state, ['files', 'edit'], file)
 }

@@ -84,7 +84,8 @@ export function changeSelected(ui: Ui) {
 
 const fold = (ui: Ui, page: SessionPage, { location }: Row) =>
   changeTree(ui, page, (tree) => putFolder(tree, location, { isOpen: false }))
-const placeOf = ({ path, pathBase64 }: FilePage): SandboxPath =>
+
+export const placeOf = ({ path, pathBase64 }: FilePage): SandboxPath =>
   pathBase64 === undefined ? { path } : { path, base64: pathBase64 }
 
 const changeTree = (ui: Ui, page: SessionPage, change: (tree: Tree) => Tree): void =>

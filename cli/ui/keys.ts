@@ -3,9 +3,18 @@
  * help, the line at the bottom and the list of command lines are all made from this table.
  */
 
-import { shellWord } from '../../shared/contract/shell-words.ts'
+import { shellLine } from '../../shared/contract/shell-words.ts'
 import { askCommand } from './ask-command.ts'
-import { editRow, lookAtRow, onSession, runAgain, whatIsShown, withId } from './command-lines.ts'
+import {
+  editFile,
+  fileInFront,
+  lookAtRow,
+  onSession,
+  rowInFront,
+  runAgain,
+  whatIsShown,
+  withId,
+} from './command-lines.ts'
 import type { Step } from './file-scroll.ts'
 import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
@@ -95,7 +104,7 @@ export const keys: Key[] = [
     short: 'open',
     where: ['files'],
     run: enter,
-    does: (state) => lookAtRow(state) !== undefined,
+    does: (state) => rowInFront(state) !== undefined,
     commandLine: lookAtRow,
   },
   { keys: ['left', 'h'], shown: '← h', label: 'close the folder, or go up', where: ['files'], run: leave },
@@ -154,8 +163,8 @@ export const keys: Key[] = [
     short: 'edit',
     where: ['files', 'file'],
     run: changeSelected,
-    does: (state) => hasActive(state) && editRow(state) !== undefined,
-    commandLine: editRow,
+    does: (state) => hasActive(state) && fileInFront(state) !== undefined,
+    commandLine: editFile,
   },
   {
     keys: ['d'],
@@ -319,7 +328,7 @@ export const keysThatDo = (state: State): Key[] =>
 export function commandLines(state: State): { key: Key; text: string }[] {
   return keysThatDo(state).flatMap((key) => {
     const words = key.commandLine?.(state)
-    return words === undefined ? [] : [{ key, text: ['sandlot', ...words].map(shellWord).join(' ') }]
+    return words === undefined ? [] : [{ key, text: shellLine('sandlot', ...words) }]
   })
 }
 

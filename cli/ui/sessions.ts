@@ -1,6 +1,7 @@
 /** What one does with sessions: make, destroy, copy, filter, open. */
 import { randomUUID } from 'node:crypto'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
+import { shellWord } from '../../shared/contract/shell-words.ts'
 import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
 import { chosenSession, useSession as makeCurrent } from '../core/session.ts'
@@ -113,7 +114,7 @@ export function askFilter(ui: Ui): void {
 
 export function copyId(ui: Ui): void {
   const session = sessionInFront(ui.store.get())
-  if (session) copy(ui, session.id)
+  if (session) copy(ui, shellWord(session.id))
 }
 
 /** To the clipboard of the machine that the terminal is on, also from afar: OSC 52. */

@@ -3,7 +3,7 @@
  * `exec-writes.ts` writes to it.
  */
 import { type NotNull, sql } from 'kysely'
-import { shellWord } from '../contract/shell-words.ts'
+import { posixWord } from '../contract/shell-words.ts'
 import type { Queries } from './database.ts'
 import type { ExecRow } from './entities/exec.ts'
 import type { Tables } from './entities/index.ts'
@@ -19,7 +19,7 @@ const lineCharacters = 300
 
 /** A command as a line for people: quoted where a shell would need it, cut. */
 export function oneLine(command: string | string[]): string {
-  const text = typeof command === 'string' ? command : command.map(shellWord).join(' ')
+  const text = typeof command === 'string' ? command : command.map(posixWord).join(' ')
   const line = text.replaceAll(/\s*\n\s*/g, ' ⏎ ')
   return line.length > lineCharacters ? `${line.slice(0, lineCharacters - 1)}…` : line
 }

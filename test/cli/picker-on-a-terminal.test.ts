@@ -11,7 +11,7 @@ import { expectWithin } from '../support/eventually.ts'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath, Home } from './client.ts'
 import { openLine } from './line.ts'
-import { openScreen, type Screen, type Size } from './screen.ts'
+import { clipboardOf, openScreen, type Screen, type Size } from './screen.ts'
 import { makeUsers, password, shareSession } from './users.ts'
 
 const world = shareWorld({ env: { QUOTA_CONCURRENT_SANDBOXES: '5' } })
@@ -38,10 +38,6 @@ async function expectRestored(screen: Screen, code: number) {
   expect(raw.lastIndexOf('\u001b[?25h')).toBeGreaterThan(raw.lastIndexOf('\u001b[?25l'))
   expect(raw.lastIndexOf('\u001b[?2004l')).toBeGreaterThan(raw.lastIndexOf('\u001b[?2004h'))
 }
-
-/** What OSC 52 put on the clipboard, last. */
-const clipboardOf = (screen: Screen) =>
-  Buffer.from(screen.raw().split('\u001b]52;c;').at(-1)!.split('\u0007')[0]!, 'base64').toString()
 
 /** Most of the time of all these goes into waiting. */
 describe.concurrent('without settings', () => {

@@ -97,3 +97,7 @@ export function openScreen(
     },
   }
 }
+
+/** What OSC 52 put on the clipboard, last. */
+export const clipboardOf = (screen: Screen): string =>
+  Buffer.from(screen.raw().split('\u001b]52;c;').at(-1)!.split('\u0007')[0]!, 'base64').toString()

@@ -1,7 +1,7 @@
 /** `sandlot session create`: creates a session and prints its id. With --rm the session is for one command. */
 import { randomUUID } from 'node:crypto'
 import { limits } from '../../../shared/contract/limits.ts'
-import { shellWord } from '../../../shared/contract/shell-words.ts'
+import { shellLine, shellWord } from '../../../shared/contract/shell-words.ts'
 import type { Reply, Request } from '../../core/api.ts'
 import { collect, defineCommand, type Invocation } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
@@ -62,7 +62,7 @@ command's own, or 125 when it never ran; 124, 126, 127, 128+n and 130 mean what 
 
 /** A name, to those who know other tools. */
 function misplaced(args: string[]): CliError {
-  const words = args.map(shellWord).join(' ')
+  const words = shellLine(...args)
   const [isOne, name] = [args.length === 1, shellWord(args[0]!)]
   const named = isOne ? `\`sandlot session create --name ${name}\` makes a session with this name, and ` : ''
   return new CliError('usage', `${words} stands where a command does, and a command needs --rm.`, {

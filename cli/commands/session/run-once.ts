@@ -1,5 +1,6 @@
 /** `sandlot session create --rm -- CMD…`: a session for one command, destroyed on every way out. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { shellLine } from '../../../shared/contract/shell-words.ts'
 import type { Api, Reply } from '../../core/api.ts'
 import type { Invocation } from '../../core/command.ts'
 import { CliError, describeError } from '../../core/errors.ts'
@@ -78,7 +79,8 @@ async function destroy(creation: Creation, api: Api, output: Output): Promise<vo
   } catch (error) {
     const { code, message } = describeError(error)
     if (code === 'sandbox_destroyed' || code === 'sandbox_start_failed') return
-    const [what, how] = id === undefined ? ['A session that may have been made', ''] : [id, ` ${id}`]
-    output.note(`sandlot: ${what} could not be destroyed: ${message}\nsandlot session rm${how} does it.`)
+    const what = id ?? 'A session that may have been made'
+    const line = shellLine('sandlot', 'session', 'rm', ...(id === undefined ? [] : [id]))
+    output.note(`sandlot: ${what} could not be destroyed: ${message}\n${line} does it.`)
   }
 }

@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest'
 import { commandLines, keys, keysOf, keysThatDo, type Where, whereIs } from '../../../cli/ui/keys.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
+import { newTree, putFolder } from '../../../cli/ui/tree.ts'
+import type { FileEntry } from '../../../shared/contract/files.ts'
 import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
 
 const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output', 'file']
@@ -78,6 +80,24 @@ test('a terminal that is still open is attached to', () => {
   const open = command({ id: 'exec_9', tty: true, status: 'running', exit_code: null })
   const lines = commandLines(stateWith([session()], { pages: [sessionPage(id, { commands: [open] })] }))
   expect(lines.find(({ key }) => key.keys.includes('return'))?.text).toBe(`sandlot attach -s ${id} exec_9`)
+})
+
+test('a file with a name that is not UTF-8 can be opened and has no command line', () => {
+  const { id } = session()
+  const folder = { path: '/workspace' }
+  const entry = {
+    name: 'caf\ufffd',
+    name_base64: 'Y2Fm6Q==',
+    type: 'file',
+    size: 1,
+    mode: '0644',
+    modified_at: '',
+  }
+  const tree = putFolder(newTree(), folder, { entries: [entry as FileEntry] })
+  const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', tree })] })
+  expect(keysThatDo(state).map(({ shown }) => shown)).toEqual(expect.arrayContaining(['Enter →', 'e']))
+  expect(commandLines(state).find(({ text }) => text.includes('caf'))).toBeUndefined()
+  expect(commandLines(state).map(({ text }) => text)).toContain(`sandlot files ls -s ${id} /workspace`)
 })
 
 const offered = (state: State) =>

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
 import {
+  OutputCleaner,
   oneLine as plainLine,
   printable,
   printableJson,
@@ -129,6 +130,68 @@ describe('what a program printed', () => {
     expect(printedLine(line)).toBe(shown)
   })
 })
+
+const clean = (bytes: Buffer, cuts: number[] = [], options = { styles: true }) => {
+  const cleaner = new OutputCleaner(options)
+  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)).toSorted((a, b) => a - b), bytes.length]
+  const chunks = places.slice(1).map((place, index) => bytes.subarray(places[index], place))
+  return chunks.map((chunk) => cleaner.clean(chunk)).join('') + cleaner.flush()
+}
+
+describe('recorded output', () => {
+  test('keeps text, tabs, line ends and styles, whatever the chunks', () => {
+    const cuts = fc.array(fc.nat(), { maxLength: 6 })
+    const bytes = fc.oneof(
+      fc.tuple(hostile, styles, hostile).map((parts) => Buffer.from(parts.join(''))),
+      fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array)),
+    )
+    fc.assert(
+      fc.property(bytes, cuts, (output, cuts) => {
+        const shown = withoutRepeats(clean(output, cuts))
+        expect(withoutStyles(shown).replace(/[\t\n]/g, '')).not.toMatch(steering)
+        expect(openAtEnd(clean(output, cuts))).toEqual([])
+        expect(shown).toBe(withoutRepeats(clean(output)))
+        expect(withoutStyles(shown)).toBe(clean(output, cuts, { styles: false }))
+      }),
+    )
+  })
+
+  test.each([
+    ['\u001b[31mred\nalso\u001b[0m', '\u001b[31mred\u001b[39m\n\u001b[31malso\u001b[39m'],
+    ['a\u001b]52;c;Y2F0\u0007b\u001b[?1000hc\u001b[8md\u001b[2Je', 'abcde'],
+    ['\u001bP1$r0m\u001b\\\u001b]8;;https://x\u001b\\link\u001b]8;;\u001b\\', 'link'],
+    ['one\r\ntwo\r\r\n10%\r100%\r\u001b[K\nend', 'one\ntwo\n10%\n100%\nend'],
+    ['\u001b]0;no end\nnext', '0;no end\nnext'],
+    ['a\tb\bc\u0000', 'a\tbc'],
+  ])('%j is shown as %j', (output, shown) => {
+    const bytes = Buffer.from(output)
+    expect(clean(bytes)).toBe(shown)
+    const everyByte = Array.from({ length: bytes.length }, (_, at) => at)
+    expect(withoutRepeats(clean(bytes, everyByte))).toBe(withoutRepeats(shown))
+  })
+
+  test('a string without an end is held back up to a limit', () => {
+    const cleaner = new OutputCleaner({ styles: true })
+    expect(cleaner.clean(Buffer.from('\u001b]52;c;'))).toBe('')
+    expect(cleaner.clean(Buffer.alloc(8_000, 'x'))).toBe('')
+    expect(cleaner.clean(Buffer.alloc(1_000, 'x'))).toBe(`52;c;${'x'.repeat(9_000)}`)
+    expect(cleaner.clean(Buffer.alloc(1_000, 'y'))).toBe('y'.repeat(1_000))
+    expect(cleaner.flush()).toBe('')
+  })
+})
+
+/** A style that ends and begins again is one: chunks end their styles. */
+const withoutRepeats = (text: string): string => {
+  const letters: string[] = []
+  let on: string[] = []
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  for (const [token, code] of text.matchAll(/\u001b\[([\d;]*)m|[^\u001b]/gu)) {
+    if (code === undefined) letters.push(`${on.map((each) => `\u001b[${each}m`).join('')}${token}`)
+    else on = isEnd(code) ? [] : [...on, code]
+  }
+  return letters.join('')
+}
+const isEnd = (code: string) => /^(?:2[2-479]|39|49)$/.test(code)
 
 test('rows are as wide as the screen at most, and hold all of the line', () => {
   fc.assert(
