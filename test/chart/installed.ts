@@ -11,7 +11,6 @@ import { openAdmin } from '../support/namespace.ts'
 import { type Rendered, render } from './helm.ts'
 
 export const installation = 'test'
-export const maxSeconds = 86_400
 
 /** A pod as workers create it. Callers may change it. */
 export function buildSandboxPod(name = 'sbx-test') {
@@ -19,12 +18,17 @@ export function buildSandboxPod(name = 'sbx-test') {
   return buildPod({ name, image: images.busybox, deadlineSeconds: 60 }, installation, sandbox)
 }
 
-/**
- * Installs what the chart puts into the namespace of the sandboxes, and its admission policies.
- * @param values further ones for `--set`
- * @param namespaceLabels of a namespace that the chart does not create, without Pod Security
- */
-export async function installChart(values: string[] = [], namespaceLabels?: Record<string, string>) {
+interface Options {
+  /** Further ones for `--set`. */
+  values?: string[]
+  /** Whether the namespace enforces the Pod Security Standard, as the one that the chart creates does. */
+  podSecurity?: boolean
+  /** Called before the policies exist. */
+  before?: (core: CoreV1Api, namespace: string) => Promise<void>
+}
+
+/** Installs what the chart puts into the namespace of the sandboxes, and then its admission policies. */
+export async function installChart({ values = [], podSecurity = true, before }: Options = {}) {
   const admin = openAdmin()
   const core = admin.makeApiClient(CoreV1Api)
   const objects = KubernetesObjectApi.makeApiClient(admin)
@@ -35,7 +39,7 @@ export async function installChart(values: string[] = [], namespaceLabels?: Reco
     `sandboxes.namespace=${namespace}`,
     `sandboxes.image=${images.busybox}`,
     `sandboxes.installation=${installation}`,
-    `sandboxes.createNamespace=${namespaceLabels === undefined}`,
+    `sandboxes.createNamespace=${podSecurity}`,
     ...values,
   ]
   const all = render(
@@ -44,16 +48,16 @@ export async function installChart(values: string[] = [], namespaceLabels?: Reco
   )
   const isPolicy = ({ kind }: Rendered) => kind!.startsWith('ValidatingAdmissionPolicy')
   const isOfSandboxes = (object: Rendered) =>
-    isPolicy(object) ||
     object.kind === 'Namespace' ||
     object.metadata!.namespace === namespace ||
     (object.kind === 'ServiceAccount' && object.metadata!.name === 'sandlot-worker')
 
   await core.createNamespace({ body: { metadata: { name: system } } })
-  if (namespaceLabels)
-    await core.createNamespace({ body: { metadata: { name: namespace, labels: namespaceLabels } } })
+  if (!podSecurity) await core.createNamespace({ body: { metadata: { name: namespace } } })
   for (const object of all.filter(isOfSandboxes)) await objects.create(object)
   await eventually(() => core.readNamespacedServiceAccount({ name: 'default', namespace }), 20_000)
+  await before?.(core, namespace)
+  for (const object of all.filter(isPolicy)) await objects.create(object)
   const credential = await openWorker(admin, system)
   const worker = credential.makeApiClient(CoreV1Api)
   await awaitPolicies(worker, namespace)
