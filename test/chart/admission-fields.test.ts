@@ -7,46 +7,69 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasCluster } from '../support/cluster.ts'
 import { openAdmin } from '../support/namespace.ts'
 import { hasHelm } from './helm.ts'
-import { buildSandboxPod, installChart, readRaw } from './installed.ts'
+import { buildSandboxPod, installChart } from './installed.ts'
+import {
+  objects,
+  type PodObject,
+  readSchemas,
+  refusedByServer,
+  runtimeClass,
+  setField,
+} from './pod-fields.ts'
 
-interface Schema {
-  type?: string
-  format?: string
-  $ref?: string
-  allOf?: Schema[]
-  oneOf?: Schema[]
-  items?: Schema
-  required?: string[]
-  properties?: Record<string, Schema>
-}
-type Fields = Record<string, unknown>
-/** The pod that a field is set in, where a valid value needs more than one field. */
-type Change = (object: Fields, pod: { metadata: Fields; spec: Fields }) => void
+/** Admitted, because the service account admission sets it where the default account names registry credentials. */
+const setByCluster = ['spec.imagePullSecrets']
 
-const hasSuffix = '/spec.containers[0]'
-const runtimeClass = 'sandlot-test-fields'
-const probe = { exec: { command: ['true'] } }
-const container = { name: 'other', image: 'localhost/other:1' }
-const set =
-  (change: (pod: { spec: Fields }) => void): Change =>
-  (_, pod) =>
-    change(pod)
+describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policy", () => {
+  const node = hasCluster ? openAdmin().makeApiClient(NodeV1Api) : undefined!
+  let chart: Awaited<ReturnType<typeof installChart>>
+  let schemas: Awaited<ReturnType<typeof readSchemas>>
+  /** As the cluster takes it: with its own defaults. */
+  let taken: V1Pod
 
-/** The objects of a pod that workers set, with the schema of each. */
-const walked: { path: string; schema: string; find: (pod: V1Pod) => object }[] = [
-  { path: 'metadata', schema: 'apimachinery.pkg.apis.meta.v1.ObjectMeta', find: (pod) => pod.metadata! },
-  { path: 'spec', schema: 'api.core.v1.PodSpec', find: (pod) => pod.spec! },
-  {
-    path: 'spec.securityContext',
-    schema: 'api.core.v1.PodSecurityContext',
-    find: (pod) => pod.spec!.securityContext!,
-  },
-  {
-    path: 'spec.securityContext.seccompProfile',
-    schema: 'api.core.v1.SeccompProfile',
-    find: (pod) => pod.spec!.securityContext!.seccompProfile!,
-  },
-  { path: 'spec.dnsConfig', schema: 'api.core.v1.PodDNSConfig', find: (pod) => pod.spec!.dnsConfig! },
-  { path: 'spec.tolerations', schema: 'api.core.v1.Toleration', find: (pod) => pod.spec!.tolerations![0]! },
-  { path: 'spec.volumes', schema: 'api.core.v1.Volume', find: (pod) => pod.spec!.volumes![0]! },
-]
+  beforeAll(async () => {
+    // Pod Security would refuse some fields before the policy sees them.
+    chart = await installChart({ podSecurity: false })
+    await node.createRuntimeClass({ body: { metadata: { name: runtimeClass }, handler: 'runc' } })
+    schemas = await readSchemas(chart.credential)
+    taken = await chart.tryCreate(buildSandboxPod())
+  })
+  afterAll(async () => {
+    await node.deleteRuntimeClass({ name: runtimeClass })
+    await chart?.remove()
+  })
+
+  test.each(objects)('refuses every field of $path that Sandlot does not set', async (object) => {
+    const { path, schema, find } = object
+    const known = find(taken) as Record<string, unknown>
+    const fields = Object.keys(schemas[`io.k8s.${schema}`]!.properties!)
+    const unset = fields.filter((field) => known[field] === undefined)
+    const outcomes: Record<string, string> = {}
+    for (const field of unset) outcomes[`${path}.${field}`] = await outcomeOf(object, field)
+    const expected = Object.fromEntries(
+      Object.keys(outcomes).map((name) => {
+        if (setByCluster.includes(name)) return [name, 'admitted']
+        return [name, refusedByServer.includes(name) ? 'refused by the API server' : 'refused by the policy']
+      }),
+    )
+    // A cluster whose feature gate is off removes the field.
+    for (const [name, outcome] of Object.entries(outcomes))
+      if (outcome === 'removed') expected[name] = outcome
+    expect(outcomes).toEqual(expected)
+  })
+
+  async function outcomeOf({ path, refusal, find }: PodObject, field: string): Promise<string> {
+    const pod = buildSandboxPod()
+    setField(schemas, pod, path, field)
+    try {
+      const answer = find(await chart.tryCreate(pod)) as Record<string, unknown>
+      return answer[field] === undefined ? 'removed' : 'admitted'
+    } catch (error) {
+      const { message } = error as Error
+      if (message.includes('ValidatingAdmissionPolicy') && message.includes(refusal ?? `${path}.${field}`)) {
+        return 'refused by the policy'
+      }
+      return refusedByServer.includes(`${path}.${field}`) ? 'refused by the API server' : message
+    }
+  }
+})

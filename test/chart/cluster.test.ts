@@ -3,12 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  CoreV1Api,
-  type KubeConfig,
-  KubernetesObjectApi,
-  type V1Pod,
-} from '@kubernetes/client-node'
+import { CoreV1Api, type KubeConfig, KubernetesObjectApi, type V1Pod } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasCluster, images, newNamespace } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
