@@ -1,26 +1,15 @@
-/** What the chart makes, on a cluster: its objects are taken, and its admission takes the pods of workers only. */
+/** The chart's objects on a cluster. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import type { IncomingMessage } from 'node:http'
-import { get, type RequestOptions } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { json } from 'node:stream/consumers'
-import {
-  CoreV1Api,
-  type KubeConfig,
-  KubernetesObjectApi,
-  PatchStrategy,
-  setHeaderOptions,
-  type V1Pod,
-} from '@kubernetes/client-node'
+import { CoreV1Api, type KubeConfig, KubernetesObjectApi, type V1Pod } from '@kubernetes/client-node'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readDriverSettings } from '../../shared/platform/settings.ts'
-import { buildPod } from '../../workers/drivers/kubernetes/manifest.ts'
 import { hasCluster, images, newNamespace } from '../support/cluster.ts'
 import { eventually } from '../support/eventually.ts'
 import { openAdmin } from '../support/namespace.ts'
 import { hasHelm, installations, kubeconform, type Rendered, render, template, valuesOf } from './helm.ts'
+import { readRaw } from './installed.ts'
 
 /** Kinds that a cluster has only with what somebody else installs there. */
 const foreign = ['HTTPRoute', 'PrometheusRule', 'ScaledObject', 'ServiceMonitor']
@@ -87,161 +76,10 @@ describe.skipIf(!hasCluster || !hasHelm)('the chart, on a cluster', () => {
     expect(check(text.replace('maxUnavailable: 1\n', 'maxUnavailabel: 1\n'))).toMatch(/Invalid: 1, Errors: 0/)
   })
 
-  describe('its admission', () => {
-    const { sandbox } = readDriverSettings({ SANDBOX_IMAGE: images.busybox })
-    const request = { name: 'sandlot-sbx-test', image: images.busybox, deadlineSeconds: 60 }
-    const ours = () => buildPod(request, 'test', sandbox)
-    const take = (body: V1Pod) => core.createNamespacedPod({ namespace, body, dryRun: 'All' })
-    const main = (pod: ReturnType<typeof ours>) => pod.spec.containers[0]!
-
-    beforeAll(async () => {
-      const bare = ours()
-      bare.metadata!.labels = {}
-      // A policy, and a quota's count, hold some time after they were made.
-      await eventually(() => take(ours()), 20_000)
-      await eventually(
-        () =>
-          take(bare).then(
-            () => false,
-            (error: Error) => error.message.includes('has the label'),
-          ),
-        20_000,
-      )
-    })
-
-    test('takes the pods that workers make', async () => {
-      expect((await take(ours())).spec!.containers[0]!.image).toBe(images.busybox)
-    })
-
-    test('gives one without limits those of sandboxes.limits', async () => {
-      const pod = ours()
-      delete main(pod).resources
-      const limits = { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' }
-      expect((await take(pod)).spec!.containers[0]!.resources!.limits).toEqual(limits)
-    })
-
-    test.each<{ what: string; change: (pod: ReturnType<typeof ours>) => unknown; words: RegExp }>([
-      {
-        what: 'without the label',
-        change: (pod) => delete pod.metadata!.labels!['sandlot.dev/role'],
-        words: /has the label/,
-      },
-      {
-        what: 'of another image',
-        change: (pod) => {
-          main(pod).image = images.debian
-        },
-        words: /has an image of sandboxes/,
-      },
-      {
-        what: 'with a Secret as a volume',
-        change: (pod) => {
-          pod.spec.volumes = [
-            { name: 'tmp', secret: { secretName: 'keys' } },
-            { name: 'workspace', emptyDir: {} },
-          ]
-        },
-        words: /no volumes but the emptyDirs/,
-      },
-      {
-        what: 'with a Secret in its environment',
-        change: (pod) => {
-          main(pod).env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'keys', key: 'a' } } }]
-        },
-        words: /takes no environment/,
-      },
-      {
-        what: 'with a Secret as its environment',
-        change: (pod) => {
-          main(pod).envFrom = [{ secretRef: { name: 'keys' } }]
-        },
-        words: /takes no environment/,
-      },
-      {
-        what: 'with a token',
-        change: (pod) => {
-          pod.spec.automountServiceAccountToken = true
-        },
-        words: /has no token|no volumes/,
-      },
-      {
-        what: 'for a node',
-        change: (pod) => {
-          pod.spec.nodeName = 'localhost'
-        },
-        words: /does not choose its node/,
-      },
-      {
-        what: 'with a priority',
-        change: (pod) => {
-          pod.spec.priorityClassName = 'system-node-critical'
-        },
-        words: /priority class|priorityClass/,
-      },
-      {
-        what: 'with a second container',
-        change: (pod) => {
-          pod.spec.containers.push({ ...main(pod), name: 'second' })
-        },
-        words: /has one container/,
-      },
-      {
-        what: 'with more memory',
-        change: (pod) => {
-          main(pod).resources!.limits!.memory = '2Gi'
-        },
-        words: /none above sandboxes.limits|maximum memory/,
-      },
-      {
-        what: 'without a deadline',
-        change: (pod) => delete pod.spec.activeDeadlineSeconds,
-        words: /has a deadline/,
-      },
-      {
-        what: 'of another runtime class',
-        change: (pod) => {
-          pod.spec.runtimeClassName = 'other'
-        },
-        words: /no runtime class|RuntimeClass .* not found/,
-      },
-      {
-        what: 'with a probe, which the node would send',
-        change: (pod) => {
-          main(pod).livenessProbe = { httpGet: { port: 80, path: '/' } }
-        },
-        words: /no probes/,
-      },
-      {
-        what: 'beside another by its wish',
-        change: (pod) => {
-          pod.spec.affinity = { nodeAffinity: {} }
-        },
-        words: /does not choose its neighbours/,
-      },
-    ])('refuses one $what', async ({ change, words }) => {
-      const pod = ours()
-      change(pod)
-      await expect(take(pod)).rejects.toThrow(words)
-    })
-
-    test('its label stays: nobody takes it from a pod that runs', async () => {
-      await core.createNamespacedPod({ namespace, body: ours() })
-      const change = (labels: Record<string, string | null>) =>
-        core.patchNamespacedPod(
-          { name: request.name, namespace, body: { metadata: { labels } } },
-          setHeaderOptions('Content-Type', PatchStrategy.MergePatch),
-        )
-      await expect(change({ 'sandlot.dev/role': null })).rejects.toThrow(/has the label/)
-      // What workers do change.
-      await change({ 'sandlot.dev/sandbox': 'sbx_1' })
-      await core.deleteNamespacedPod({ name: request.name, namespace, gracePeriodSeconds: 0 })
-    })
-
-    test('a namespace of sandboxes takes no claim and no service', async () => {
-      const spec = { ports: [{ port: 80 }], selector: {} }
-      const service = core.createNamespacedService({ namespace, body: { metadata: { name: 'any' }, spec } })
-      await expect(service).rejects.toThrow(/exceeded quota: sandlot-sandboxes/)
-    })
+  test('a namespace of sandboxes takes no claim and no service', async () => {
+    const spec = { ports: [{ port: 80 }], selector: {} }
+    const service = core.createNamespacedService({ namespace, body: { metadata: { name: 'any' }, spec } })
+    await expect(service).rejects.toThrow(/exceeded quota: sandlot-sandboxes/)
   })
 })
 
@@ -255,12 +93,7 @@ const schemaPath = (folder: string) => join(folder, '{{ .ResourceKind }}{{ .Kind
 
 /** Writes the schemas that this very cluster has of these kinds, as kubeconform reads them. */
 async function writeSchemas(admin: KubeConfig, folder: string, kinds: Set<string>): Promise<void> {
-  const options: RequestOptions = {}
-  await admin.applyToHTTPSOptions(options)
-  const answer = new Promise<IncomingMessage>((resolve, reject) => {
-    get(`${admin.getCurrentCluster()!.server}/openapi/v2`, options, resolve).on('error', reject)
-  })
-  const { definitions } = (await json(await answer)) as { definitions: Record<string, Schema> }
+  const { definitions } = await readRaw<{ definitions: Record<string, Schema> }>(admin, '/openapi/v2')
   // Each may be a number too.
   for (const name of ['util.intstr.IntOrString', 'api.resource.Quantity'])
     definitions[`io.k8s.apimachinery.pkg.${name}`] = { type: ['string', 'number'] }

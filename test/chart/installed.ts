@@ -1,0 +1,128 @@
+/** The chart's namespace of sandboxes on a cluster, with the credential of its workers. */
+import type { IncomingMessage } from 'node:http'
+import { get, type RequestOptions } from 'node:https'
+import { json } from 'node:stream/consumers'
+import { CoreV1Api, KubeConfig, KubernetesObjectApi, type V1Pod } from '@kubernetes/client-node'
+import { readDriverSettings } from '../../shared/platform/settings.ts'
+import { buildPod } from '../../workers/drivers/kubernetes/manifest.ts'
+import { images, newNamespace } from '../support/cluster.ts'
+import { eventually } from '../support/eventually.ts'
+import { openAdmin } from '../support/namespace.ts'
+import { type Rendered, render } from './helm.ts'
+
+export const installation = 'test'
+
+/** A pod as workers create it. Callers may change it. */
+export function buildSandboxPod(name = 'sbx-test') {
+  const { sandbox } = readDriverSettings({ SANDBOX_IMAGE: images.busybox })
+  return buildPod({ name, image: images.busybox, deadlineSeconds: 60 }, installation, sandbox)
+}
+
+interface Options {
+  /** Further ones for `--set`. */
+  values?: string[]
+  /** Whether the namespace enforces the Pod Security Standard, as the one that the chart creates does. */
+  podSecurity?: boolean
+  /** Called before the policies exist. */
+  before?: (core: CoreV1Api, namespace: string) => Promise<void>
+}
+
+/** Installs what the chart puts into the namespace of the sandboxes, and then its admission policies. */
+export async function installChart({ values = [], podSecurity = true, before }: Options = {}) {
+  const admin = openAdmin()
+  const core = admin.makeApiClient(CoreV1Api)
+  const objects = KubernetesObjectApi.makeApiClient(admin)
+  const system = newNamespace()
+  const namespace = `${system}-pods`
+  const set = [
+    'secretName=keys',
+    `sandboxes.namespace=${namespace}`,
+    `sandboxes.image=${images.busybox}`,
+    `sandboxes.installation=${installation}`,
+    `sandboxes.createNamespace=${podSecurity}`,
+    ...values,
+  ]
+  const all = render(
+    set.flatMap((value) => ['--set', value]),
+    system,
+  )
+  const isPolicy = ({ kind }: Rendered) => kind!.startsWith('ValidatingAdmissionPolicy')
+  const isOfSandboxes = (object: Rendered) =>
+    object.kind === 'Namespace' ||
+    object.metadata!.namespace === namespace ||
+    (object.kind === 'ServiceAccount' && object.metadata!.name === 'sandlot-worker')
+
+  await core.createNamespace({ body: { metadata: { name: system } } })
+  if (!podSecurity) await core.createNamespace({ body: { metadata: { name: namespace } } })
+  for (const object of all.filter(isOfSandboxes)) await objects.create(object)
+  await eventually(() => core.readNamespacedServiceAccount({ name: 'default', namespace }), 20_000)
+  await before?.(core, namespace)
+  for (const object of all.filter(isPolicy)) await objects.create(object)
+  const credential = await openWorker(admin, system)
+  const worker = credential.makeApiClient(CoreV1Api)
+  await awaitPolicies(worker, namespace)
+
+  return {
+    system,
+    namespace,
+    credential,
+    admin: core,
+    worker,
+    /** Creates a pod as a dry run, with the workers' credential. */
+    tryCreate: (body: V1Pod) => worker.createNamespacedPod({ namespace, body, dryRun: 'All' }),
+    async remove(): Promise<void> {
+      for (const name of [system, namespace]) await core.deleteNamespace({ name })
+      for (const object of all.filter(isPolicy)) await objects.delete(object)
+    },
+  }
+}
+
+async function openWorker(admin: KubeConfig, namespace: string): Promise<KubeConfig> {
+  const core = admin.makeApiClient(CoreV1Api)
+  const { status } = await core.createNamespacedServiceAccountToken({
+    name: 'sandlot-worker',
+    namespace,
+    body: { spec: { audiences: [], expirationSeconds: 3600 } },
+  })
+  const cluster = admin.getCurrentCluster()!
+  const config = new KubeConfig()
+  config.loadFromOptions({
+    clusters: [cluster],
+    users: [{ name: 'worker', token: status!.token }],
+    contexts: [{ name: 'worker', cluster: cluster.name, user: 'worker' }],
+    currentContext: 'worker',
+  })
+  return config
+}
+
+/** An API server enforces a new policy, RBAC rule or quota only after its caches have seen it. */
+async function awaitPolicies(worker: CoreV1Api, namespace: string): Promise<void> {
+  const name = 'sbx-policies'
+  const isRefused = (request: Promise<unknown>) =>
+    request.then(
+      () => false,
+      ({ message }: Error) => message.includes('ValidatingAdmissionPolicy'),
+    )
+  const dryRun = 'All'
+  await eventually(() => worker.createNamespacedPod({ namespace, body: buildSandboxPod(name) }), 20_000)
+  const bare = buildSandboxPod('sbx-bare')
+  bare.metadata!.labels = {}
+  await eventually(() => isRefused(worker.createNamespacedPod({ namespace, body: bare, dryRun })), 20_000)
+  const body = [{ op: 'add', path: '/metadata/finalizers', value: ['sandlot.dev/test'] }]
+  await eventually(() => isRefused(worker.patchNamespacedPod({ name, namespace, body, dryRun })), 20_000)
+  await eventually(
+    () => isRefused(worker.deleteNamespacedPod({ name, namespace, dryRun, gracePeriodSeconds: 30 })),
+    20_000,
+  )
+  await worker.deleteNamespacedPod({ name, namespace, gracePeriodSeconds: 0 })
+}
+
+/** Reads a path of the API server as JSON. */
+export async function readRaw<T>(config: KubeConfig, path: string): Promise<T> {
+  const options: RequestOptions = {}
+  await config.applyToHTTPSOptions(options)
+  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+    get(`${config.getCurrentCluster()!.server}${path}`, options, resolve).on('error', reject)
+  })
+  return (await json(await answer)) as T
+}
