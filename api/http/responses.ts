@@ -68,7 +68,8 @@ const isStreamed = ({ rawReply, alsoReply }: Endpoint): boolean =>
   [rawReply, alsoReply].some((type) => type !== undefined && type !== 'text/html')
 
 const stallRule =
-  'The connection is closed when its client takes none of the bytes that wait for it for 30 s (`CLIENT_STALL_SECONDS`).'
+  'The connection is closed when its client takes none of the bytes that wait for it for 30 s (`CLIENT_STALL_SECONDS`), ' +
+  'or for 60 times as long while it follows the events of a command.'
 
 const streamRule = `an account may have ${limits.streams} streamed answers and as many uploads open at a worker`
 

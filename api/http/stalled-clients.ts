@@ -4,8 +4,23 @@
  * as the kernel's send buffer.
  */
 import { readFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
+
+/**
+ * A command waits for its reader, which may be a pager that somebody reads. So its events may stall 60 times as long: by
+ * default 30 minutes, the life of a sandbox.
+ */
+const eventsFactor = 60
+const eventStreams = new WeakSet<Socket>()
+
+/** Gives the connection of this answer the time of a command's events until the answer has ended. */
+export function allowPagers(response: ServerResponse): void {
+  const { socket } = response.req
+  eventStreams.add(socket)
+  response.once('close', () => eventStreams.delete(socket))
+}
 
 /** A connection is checked this many times before it is closed, so one late check closes nothing. */
 const checksPerStall = 6
@@ -50,7 +65,8 @@ export class StalledClients {
       if (progress !== watched.progress) watched.checksWithoutProgress = 0
       else watched.checksWithoutProgress++
       watched.progress = progress
-      if (watched.checksWithoutProgress < checksPerStall) continue
+      const maxChecks = eventStreams.has(socket) ? eventsFactor * checksPerStall : checksPerStall
+      if (watched.checksWithoutProgress < maxChecks) continue
       this.log.info({ client: socket.remoteAddress }, 'closed a connection whose client takes nothing')
       socket.destroy()
     }

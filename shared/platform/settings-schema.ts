@@ -290,7 +290,7 @@ const processes = {
     .max(3_600)
     .default(30)
     .describe(
-      'An API closes a connection whose client takes nothing for so long while bytes wait for it: answers, streams and WebSockets. An idle stream stays open.',
+      'An API closes a connection whose client takes nothing for so long while bytes wait for it: answers, streams and WebSockets. Events of a command may stall 60 times as long, and an idle stream stays open.',
     ),
   EVENT_LOOP_STALL_SECONDS: whole
     .min(0)

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
+import { allowPagers, portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { HeldKind } from '../../shared/platform/ledger.ts'
@@ -141,19 +141,22 @@ describeOnBothDrivers('streams', (driver) => {
       ['a file', {}],
       ['a range of a file', {}, { range: `bytes=1-${fileBytes}` }],
       ['a file by lines', { start_line: 2 }],
-    ])('a reader of %s is ended, and its memory is given back', async (_, lines, headers = {}) => {
-      await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
-      const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
-      const reader = openStalled(path, 'GET', headers)
-      await world.eventually(async () => (await heldIn('streams')) > 0, 20_000)
-      await world.eventually(async () => (await heldIn('streams')) === 0, 30_000)
-      reader.socket.resume()
-      await reader.closed
-      expect(reader.text()).toMatch(/^HTTP\/1\.1 20[06] /)
-      expect(reader.text().length).toBeLessThan(fileBytes)
-    })
+    ])(
+      'a reader of %s is ended, and its memory is given back',
+      async (_, lines, headers: Record<string, string> = {}) => {
+        await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
+        const path = pathOf(endpoints.readRawFile, { params, query: { path: 'big', ...lines } as never })
+        const reader = openStalled(path, 'GET', { ...headers })
+        await world.eventually(async () => (await heldIn('streams')) > 0, 20_000)
+        await world.eventually(async () => (await heldIn('streams')) === 0, 30_000)
+        reader.socket.resume()
+        await reader.closed
+        expect(reader.text()).toMatch(/^HTTP\/1\.1 20[06] /)
+        expect(reader.text().length).toBeLessThan(fileBytes)
+      },
+    )
 
-    test('a reader of events is ended, and an idle command keeps its readers', async () => {
+    test('a reader of events that takes nothing stays, and so does one of an idle command', async () => {
       const idle = await alice.open('execCommand', {
         params,
         headers: { accept: 'text/event-stream' },
@@ -170,9 +173,16 @@ describeOnBothDrivers('streams', (driver) => {
       const idleBytes = await heldIn('streams')
       const reader = openStalled(pathOf(endpoints.execCommand, { params }), 'POST', json, body)
       await world.eventually(async () => (await heldIn('streams')) > idleBytes, 20_000)
+      const eventBytes = await heldIn('streams')
+      // A download that stalls later is ended before them.
+      await sh(`[ -e big ] || yes 'a line of the file' | head -c ${fileBytes} > big`)
+      const download = openStalled(pathOf(endpoints.readRawFile, { params, query: { path: 'big' } as never }))
+      await world.eventually(async () => (await heldIn('streams')) > eventBytes, 20_000)
+      await world.eventually(async () => (await heldIn('streams')) === eventBytes, 60_000)
+      download.socket.resume()
+      await download.closed
+      reader.socket.destroy()
       await world.eventually(async () => (await heldIn('streams')) === idleBytes, 60_000)
-      reader.socket.resume()
-      await reader.closed
       await sh('touch go')
       expect(await events.until('stdout')).toMatchObject({ data: { text: 'gone\n' } })
       await events.rest()
@@ -182,8 +192,9 @@ describeOnBothDrivers('streams', (driver) => {
 
 describe('stalled clients', () => {
   /** A server that writes without end, and a client that has taken the first bytes and then stops. */
-  async function openEndless() {
+  async function openEndless({ isEvents = false } = {}) {
     const server = createServer((_, response) => {
+      if (isEvents) allowPagers(response)
       const write = () => {
         while (response.write(Buffer.alloc(64 * 1024)));
       }
@@ -231,6 +242,14 @@ describe('stalled clients', () => {
     expect(socket.destroyed).toBe(true)
     // The first one has nothing to compare with.
     expect(checks).toBeGreaterThanOrEqual(7)
+  })
+
+  test('one that follows a command is closed after 60 times as many', async () => {
+    const { stalled, socket } = await openEndless({ isEvents: true })
+    let checks = 0
+    for (; checks < 1_000 && !socket.destroyed; checks++) await stalled.check()
+    expect(socket.destroyed).toBe(true)
+    expect(checks).toBeGreaterThanOrEqual(361)
   })
 
   test('one that takes less between checks than the server needs to write again stays', async () => {
