@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { allowPagers, portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -31,10 +31,20 @@ async function heldBy({ workers, apis }: Pick<World, 'workers' | 'apis'>, kind: 
   return (await sumUp(urls, 'sandlot_held_bytes', 'kind'))[kind]!
 }
 
+/** Connections that are closed after each test of a suite. Suites of two drivers run concurrently. */
+function closedAfterEach(): RawConnection[] {
+  const opened: RawConnection[] = []
+  afterEach(() => {
+    for (const { socket } of opened.splice(0)) socket.destroy()
+  })
+  return opened
+}
+
 describeOnBothDrivers('streams', (driver) => {
   describe('that stay open', () => {
     const { world, alice, params, sh } = shareSandbox({ driver, env: { CLIENT_STALL_SECONDS: '3600' } })
 
+    const opened = closedAfterEach()
     const heldIn = (kind: HeldKind) => heldBy(world, kind)
     const pathTo = (query: object) => pathOf(endpoints.readRawFile, { params, query: query as never })
 
@@ -42,7 +52,7 @@ describeOnBothDrivers('streams', (driver) => {
     const openStalled = async (path: string): Promise<RawConnection> => {
       const head = headOf('GET', path, { authorization: `Bearer ${alice.key}` })
       const reader = openRaw(world.url(), head)
-      onTestFinished(() => void reader.socket.destroy())
+      opened.push(reader)
       reader.socket.once('data', () => reader.socket.pause())
       await world.eventually(() => reader.text() !== '', 20_000)
       return reader
@@ -107,7 +117,7 @@ describeOnBothDrivers('streams', (driver) => {
       })
       const open = () => {
         const upload = openRaw(world.url(), head)
-        onTestFinished(() => void upload.socket.destroy())
+        opened.push(upload)
         return upload
       }
       const uploads: RawConnection[] = []
@@ -128,11 +138,12 @@ describeOnBothDrivers('streams', (driver) => {
   describe('whose clients take nothing', () => {
     const { world, alice, params, sh } = shareSandbox({ driver, env: { CLIENT_STALL_SECONDS: '3' } })
 
+    const opened = closedAfterEach()
     const heldIn = (kind: HeldKind) => heldBy(world, kind)
     const openStalled = (path: string, method = 'GET', more = {}, body = '') => {
       const head = headOf(method, path, { authorization: `Bearer ${alice.key}`, ...more })
       const reader = openRaw(world.url(), head + body)
-      onTestFinished(() => void reader.socket.destroy())
+      opened.push(reader)
       reader.socket.once('data', () => reader.socket.pause())
       return reader
     }
