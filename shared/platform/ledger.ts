@@ -6,7 +6,15 @@
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = ['requests', 'answers', 'stdin', 'downloads', 'followers', 'output'] as const
+export const heldKinds = [
+  'requests',
+  'answers',
+  'stdin',
+  'downloads',
+  'followers',
+  'websockets',
+  'output',
+] as const
 export type HeldKind = (typeof heldKinds)[number]
 
 /** Bytes. */

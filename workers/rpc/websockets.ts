@@ -2,17 +2,42 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import { FrameRateLimit, RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
-import { attachPath, problemHeader } from '../../shared/rpc/calls.ts'
+import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
 import { problemOf } from './problem.ts'
 
 export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
 
-const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, perMessageDeflate: false })
+/** Each fragment may keep one read of the socket in memory, which TLS bounds to 16 KiB. */
+const maxFragments = 8
+const readBytes = 16 * 1024
+/** Bytes that were read from a socket when it was paused, in the buffers of Node and ws. */
+const bufferedBytes = 64 * 1024
+/** The most that an open socket keeps in memory before a message is complete. Reserved for as long as it is open. */
+const socketBytes = limits.messageBytes + maxFragments * readBytes + bufferedBytes
+
+const sockets = new WebSocketServer({
+  noServer: true,
+  WebSocket: RateLimitedWebSocket,
+  perMessageDeflate: false,
+  // One frame per turn of the event loop; the default handles all frames of a read in one.
+  allowSynchronousEvents: false,
+  maxPayload: limits.messageBytes,
+  maxFragments,
+  // An unfinished frame may arrive byte by byte, and each piece costs some 400 bytes.
+  maxBufferedChunks: 512,
+})
+
+/** Of each account, over all its sockets in this worker. */
+const frameLimit = new FrameRateLimit({ perSecond: 10_000, burst: 10_000 })
 
 /** @param worker undefined while it takes none */
-export async function takeWebSocket<Worker>(
+export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
   request: IncomingMessage,
@@ -24,16 +49,25 @@ export async function takeWebSocket<Worker>(
     socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
     return endSoon(socket)
   }
+  let memory: Holding | undefined
   try {
-    const opened = await open(worker, argsOf(request) as never)
+    const args = argsOf(request) as InSandbox
+    memory = worker.ledger.open(args.accountId, 'websockets')
+    memory.add(socketBytes)
+    const opened = await open(worker, args as never)
     let isServed = false
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true
+      webSocket.limitFrames(frameLimit, args.accountId)
+      webSocket.on('close', () => memory?.free())
       opened.serve(webSocket)
     })
     // It is called at once, or never.
-    if (!isServed) opened.abandon?.()
+    if (isServed) return
+    memory.free()
+    opened.abandon?.()
   } catch (error) {
+    memory?.free()
     const { status, body } = problemOf(error)
     const text = JSON.stringify(body)
     socket.write(

@@ -1,0 +1,194 @@
+/** WebSocket frames: how many one account may send, and what its open sockets may keep in memory. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pino } from 'pino'
+import { afterEach, expect, test } from 'vitest'
+import type { WebSocket } from 'ws'
+import { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { PendingBytes } from '../../shared/contract/pending-bytes.ts'
+import { FrameRateLimit } from '../../shared/platform/frame-rate-limit.ts'
+import { Ledger } from '../../shared/platform/ledger.ts'
+import { argsHeader } from '../../shared/rpc/calls.ts'
+import { takeWebSocket } from '../../workers/rpc/websockets.ts'
+import { pathOf } from '../support/account.ts'
+import { frame, openRawWebSocket, repeat } from '../support/frames.ts'
+import { echoOn, untilListening } from '../support/listeners.ts'
+import { sumUp } from '../support/metrics.ts'
+import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const kibibyte = 1024
+const port = 3000
+const { world, alice, params, sh } = shareSandbox()
+const portPath = () => pathOf(endpoints.connectPort, { params: { ...params, port } })
+
+const opened: RawConnection[] = []
+afterEach(() => {
+  for (const { socket } of opened.splice(0)) socket.destroy()
+})
+const open = async (path = portPath()) => {
+  const connection = await openRawWebSocket(world.url(), path, alice.key)
+  opened.push(connection)
+  return connection
+}
+const listen = async () => {
+  await alice.call('execCommand', { params, body: { command: echoOn(port), background: true } })
+  await sh(untilListening(port))
+}
+/** Resolves when the worker has answered a ping behind all that was sent. */
+const answered = async ({ socket, text }: RawConnection, name: string) => {
+  socket.write(frame('ping', name))
+  await world.eventually(() => text().includes(name), 60_000)
+}
+/** The close code that the worker sent, once the connection is closed. */
+const closeCode = async ({ closed, text }: RawConnection) => {
+  await closed
+  const [, length, high, low] = /\x88(.)(.)(.)/s.exec(text().split('\r\n\r\n')[1]!)!
+  expect(length!.charCodeAt(0)).toBeGreaterThanOrEqual(2)
+  return high!.charCodeAt(0) * 256 + low!.charCodeAt(0)
+}
+const heldForSockets = async () =>
+  (await sumUp([world.workers[0]!.internalUrl], 'sandlot_held_bytes', 'kind')).websockets
+
+test('an account pays for the frames of all its sockets together, and other accounts do not', () => {
+  let now = 0
+  const limit = new FrameRateLimit({ perSecond: 1_000, burst: 100 }, () => now)
+  for (let sent = 0; sent < 100; sent++) expect(limit.spend('a', 1)).toBe(0)
+  expect(limit.spend('a', 1)).toBe(1)
+  expect(limit.spend('a', 49)).toBe(50)
+  expect(limit.spend('b', 1)).toBe(0)
+  now = 49
+  expect(limit.spend('a', 0)).toBe(1)
+  now = 50
+  expect(limit.spend('a', 0)).toBe(0)
+  now = 10_000
+  expect(limit.spend('a', 100)).toBe(0)
+  expect(limit.spend('a', 1)).toBe(1)
+})
+
+test('a turn of the event loop handles one frame of a socket, and a socket over the limit is paused', async () => {
+  const served = Promise.withResolvers<WebSocket>()
+  const handlers = { '/': async () => ({ serve: served.resolve }) }
+  const worker = { ledger: new Ledger({ ofAccount: 1_000_000, ofAll: 1_000_000 }, pino({ enabled: false })) }
+  const server = createServer().listen(0, '127.0.0.1')
+  server.on('upgrade', (...upgrade) => void takeWebSocket(handlers, worker, ...upgrade))
+  await once(server, 'listening')
+  const args = Buffer.from(JSON.stringify({ accountId: 'acc_1' })).toString('base64url')
+  const { socket, closed } = openRaw(
+    `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    headOf('GET', '/', {
+      ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': 13 },
+      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+      [argsHeader]: args,
+    }),
+  )
+  const webSocket = await served.promise
+  let [turn, most, inTurn, frames] = [0, 0, 0, 0]
+  let lastTurn = -1
+  let next = setImmediate(function count() {
+    turn++
+    next = setImmediate(count)
+  })
+  const seen = () => {
+    inTurn = turn === lastTurn ? inTurn + 1 : 1
+    lastTurn = turn
+    most = Math.max(most, inTurn)
+    frames++
+  }
+  webSocket.on('message', seen).on('ping', seen).on('pong', seen)
+  const paused = new Promise<void>((resolve) => {
+    webSocket.on('message', () => webSocket.isPaused && resolve())
+  })
+  const all = Buffer.concat([frame('binary', 'x'), frame('binary'), frame('ping'), frame('pong')])
+  socket.write(repeat(all, 400 * kibibyte))
+  await paused
+  // A reader that asks for more does not lift the limit.
+  webSocket.resume()
+  expect(webSocket.isPaused).toBe(true)
+  expect(frames).toBeGreaterThanOrEqual(10_000)
+  expect(most).toBeLessThanOrEqual(2)
+  expect(worker.ledger.sums.websockets).toBe(256 * kibibyte)
+  socket.destroy()
+  await closed
+  await world.eventually(() => worker.ledger.sums.websockets === 0, 20_000)
+  clearImmediate(next)
+  server.close()
+})
+
+test('frames beyond the rate of an account wait, over two sockets and of every kind', async () => {
+  await listen()
+  const sockets = await Promise.all([open(), open()])
+  const startedAt = performance.now()
+  const kinds = Buffer.concat([frame('binary'), frame('pong'), frame('text')])
+  for (const { socket } of sockets) socket.write(repeat(kinds, 25_000 * frame('pong').length))
+  await Promise.all(sockets.map((socket) => answered(socket, 'last')))
+  // 50,000 frames. The first 10,000 are free, and those that two sockets had read when they were paused may pass.
+  expect(performance.now() - startedAt).toBeGreaterThan(1_000)
+})
+
+test.each([
+  ['a message of more than 64 KiB', 1009, () => frame('binary', Buffer.alloc(64 * kibibyte + 1))],
+  [
+    'an unfinished message that becomes too large',
+    1009,
+    () => frame('binary', 'x', { announced: 1024 * kibibyte }),
+  ],
+  [
+    'one-byte fragments with pongs between',
+    1008,
+    () =>
+      Buffer.concat([
+        frame('binary', 'x', { fin: false }),
+        repeat(Buffer.concat([frame('pong'), frame('continuation', 'x', { fin: false })]), 100),
+      ]),
+  ],
+])('%s closes the socket', async (_, code, bytes) => {
+  const connection = await open()
+  connection.socket.write(bytes())
+  connection.socket.resume()
+  expect(await closeCode(connection)).toBe(code)
+})
+
+test('each open socket counts, also while its message is incomplete, and gives its memory back', async () => {
+  await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
+  const { body } = await alice.call('execCommand', {
+    params,
+    body: { command: 'cat >/dev/null', background: true },
+  })
+  const attach = pathOf(endpoints.attachExec, { params: { ...params, exec_id: body.id } })
+  const sockets = await Promise.all([open(), open(), open(attach)])
+  expect(await heldForSockets()).toBe(3 * 256 * kibibyte)
+  for (const { socket } of sockets) socket.write(frame('binary', 'x', { announced: 64 * kibibyte }))
+  expect(await heldForSockets()).toBe(3 * 256 * kibibyte)
+  for (const { socket } of sockets) socket.destroy()
+  await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
+})
+
+test('a text frame above 200 bytes is ignored, and a shorter one is read', async () => {
+  const connection = await open()
+  const eof = JSON.stringify({ type: 'eof' })
+  connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes + 1)))
+  connection.socket.write(frame('binary', 'still open'))
+  await world.eventually(() => connection.text().includes('still open'), 20_000)
+  connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes)))
+  expect(await closeCode(connection)).toBe(1000)
+})
+
+test('bytes that wait are joined in order, and small messages do not keep the buffers that they came in', () => {
+  const pending = new PendingBytes()
+  const sent: Buffer[] = []
+  for (const size of [1, 0, 5_000, 20_000, 16_384, 1, 16_383, 9_000, 9_000]) {
+    const bytes = Buffer.alloc(size, sent.length)
+    sent.push(Buffer.from(bytes))
+    pending.push(bytes)
+    bytes.fill(255, 0, size < 16_384 ? size : 0)
+  }
+  expect(pending.length).toBe(Buffer.concat(sent).length)
+  const taken: Buffer[] = []
+  for (let block = pending.shift(); block; block = pending.shift()) taken.push(block)
+  expect(Buffer.concat(taken).equals(Buffer.concat(sent))).toBe(true)
+  expect(taken.length).toBeLessThan(sent.length)
+  expect(pending.length).toBe(0)
+})
