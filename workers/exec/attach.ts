@@ -41,6 +41,8 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
 
 /** Bytes of one socket's stdin that may wait for its command. Beyond it nothing is read from the socket. */
 const mostWaiting = 8 * 1024 * 1024
+/** Bytes that waiting stdin leaves to the account's other requests, such as one that makes the command read. */
+const headroom = 256 * 1024
 
 /** @param held counts the stdin that waits. Without room for more, the socket is paused after each message */
 function serve(command: Command, socket: WebSocket, held: Holding) {
@@ -136,7 +138,8 @@ function controlOf(command: Command) {
 /** Takes it, if so. */
 function hasRoomFor(bytes: number, held: Holding): boolean {
   try {
-    held.add(bytes)
+    held.add(bytes + headroom)
+    held.give(headroom)
     return true
   } catch {
     return false
