@@ -3,7 +3,6 @@ import type { RawData, WebSocket } from 'ws'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { keepAlive } from '../../shared/contract/keep-alive.ts'
-import { sendBytes } from '../../shared/contract/port-stream.ts'
 import { CliError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import { DetachKeys } from './detach-keys.ts'
@@ -69,7 +68,7 @@ function takeTerminal(
   const { stdin, stdout } = process
   const say = (message: object) => socket.send(JSON.stringify(message))
   const keys = new DetachKeys(detachKeys, (typed) => {
-    sendBytes(socket, typed, () => stdin.isPaused() && stdin.resume())
+    socket.send(typed, () => stdin.isPaused() && stdin.resume())
     if (socket.bufferedAmount > unsentBytes) stdin.pause()
   })
   const onKeys = (typed: Buffer) => {

@@ -62,7 +62,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
   })
   stream.on('data', (chunk: Buffer) => {
     liveness.wrote(chunk.length)
-    sendBytes(socket, chunk, () => {
+    socket.send(chunk, () => {
       if (stream.isPaused() && socket.bufferedAmount <= mostUnsent) stream.resume()
     })
     if (socket.bufferedAmount > mostUnsent) stream.pause()
@@ -77,15 +77,6 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
 }
 
 export const sendEof = (socket: WebSocket): void => socket.send(eof)
-
-/** Sends bytes in messages of at most `limits.messageBytes`. */
-export function sendBytes(socket: WebSocket, bytes: Buffer, done: () => void): void {
-  const { messageBytes } = limits
-  for (let at = 0; at === 0 || at < bytes.length; at += messageBytes) {
-    const isLast = at + messageBytes >= bytes.length
-    socket.send(bytes.subarray(at, at + messageBytes), isLast ? done : undefined)
-  }
-}
 
 function isEof(data: Buffer): boolean {
   if (data.length > limits.textFrameBytes) return false

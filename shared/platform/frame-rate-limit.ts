@@ -59,36 +59,45 @@ export class FrameRateLimit {
  * 100 KiB; they are counted too. Use it with `allowSynchronousEvents: false`, which emits one frame per turn of the loop.
  */
 export class RateLimitedWebSocket extends WebSocket {
-  private isPausedByUser = false
-  private overLimit: NodeJS.Timeout | undefined
+  private readonly pauseReasons = new Set<string>()
 
   /** Counts messages, pings and pongs from now on. */
   limitFrames(limit: FrameRateLimit, owner: string): void {
+    let timer: NodeJS.Timeout | undefined
     const waitFor = (ms: number) => {
-      super.pause()
-      this.overLimit = setTimeout(() => {
-        this.overLimit = undefined
+      this.pauseFor('rate')
+      timer = setTimeout(() => {
+        timer = undefined
         // Other sockets of the owner may have spent more meanwhile.
         const moreMs = limit.spend(owner, 0)
         if (moreMs > 0) waitFor(moreMs)
-        else if (!this.isPausedByUser) super.resume()
+        else this.resumeFrom('rate')
       }, ms).unref()
     }
     const count = () => {
       const ms = limit.spend(owner, 1)
-      if (ms > 0 && !this.overLimit) waitFor(ms)
+      if (ms > 0 && !timer) waitFor(ms)
     }
     this.on('message', count).on('ping', count).on('pong', count)
-    this.on('close', () => clearTimeout(this.overLimit))
+    this.on('close', () => clearTimeout(timer))
   }
 
-  override pause(): void {
-    this.isPausedByUser = true
+  /** The socket stays paused until every reason is gone. */
+  pauseFor(reason: string): void {
+    this.pauseReasons.add(reason)
     super.pause()
   }
 
+  resumeFrom(reason: string): void {
+    this.pauseReasons.delete(reason)
+    if (this.pauseReasons.size === 0) super.resume()
+  }
+
+  override pause(): void {
+    this.pauseFor('reader')
+  }
+
   override resume(): void {
-    this.isPausedByUser = false
-    if (!this.overLimit) super.resume()
+    this.resumeFrom('reader')
   }
 }

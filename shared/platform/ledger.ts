@@ -160,6 +160,16 @@ export class Holding {
   }
 }
 
+/** Adds the bytes if there is room for them. */
+export function hasRoomFor(bytes: number, held: Holding): boolean {
+  try {
+    held.add(bytes)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const tooMuch = (most: number) =>
   new Problem(
     'rate_limited',

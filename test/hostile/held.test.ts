@@ -5,7 +5,6 @@ import { expect, test } from 'vitest'
 import { inTurn } from '../../api/http/own-turn.ts'
 import { Outbox } from '../../api/mcp/outbox.ts'
 import { endpoints } from '../../shared/contract/index.ts'
-import { limits } from '../../shared/contract/limits.ts'
 import type { HeldKind } from '../../shared/platform/ledger.ts'
 import { type Account, pathOf } from '../support/account.ts'
 import { readEvents } from '../support/events.ts'
@@ -67,7 +66,7 @@ test('stdin that waits on a WebSocket counts too; without room it is not read, a
   }
   const ids = await Promise.all(Array.from({ length: 5 }, start))
   const sockets = await Promise.all(ids.map(open))
-  const frame = Buffer.alloc(limits.messageBytes)
+  const frame = Buffer.alloc(mebibyte / 16)
   for (const socket of sockets) for (let sent = 0; sent < 192; sent++) socket.send(frame)
   // Four have 8 MiB each in memory, or all of them as much as that. Each open socket has a share reserved.
   const held = async () => (await heldIn('stdin'))! + (await heldIn('websockets'))!

@@ -5,7 +5,7 @@ import { WebSocketServer } from 'ws'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { FrameRateLimit, RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import { type Holding, hasRoomFor } from '../../shared/platform/ledger.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
@@ -13,13 +13,19 @@ import { problemOf } from './problem.ts'
 
 export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
 
-/** Each fragment may keep one read of the socket in memory, which TLS bounds to 16 KiB. */
-const maxFragments = 8
+const maxFragments = 64
+/** A read of a socket: TLS bounds it. Each fragment of a message may keep one in memory, whatever arrived beside it. */
 const readBytes = 16 * 1024
-/** Bytes that were read from a socket when it was paused, in the buffers of Node and ws. */
-const bufferedBytes = 64 * 1024
-/** The most that an open socket keeps in memory before a message is complete. Reserved for as long as it is open. */
-const socketBytes = limits.messageBytes + maxFragments * readBytes + bufferedBytes
+/** Bytes that a small message may have cost before it is complete, its fragments and the pongs between included. */
+const smallBytes = 128 * 1024
+/** Bytes that a read costs beyond its content. */
+const pieceBytes = 512
+/** Reserved while a socket is open: a small message, and what Node and ws have buffered when the socket is paused. */
+const socketBytes = smallBytes + 128 * 1024
+/** Reserved besides while a larger message is incomplete. */
+const largeBytes = limits.messageBytes + maxFragments * readBytes
+/** Milliseconds until a socket that waits for memory tries again. */
+const retryMs = 100
 
 const sockets = new WebSocketServer({
   noServer: true,
@@ -29,8 +35,7 @@ const sockets = new WebSocketServer({
   allowSynchronousEvents: false,
   maxPayload: limits.messageBytes,
   maxFragments,
-  // An unfinished frame may arrive byte by byte, and each piece costs some 400 bytes.
-  maxBufferedChunks: 512,
+  maxBufferedChunks: 2048,
 })
 
 /** Of each account, over all its sockets in this worker. */
@@ -59,7 +64,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true
       webSocket.limitFrames(frameLimit, args.accountId)
-      webSocket.on('close', () => memory?.free())
+      reserveForLargeMessages(webSocket, socket, memory!)
       opened.serve(webSocket)
     })
     // It is called at once, or never.
@@ -76,4 +81,42 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
     )
     endSoon(socket)
   }
+}
+
+/**
+ * Pauses a socket until there is memory for its large message, and frees all of it when the socket is closed. A message
+ * gets its memory at once, so sockets that wait for memory never wait for each other.
+ */
+function reserveForLargeMessages(webSocket: RateLimitedWebSocket, socket: Duplex, memory: Holding): void {
+  let bytes = 0
+  let pieces = 0
+  let isReserved = false
+  let retry: NodeJS.Timeout | undefined
+  const isLarge = () => bytes + pieces * pieceBytes > smallBytes
+  const reserve = () => {
+    retry = undefined
+    isReserved = isLarge() && hasRoomFor(largeBytes, memory)
+    if (isReserved || !isLarge()) return webSocket.resumeFrom('memory')
+    webSocket.pauseFor('memory')
+    retry = setTimeout(reserve, retryMs).unref()
+  }
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    pieces++
+    if (isLarge() && !isReserved && !retry) reserve()
+  })
+  const onControl = () => {
+    if (pieces > 0) pieces--
+  }
+  webSocket.on('ping', onControl).on('pong', onControl)
+  webSocket.on('message', () => {
+    bytes = 0
+    pieces = 0
+    if (isReserved) memory.give(largeBytes)
+    isReserved = false
+  })
+  webSocket.on('close', () => {
+    clearTimeout(retry)
+    memory.free()
+  })
 }
