@@ -1,7 +1,7 @@
-/** Smaller messages are copied: a view would keep the whole read of its socket in memory, which TLS bounds to 16 KiB. */
+/** Smaller messages are copied: a view would keep the whole read of its socket in memory, up to 16 KiB with TLS. */
 const smallBytes = 16 * 1024
 
-/** A queue of bytes in which small messages are joined, so that a waiting byte does not cost an object of its own. */
+/** A queue of bytes in which small messages are joined, so that a waiting byte does not cost a separate object. */
 export class PendingBytes {
   length = 0
   private readonly blocks: Buffer[] = []

@@ -1,6 +1,6 @@
 /**
- * Limits WebSocket frames per second and owner, an account or a pod, over all of its sockets. Bytes do not bound them:
- * an empty frame costs as much time as a large one.
+ * Limits WebSocket frames per second and owner, an account or a pod, over all of its sockets. Limits on bytes do
+ * not cover them: an empty frame costs as much time as a large one.
  */
 import { WebSocket } from 'ws'
 
@@ -12,7 +12,7 @@ interface Bucket {
 
 export interface FrameRate {
   perSecond: number
-  /** Frames that may arrive at once after a pause. */
+  /** Frames that may arrive immediately after a pause. */
   burst: number
 }
 
@@ -68,7 +68,7 @@ export class RateLimitedWebSocket extends WebSocket {
       this.pauseFor('rate')
       timer = setTimeout(() => {
         timer = undefined
-        // Other sockets of the owner may have spent more meanwhile.
+        // Other sockets of the owner may have spent more in the meantime.
         const moreMs = limit.spend(owner, 0)
         if (moreMs > 0) waitFor(moreMs)
         else this.resumeFrom('rate')

@@ -1,4 +1,4 @@
-/** Floods of WebSocket frames beside a neighbour. */
+/** Floods of WebSocket frames, with a neighbour on the same worker. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { endpoints } from '../../shared/contract/index.ts'
@@ -72,7 +72,7 @@ async function flood(hostile: Tenant, { on, sockets, once, again }: Flood) {
   return { sent, closed, refused }
 }
 
-/** The slowest health check of the worker and of the API meanwhile, and the most that was held for WebSockets. */
+/** Measures the slowest health check of the worker and of the API during the work, and the most bytes that were held. */
 async function watched<T>(work: () => Promise<T>) {
   let isOver = false
   const result = work().finally(() => {
@@ -113,7 +113,7 @@ const unfinished = (bytes: number) => frame('binary', Buffer.alloc(bytes - 1), {
 
 const floods: [name: string, flood: Flood][] = [
   ['one-byte frames to a port', { on: 'port', sockets: 8, again: oneByte }],
-  ['one-byte frames to a port that does not read', { on: 'unread port', sockets: 90, again: oneByte }],
+  ['one-byte frames to a port that does not read', { on: 'unread port', sockets: 60, again: oneByte }],
   ['empty frames to a port', { on: 'port', sockets: 8, again: empty }],
   ['pings to a port', { on: 'port', sockets: 8, again: pings }],
   ['pongs to a port', { on: 'port', sockets: 8, again: pongs }],
@@ -128,11 +128,11 @@ const floods: [name: string, flood: Flood][] = [
   ],
   [
     'unfinished frames of 1 MiB',
-    { on: 'port', sockets: 90, once: unfinished(mebibyte), again: Buffer.alloc(0) },
+    { on: 'port', sockets: 60, once: unfinished(mebibyte), again: Buffer.alloc(0) },
   ],
   [
     'unfinished frames of 64 KiB',
-    { on: 'port', sockets: 90, once: unfinished(64 * kibibyte), again: Buffer.alloc(0) },
+    { on: 'port', sockets: 60, once: unfinished(64 * kibibyte), again: Buffer.alloc(0) },
   ],
 ]
 

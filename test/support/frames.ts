@@ -4,7 +4,7 @@ import { headOf, openRaw } from './raw.ts'
 
 export const opcodes = { continuation: 0, text: 1, binary: 2, ping: 9, pong: 10 } as const
 
-/** A client's frame. Its mask is zero, so the payload is sent as it is. */
+/** A client's frame. Its mask is zero, so the payload is sent unchanged. */
 export function frame(
   opcode: keyof typeof opcodes,
   payload: Buffer | string = '',

@@ -14,7 +14,7 @@ import { problemOf } from './problem.ts'
 export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
 
 const maxFragments = 64
-/** A read of a socket: TLS bounds it. Each fragment of a message may keep one in memory, whatever arrived beside it. */
+/** The largest read of a socket with TLS. Each fragment of a message may keep one in memory, even a fragment of one byte. */
 const readBytes = 16 * 1024
 /** Bytes that a small message may have cost before it is complete, its fragments and the pongs between included. */
 const smallBytes = 128 * 1024
@@ -85,7 +85,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
 
 /**
  * Pauses a socket until there is memory for its large message, and frees all of it when the socket is closed. A message
- * gets its memory at once, so sockets that wait for memory never wait for each other.
+ * reserves all of it in one step, so sockets that wait for memory never wait for each other.
  */
 function reserveForLargeMessages(webSocket: RateLimitedWebSocket, socket: Duplex, memory: Holding): void {
   let bytes = 0
