@@ -157,26 +157,23 @@ test('frames beyond the rate of an account wait, over two sockets and of every k
 })
 
 test.each([
-  ['a message of more than 1 MiB', 1009, () => frame('binary', Buffer.alloc(1024 * kibibyte + 1))],
+  ['a message of more than 1 MiB', () => frame('binary', Buffer.alloc(1024 * kibibyte + 1))],
   [
     'an unfinished message that becomes too large',
-    1009,
     () => frame('binary', 'x', { announced: 1025 * kibibyte }),
   ],
   [
     'one-byte fragments with pongs between',
-    1008,
     () =>
       Buffer.concat([
         frame('binary', 'x', { fin: false }),
         repeat(Buffer.concat([frame('pong'), frame('continuation', 'x', { fin: false })]), 100),
       ]),
   ],
-])('%s closes the socket', async (_, code, bytes) => {
+])('%s closes the socket', async (_, bytes) => {
   const connection = await open()
   connection.socket.write(bytes())
-  connection.socket.resume()
-  expect(await closeCode(connection)).toBe(code)
+  await connection.closed
 })
 
 test('each open socket counts, also while its message is incomplete, and gives its memory back', async () => {

@@ -63,6 +63,8 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
     let isServed = false
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true
+      // Without a listener, a wrong frame would end the process. ws itself closes the connection.
+      webSocket.on('error', () => {})
       webSocket.limitFrames(frameLimit, args.accountId)
       reserveForLargeMessages(webSocket, socket, memory!)
       opened.serve(webSocket)
