@@ -5,6 +5,9 @@ import type { WebSocket } from 'ws'
 import type { Api } from './api.ts'
 import { CliError } from './errors.ts'
 
+/** Bytes of one message. Output is sent in pieces far below it. */
+const maxPayload = 16 * 1024 * 1024
+
 export type Address = Awaited<ReturnType<Api['addressOf']>>
 
 /**
@@ -19,7 +22,16 @@ export async function openWebSocket({ url, headers, refuse, traced }: Address): 
     url.protocol === 'https:'
       ? (await import('node:https')).globalAgent
       : new (await import('node:http')).Agent()
-  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), { headers, perMessageDeflate: false, agent })
+  const socket = new WebSocket(url.href.replace(/^http/, 'ws'), {
+    headers,
+    agent,
+    perMessageDeflate: false,
+    // One frame per turn of the event loop, so that a flood of them does not keep keys and signals waiting.
+    allowSynchronousEvents: false,
+    maxPayload,
+    maxFragments: 64,
+    maxBufferedChunks: 2048,
+  })
   const answer = await traced(() => answerTo(socket))
   const { statusCode: status = 0 } = answer
   if (status === 101) return socket

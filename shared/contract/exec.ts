@@ -240,7 +240,8 @@ export const exec = family({
     errors: [...execErrors, 'exec_finished'],
   },
   attachExec: {
-    summary: 'A WebSocket to a command: binary frames are stdin and output, text frames are JSON',
+    summary:
+      'A WebSocket to a command: binary frames are stdin and output, 1 MiB a message to it; text frames are JSON',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
     example: { client: 'sandlot attach "$EXEC_ID"' },

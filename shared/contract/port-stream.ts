@@ -2,6 +2,8 @@
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
 import { keepAlive } from './keep-alive.ts'
+import { limits } from './limits.ts'
+import { PendingBytes } from './pending-bytes.ts'
 
 /** Why the service closes it. */
 export const portCloseCodes = {
@@ -16,6 +18,8 @@ export const portCloseCodes = {
 const pingMs = 15_000
 /** Bytes that may wait to leave. Until they have left, no more is read from the stream. */
 const mostUnsent = 256 * 1024
+/** Bytes that may wait for the stream. Until it has taken them, the socket is paused. */
+const maxPending = 64 * 1024
 
 /** What ends the bytes of one direction, as a text frame. */
 const eof = JSON.stringify({ type: 'eof' })
@@ -30,20 +34,30 @@ interface Carrying {
 /** Passes bytes both ways until one side closes. A slow side slows the other, and little waits here. */
 export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }: Carrying): void {
   const liveness = keepAlive(socket, pingMs, () => socket.terminate())
+  const pending = new PendingBytes()
+  let isWriting = false
+  let isEnding = false
+  // One write at a time: messages that arrive meanwhile are joined, so small ones do not become as many writes.
+  const writeNext = () => {
+    const bytes = stream.destroyed ? undefined : pending.shift()
+    isWriting = bytes !== undefined
+    if (bytes) stream.write(bytes, writeNext)
+    else if (isEnding) stream.end()
+    if (socket.isPaused && pending.length <= maxPending) socket.resume()
+  }
   socket.on('message', (data: Buffer, isBinary) => {
-    if (stream.destroyed) return
-    if (!isBinary) {
-      if (isEof(data)) stream.end()
-    } else if (!stream.write(data)) {
-      socket.pause()
-      stream.once('drain', () => socket.resume())
-    }
+    if (stream.destroyed || isEnding) return
+    if (isBinary) pending.push(data)
+    else isEnding = isEof(data)
+    if (!isWriting) writeNext()
+    if (pending.length > maxPending) socket.pause()
   })
   socket.on('error', () => socket.terminate())
   socket.on('close', (code, reason) => {
     liveness.stop()
     // Nobody takes what still comes.
     stream.removeAllListeners('data').resume()
+    for (let bytes = pending.shift(); bytes && !stream.destroyed; bytes = pending.shift()) stream.write(bytes)
     onClose(code, reason.toString())
   })
   stream.on('data', (chunk: Buffer) => {
@@ -65,6 +79,7 @@ export function carryPort(socket: WebSocket, stream: Duplex, { onEnd, onClose }:
 export const sendEof = (socket: WebSocket): void => socket.send(eof)
 
 function isEof(data: Buffer): boolean {
+  if (data.length > limits.textFrameBytes) return false
   try {
     return JSON.parse(String(data)).type === 'eof'
   } catch {

@@ -6,7 +6,15 @@
 import type { Logger } from './log.ts'
 import { Problem, unavailable } from './problem.ts'
 
-export const heldKinds = ['requests', 'answers', 'stdin', 'streams', 'uploads', 'output'] as const
+export const heldKinds = [
+  'requests',
+  'answers',
+  'stdin',
+  'streams',
+  'uploads',
+  'websockets',
+  'output',
+] as const
 export type HeldKind = (typeof heldKinds)[number]
 export type StreamKind = 'streams' | 'uploads'
 
@@ -164,6 +172,16 @@ export class Holding {
     this.isOver = true
     this.ledger.count(this.owner, this.kind, -this.bytes)
     this.ledger.close(this.accountId, this.owner, this.kind)
+  }
+}
+
+/** Adds the bytes if there is room for them. */
+export function hasRoomFor(bytes: number, held: Holding): boolean {
+  try {
+    held.add(bytes)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -66,11 +66,12 @@ test('stdin that waits on a WebSocket counts too; without room it is not read, a
   }
   const ids = await Promise.all(Array.from({ length: 5 }, start))
   const sockets = await Promise.all(ids.map(open))
-  const frame = Buffer.alloc(mebibyte / 2)
-  for (const socket of sockets) for (let sent = 0; sent < 24; sent++) socket.send(frame)
-  // Four have 8 MiB each in memory, or all of them as much as that.
-  await world.eventually(async () => (await heldIn('stdin'))! > 31 * mebibyte, 10_000)
-  expect(await heldIn('stdin')).toBeLessThanOrEqual(32 * mebibyte)
+  const frame = Buffer.alloc(mebibyte / 16)
+  for (const socket of sockets) for (let sent = 0; sent < 192; sent++) socket.send(frame)
+  // Four have 8 MiB each in memory, or all of them as much as that. Each open socket has a share reserved.
+  const held = async () => (await heldIn('stdin'))! + (await heldIn('websockets'))!
+  await world.eventually(async () => (await held()) > 31 * mebibyte, 10_000)
+  expect(await held()).toBeLessThanOrEqual(32 * mebibyte)
   for (const socket of sockets) socket.send('{"type":"eof"}')
   await sh('touch read').catch(() => {})
   await world.eventually(async () => (await sh('touch read')).exit_code === 0, 10_000)

@@ -7,9 +7,10 @@ import * as z from 'zod'
 import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { limitByKey } from '../../shared/data/limit-by-key.ts'
-import type { Holding } from '../../shared/platform/ledger.ts'
+import { PendingBytes } from '../../shared/contract/pending-bytes.ts'
+import { type Holding, hasRoomFor } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
+import type { TerminalSize } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
@@ -38,59 +39,108 @@ export async function attach(worker: ExecContext, args: OneExec): Promise<Opened
   }
 }
 
-/** Bytes of one socket's frames that may wait for its command. Beyond it nothing is read from the socket. */
+/** Bytes of one socket's stdin that may wait for its command. Beyond it nothing is read from the socket. */
 const mostWaiting = 8 * 1024 * 1024
-/** Bytes that a waiting frame costs beyond its content. */
-const frameBytes = 1024
+/** Bytes that waiting stdin leaves to the account's other requests, such as one that makes the command read. */
+const headroom = 256 * 1024
 
-/** @param held counts the frames that wait. Without room for one, the socket is read frame by frame */
+/** @param held counts the stdin that waits. Without room for more, the socket is paused after each message */
 function serve(command: Command, socket: WebSocket, held: Holding) {
   socket.on('error', () => socket.terminate())
-  let waiting = 0
-  const freeAtEnd = () => {
-    // Frames may wait for longer than their socket is there.
-    if (waiting === 0 && socket.readyState === socket.CLOSED) held.free()
-  }
-  socket.on('close', freeAtEnd)
-  const inTurn = limitByKey()
-  /** A frame waits until the command has taken the one before. Signals and sizes do not wait behind stdin. */
-  const take = (line: 'stdin' | 'control', content: number, work: () => Promise<void>) => {
-    const bytes = content + frameBytes
-    const isCounted = hasRoomFor(bytes, held)
-    waiting += bytes
-    if (!isCounted || waiting > mostWaiting) socket.pause()
-    void inTurn(line, work)
-      .catch(() => {})
-      .then(() => {
-        waiting -= bytes
-        if (isCounted) held.give(bytes)
-        if (waiting <= mostWaiting) socket.resume()
-        freeAtEnd()
-      })
-  }
+  const stdin = feedStdin(command, socket, held)
+  const control = controlOf(command)
   socket.on('message', (data: Buffer, isBinary) => {
-    if (isBinary) return take('stdin', data.length, () => command.stdin.takeBytes(data, undefined, false))
+    if (isBinary) return stdin.write(data)
     const message = parse(data)
-    if (message?.type === 'eof')
-      take('stdin', 0, () => command.stdin.takeBytes(Buffer.alloc(0), undefined, true))
-    if (message?.type === 'resize') take('control', 0, () => command.resize(message))
-    if (message?.type === 'signal') take('control', 0, () => command.signal(message.signal))
+    if (message?.type === 'eof') stdin.end()
+    if (message?.type === 'resize') control.resize(message)
+    if (message?.type === 'signal') control.signal(message.signal)
   })
   void sendOutput(command, socket)
 }
 
-/** Takes it, if so. */
-function hasRoomFor(bytes: number, held: Holding): boolean {
-  try {
-    held.add(bytes)
-    return true
-  } catch {
-    return false
+/** Passes stdin on in order, one write at a time. Small messages that wait are joined. */
+function feedStdin(command: Command, socket: WebSocket, held: Holding) {
+  const pending = new PendingBytes()
+  // Including the bytes that are being written.
+  let waiting = 0
+  let counted = 0
+  let isWriting = false
+  let isEnding = false
+  const freeAtEnd = () => {
+    // Stdin may wait for longer than its socket is open.
+    if (!isWriting && socket.readyState === socket.CLOSED) held.free()
+  }
+  socket.on('close', freeAtEnd)
+  const writeAll = async () => {
+    isWriting = true
+    for (let bytes = pending.shift(); bytes; bytes = pending.shift()) {
+      await command.stdin.takeBytes(bytes, undefined, false).catch(() => {})
+      waiting -= bytes.length
+      const given = Math.max(0, counted - waiting)
+      counted -= given
+      held.give(given)
+      if (waiting <= mostWaiting && socket.isPaused) socket.resume()
+    }
+    if (isEnding) await command.stdin.takeBytes(Buffer.alloc(0), undefined, true).catch(() => {})
+    isWriting = false
+    freeAtEnd()
+  }
+  return {
+    write(bytes: Buffer) {
+      if (isEnding || bytes.length === 0) return
+      const isCounted = hasRoomFor(bytes.length + headroom, held)
+      if (isCounted) {
+        held.give(headroom)
+        counted += bytes.length
+      }
+      waiting += bytes.length
+      pending.push(bytes)
+      if (!isCounted || waiting > mostWaiting) socket.pause()
+      if (!isWriting) void writeAll()
+    },
+    end() {
+      if (isEnding) return
+      isEnding = true
+      if (!isWriting) void writeAll()
+    },
+  }
+}
+
+/** Signals and sizes do not wait behind stdin. Of those that wait, only the last size counts, and each signal once. */
+function controlOf(command: Command) {
+  let size: TerminalSize | undefined
+  const signals = new Set<(typeof execSignals)[number]>()
+  let isBusy = false
+  const run = async () => {
+    if (isBusy) return
+    isBusy = true
+    while (size || signals.size > 0) {
+      const resized = size
+      size = undefined
+      if (resized) await command.resize(resized).catch(() => {})
+      for (const signal of signals) {
+        signals.delete(signal)
+        await command.signal(signal).catch(() => {})
+      }
+    }
+    isBusy = false
+  }
+  return {
+    resize(to: TerminalSize) {
+      size = to
+      void run()
+    },
+    signal(name: (typeof execSignals)[number]) {
+      signals.add(name)
+      void run()
+    },
   }
 }
 
 /** @returns undefined for an unknown message, which is ignored */
 function parse(data: Buffer): z.infer<typeof Message> | undefined {
+  if (data.length > limits.textFrameBytes) return undefined
   try {
     return Message.parse(JSON.parse(String(data)))
   } catch {

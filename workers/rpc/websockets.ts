@@ -2,17 +2,47 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
+import { limits } from '../../shared/contract/limits.ts'
+import type { Context } from '../../shared/platform/context.ts'
+import { FrameRateLimit, RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
+import { type Holding, hasRoomFor } from '../../shared/platform/ledger.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
-import { attachPath, problemHeader } from '../../shared/rpc/calls.ts'
+import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
 import { problemOf } from './problem.ts'
 
 export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
 
-const sockets = new WebSocketServer({ noServer: true, maxPayload: 1024 * 1024, perMessageDeflate: false })
+const maxFragments = 64
+/** The largest read of a socket with TLS. Each fragment of a message may keep one in memory, even a fragment of one byte. */
+const readBytes = 16 * 1024
+/** Bytes that a small message may have cost before it is complete, its fragments and the pongs between included. */
+const smallBytes = 128 * 1024
+/** Bytes that a read costs beyond its content. */
+const pieceBytes = 512
+/** Reserved while a socket is open: a small message, and what Node and ws have buffered when the socket is paused. */
+const socketBytes = smallBytes + 128 * 1024
+/** Reserved besides while a larger message is incomplete. */
+const largeBytes = limits.messageBytes + maxFragments * readBytes
+/** Milliseconds until a socket that waits for memory tries again. */
+const retryMs = 100
+
+const sockets = new WebSocketServer({
+  noServer: true,
+  WebSocket: RateLimitedWebSocket,
+  perMessageDeflate: false,
+  // One frame per turn of the event loop; the default handles all frames of a read in one.
+  allowSynchronousEvents: false,
+  maxPayload: limits.messageBytes,
+  maxFragments,
+  maxBufferedChunks: 2048,
+})
+
+/** Of each account, over all its sockets in this worker. */
+const frameLimit = new FrameRateLimit({ perSecond: 10_000, burst: 10_000 })
 
 /** @param worker undefined while it takes none */
-export async function takeWebSocket<Worker>(
+export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
   handlers: SocketHandlers<Worker>,
   worker: Worker | undefined,
   request: IncomingMessage,
@@ -24,16 +54,27 @@ export async function takeWebSocket<Worker>(
     socket.write('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
     return endSoon(socket)
   }
+  let memory: Holding | undefined
   try {
-    const opened = await open(worker, argsOf(request) as never)
+    const args = argsOf(request) as InSandbox
+    memory = worker.ledger.open(args.accountId, 'websockets')
+    memory.add(socketBytes)
+    const opened = await open(worker, args as never)
     let isServed = false
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       isServed = true
+      // Without a listener, a wrong frame would end the process. ws itself closes the connection.
+      webSocket.on('error', () => {})
+      webSocket.limitFrames(frameLimit, args.accountId)
+      reserveForLargeMessages(webSocket, socket, memory!)
       opened.serve(webSocket)
     })
     // It is called at once, or never.
-    if (!isServed) opened.abandon?.()
+    if (isServed) return
+    memory.free()
+    opened.abandon?.()
   } catch (error) {
+    memory?.free()
     const { status, body } = problemOf(error)
     const text = JSON.stringify(body)
     socket.write(
@@ -42,4 +83,42 @@ export async function takeWebSocket<Worker>(
     )
     endSoon(socket)
   }
+}
+
+/**
+ * Pauses a socket until there is memory for its large message, and frees all of it when the socket is closed. A message
+ * reserves all of it in one step, so sockets that wait for memory never wait for each other.
+ */
+function reserveForLargeMessages(webSocket: RateLimitedWebSocket, socket: Duplex, memory: Holding): void {
+  let bytes = 0
+  let pieces = 0
+  let isReserved = false
+  let retry: NodeJS.Timeout | undefined
+  const isLarge = () => bytes + pieces * pieceBytes > smallBytes
+  const reserve = () => {
+    retry = undefined
+    isReserved = isLarge() && hasRoomFor(largeBytes, memory)
+    if (isReserved || !isLarge()) return webSocket.resumeFrom('memory')
+    webSocket.pauseFor('memory')
+    retry = setTimeout(reserve, retryMs).unref()
+  }
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    pieces++
+    if (isLarge() && !isReserved && !retry) reserve()
+  })
+  const onControl = () => {
+    if (pieces > 0) pieces--
+  }
+  webSocket.on('ping', onControl).on('pong', onControl)
+  webSocket.on('message', () => {
+    bytes = 0
+    pieces = 0
+    if (isReserved) memory.give(largeBytes)
+    isReserved = false
+  })
+  webSocket.on('close', () => {
+    clearTimeout(retry)
+    memory.free()
+  })
 }

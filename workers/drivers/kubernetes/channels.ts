@@ -5,8 +5,9 @@
  * itself, and takes only the credentials from the library.
  */
 import { Writable } from 'node:stream'
-import WebSocket from 'ws'
+import type WebSocket from 'ws'
 import { keepAlive } from '../../../shared/contract/keep-alive.ts'
+import { FrameRateLimit, RateLimitedWebSocket } from '../../../shared/platform/frame-rate-limit.ts'
 import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
@@ -16,6 +17,8 @@ const bufferBytes = 256 * 1024
 const frameBytes = 64 * 1024
 /** The channel of input: the first one, of an exec and of a port alike. */
 const inputChannel = 0
+/** Of each pod: every write of a program in it arrives as a frame. */
+const frameLimit = new FrameRateLimit({ perSecond: 10_000, burst: 10_000 })
 
 /** What the channels of a connection mean. */
 export interface Protocol {
@@ -52,15 +55,20 @@ export async function openChannels(
   const credentials = {}
   await connection.applyToHTTPSOptions(credentials)
   const url = `${server}/api/v1/namespaces/${namespace}/pods/${pod}/${subresource}`
-  const socket = new WebSocket(url, [protocol.name], {
+  const socket = new RateLimitedWebSocket(url, [protocol.name], {
     ...credentials,
     handshakeTimeout: connection.silence.cluster,
     // The types do not have it yet.
     ...{ closeTimeout: 2_000 },
     perMessageDeflate: false,
+    // One frame per turn of the event loop; the default handles all frames of a read in one.
+    allowSynchronousEvents: false,
     // The kubelet sends 32 KiB at most.
-    maxPayload: 4 * 1024 * 1024,
+    maxPayload: 1024 * 1024,
+    maxFragments: 256,
+    maxBufferedChunks: 2048,
   })
+  socket.limitFrames(frameLimit, pod)
   // Made before the socket opens, so that no byte is missed.
   const process = attach(socket, protocol, connection.silence.keepAlive)
   await awaitOpen(socket, protocol.name)

@@ -1,0 +1,35 @@
+/** Smaller messages are copied: a view would keep the whole read of its socket in memory, up to 16 KiB with TLS. */
+const smallBytes = 16 * 1024
+
+/** A queue of bytes in which small messages are joined, so that a waiting byte does not cost a separate object. */
+export class PendingBytes {
+  length = 0
+  private readonly blocks: Buffer[] = []
+  private readonly small: { block: Buffer | undefined; filled: number } = { block: undefined, filled: 0 }
+
+  push(bytes: Buffer): void {
+    const { small } = this
+    this.length += bytes.length
+    if (bytes.length >= smallBytes || small.filled + bytes.length > smallBytes) this.closeSmall()
+    if (bytes.length >= smallBytes) {
+      this.blocks.push(bytes)
+      return
+    }
+    small.block ??= Buffer.allocUnsafeSlow(smallBytes)
+    small.filled += bytes.copy(small.block, small.filled)
+  }
+
+  /** Takes the oldest block out of the queue. */
+  shift(): Buffer | undefined {
+    if (this.blocks.length === 0) this.closeSmall()
+    const block = this.blocks.shift()
+    this.length -= block?.length ?? 0
+    return block
+  }
+
+  private closeSmall(): void {
+    const { small } = this
+    if (small.filled > 0) this.blocks.push(Buffer.from(small.block!.subarray(0, small.filled)))
+    small.filled = 0
+  }
+}

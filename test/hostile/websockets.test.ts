@@ -1,0 +1,223 @@
+/** WebSocket frames: how many one account may send, and what its open sockets may keep in memory. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pino } from 'pino'
+import { afterEach, expect, test } from 'vitest'
+import type { WebSocket } from 'ws'
+import { endpoints } from '../../shared/contract/index.ts'
+import { limits } from '../../shared/contract/limits.ts'
+import { PendingBytes } from '../../shared/contract/pending-bytes.ts'
+import { FrameRateLimit, type RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
+import { Ledger } from '../../shared/platform/ledger.ts'
+import { argsHeader } from '../../shared/rpc/calls.ts'
+import { takeWebSocket } from '../../workers/rpc/websockets.ts'
+import { pathOf } from '../support/account.ts'
+import { frame, openRawWebSocket, repeat } from '../support/frames.ts'
+import { echoOn, untilListening } from '../support/listeners.ts'
+import { sumUp } from '../support/metrics.ts'
+import { headOf, openRaw, type RawConnection } from '../support/raw.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+const kibibyte = 1024
+const port = 3000
+const { world, alice, params, sh } = shareSandbox()
+const portPath = () => pathOf(endpoints.connectPort, { params: { ...params, port } })
+
+const opened: RawConnection[] = []
+afterEach(() => {
+  for (const { socket } of opened.splice(0)) socket.destroy()
+})
+const open = async (path = portPath()) => {
+  const connection = await openRawWebSocket(world.url(), path, alice.key)
+  opened.push(connection)
+  return connection
+}
+const listen = async () => {
+  await alice.call('execCommand', { params, body: { command: echoOn(port), background: true } })
+  await sh(untilListening(port))
+}
+/** Resolves when the worker has answered a ping behind all that was sent. */
+const answered = async ({ socket, text }: RawConnection, name: string) => {
+  socket.write(frame('ping', name))
+  await world.eventually(() => text().includes(name), 60_000)
+}
+/** The close code that the worker sent. This client does not answer it. */
+const closeCode = async ({ text }: RawConnection) => {
+  const match = () => /\x88.(.)(.)/s.exec(text().split('\r\n\r\n')[1]!)
+  const [, high, low] = await world.eventually(async () => match() ?? undefined, 20_000)
+  return high!.charCodeAt(0) * 256 + low!.charCodeAt(0)
+}
+const heldForSockets = async () =>
+  (await sumUp([world.workers[0]!.internalUrl], 'sandlot_held_bytes', 'kind')).websockets
+
+test('an account pays for the frames of all its sockets together, and other accounts do not', () => {
+  let now = 0
+  const limit = new FrameRateLimit({ perSecond: 1_000, burst: 100 }, () => now)
+  for (let sent = 0; sent < 100; sent++) expect(limit.spend('a', 1)).toBe(0)
+  expect(limit.spend('a', 1)).toBe(1)
+  expect(limit.spend('a', 49)).toBe(50)
+  expect(limit.spend('b', 1)).toBe(0)
+  now = 49
+  expect(limit.spend('a', 0)).toBe(1)
+  now = 50
+  expect(limit.spend('a', 0)).toBe(0)
+  now = 10_000
+  expect(limit.spend('a', 100)).toBe(0)
+  expect(limit.spend('a', 1)).toBe(1)
+})
+
+/** Serves one WebSocket in this process. Returns both sides of it, and the ledger that counts it. */
+async function serveOne() {
+  const served = Promise.withResolvers<RateLimitedWebSocket>()
+  const handlers = { '/': async () => ({ serve: served.resolve as (socket: WebSocket) => void }) }
+  const bounds = { ofAccount: 64 * kibibyte * kibibyte, ofAll: 256 * kibibyte * kibibyte }
+  const worker = { ledger: new Ledger(bounds, pino({ enabled: false })) }
+  const server = createServer().listen(0, '127.0.0.1')
+  server.on('upgrade', (...upgrade) => void takeWebSocket(handlers, worker, ...upgrade))
+  await once(server, 'listening')
+  const client = openRaw(
+    `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    headOf('GET', '/', {
+      ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': 13 },
+      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+      [argsHeader]: Buffer.from(JSON.stringify({ accountId: 'acc_1' })).toString('base64url'),
+    }),
+  )
+  opened.push(client)
+  const webSocket = await served.promise
+  server.close()
+  return { webSocket, client, ledger: worker.ledger }
+}
+
+const everyKind = Buffer.concat([frame('binary', 'x'), frame('binary'), frame('ping'), frame('pong')])
+
+test('a turn of the event loop handles one frame of a socket', async () => {
+  const { webSocket, client, ledger } = await serveOne()
+  let [turn, lastTurn, inTurn, most, frames] = [0, -1, 0, 0, 0]
+  let next = setImmediate(function count() {
+    turn++
+    next = setImmediate(count)
+  })
+  const { promise: all, resolve } = Promise.withResolvers<void>()
+  const seen = () => {
+    inTurn = turn === lastTurn ? inTurn + 1 : 1
+    lastTurn = turn
+    most = Math.max(most, inTurn)
+    if (++frames === 4_000) resolve()
+  }
+  webSocket.on('message', seen).on('ping', seen).on('pong', seen)
+  client.socket.write(repeat(everyKind, 1_000 * everyKind.length))
+  await all
+  clearImmediate(next)
+  expect(most).toBeLessThanOrEqual(2)
+  expect(ledger.sums.websockets).toBe(256 * kibibyte)
+  client.socket.destroy()
+  await once(webSocket, 'close')
+  expect(ledger.sums.websockets).toBe(0)
+})
+
+test('a socket over the limit is paused until its account has paid, whatever its reader asks for', async () => {
+  const { webSocket, client } = await serveOne()
+  let now = 0
+  const limit = new FrameRateLimit({ perSecond: 1_000, burst: 10 }, () => now)
+  webSocket.limitFrames(limit, 'acc_1')
+  let frames = 0
+  let pausedAfter = 0
+  const { promise: paused, resolve } = Promise.withResolvers<void>()
+  const seen = () => {
+    frames++
+    if (!webSocket.isPaused || pausedAfter > 0) return
+    pausedAfter = frames
+    resolve()
+  }
+  webSocket.on('message', seen).on('ping', seen).on('pong', seen)
+  client.socket.write(repeat(everyKind, 5 * everyKind.length))
+  await paused
+  expect(pausedAfter).toBe(11)
+  webSocket.resume()
+  expect(webSocket.isPaused).toBe(true)
+  await world.eventually(() => frames === 20, 20_000)
+  expect(limit.spend('acc_1', 0)).toBe(10)
+  now = 10
+  await world.eventually(() => !webSocket.isPaused, 20_000)
+})
+
+test('frames beyond the rate of an account wait, over two sockets and of every kind', async () => {
+  await listen()
+  const sockets = await Promise.all([open(), open()])
+  const startedAt = performance.now()
+  const kinds = Buffer.concat([frame('binary'), frame('pong'), frame('text')])
+  for (const { socket } of sockets) socket.write(repeat(kinds, 35_000 * frame('pong').length))
+  await Promise.all(sockets.map((socket) => answered(socket, 'last')))
+  // 70,000 frames. The first 10,000 are free, and those that two sockets had read when they were paused may pass.
+  // A slow machine takes longer without the limit too, so this cannot fail there.
+  expect(performance.now() - startedAt).toBeGreaterThan(1_000)
+})
+
+test.each([
+  ['a message of more than 1 MiB', () => frame('binary', Buffer.alloc(1024 * kibibyte + 1))],
+  [
+    'an unfinished message that becomes too large',
+    () => frame('binary', 'x', { announced: 1025 * kibibyte }),
+  ],
+  [
+    'one-byte fragments with pongs between',
+    () =>
+      Buffer.concat([
+        frame('binary', 'x', { fin: false }),
+        repeat(Buffer.concat([frame('pong'), frame('continuation', 'x', { fin: false })]), 100),
+      ]),
+  ],
+])('%s closes the socket', async (_, bytes) => {
+  const connection = await open()
+  connection.socket.write(bytes())
+  await connection.closed
+})
+
+test('each open socket counts, also while its message is incomplete, and gives its memory back', async () => {
+  await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
+  const { body } = await alice.call('execCommand', {
+    params,
+    body: { command: 'cat >/dev/null', background: true },
+  })
+  const attach = pathOf(endpoints.attachExec, { params: { ...params, exec_id: body.id } })
+  const sockets = await Promise.all([open(), open(), open(attach)])
+  expect(await heldForSockets()).toBe(3 * 256 * kibibyte)
+  const unfinished = frame('binary', Buffer.alloc(kibibyte * kibibyte - 1), {
+    announced: kibibyte * kibibyte,
+  })
+  for (const { socket } of sockets) socket.write(unfinished)
+  await world.eventually(async () => (await heldForSockets()) === 3 * 2304 * kibibyte, 20_000)
+  sockets[0]!.socket.write('x')
+  await world.eventually(async () => (await heldForSockets()) === (256 + 2 * 2304) * kibibyte, 20_000)
+  for (const { socket } of sockets) socket.destroy()
+  await world.eventually(async () => (await heldForSockets()) === 0, 20_000)
+})
+
+test('a text frame above 200 bytes is ignored, and a shorter one is read', async () => {
+  const connection = await open()
+  const eof = JSON.stringify({ type: 'eof' })
+  connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes + 1)))
+  connection.socket.write(frame('binary', 'still open'))
+  await world.eventually(() => connection.text().includes('still open'), 20_000)
+  connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes)))
+  expect(await closeCode(connection)).toBe(1000)
+})
+
+test('waiting bytes are joined in order, and small messages are copied', () => {
+  const pending = new PendingBytes()
+  const sent: Buffer[] = []
+  for (const size of [1, 0, 5_000, 20_000, 16_384, 1, 16_383, 9_000, 9_000]) {
+    const bytes = Buffer.alloc(size, sent.length)
+    sent.push(Buffer.from(bytes))
+    pending.push(bytes)
+    if (size < 16_384) bytes.fill(255)
+  }
+  expect(pending.length).toBe(Buffer.concat(sent).length)
+  const taken: Buffer[] = []
+  for (let block = pending.shift(); block; block = pending.shift()) taken.push(block)
+  expect(Buffer.concat(taken).equals(Buffer.concat(sent))).toBe(true)
+  expect(taken.length).toBeLessThan(sent.length)
+  expect(pending.length).toBe(0)
+})
