@@ -43,6 +43,45 @@ function mostBytesOf({ method, params }: Message): number {
   return tool?.endpoint.bodyBytes ?? limits.usualBodyBytes
 }
 
+/**
+ * Removes members of `params` that are null, and arguments of a tool that are: many clients send null for a value that
+ * is absent. `mustBeBounded` has checked the message's names.
+ * @throws {Problem} `invalid_request` for parameters of another type than the protocol has
+ */
+export function withoutNulls<M extends Message>(message: M): M {
+  if (message.params === undefined) return message
+  const { params: _, ...rest } = message
+  if (message.params === null) return rest as M
+  const params = presentIn(message.params, 'params')
+  const types =
+    message.method === 'tools/call' ? toolCall : /\/list$/.test(String(message.method)) ? page : {}
+  for (const [name, type] of Object.entries(types)) {
+    const value = params[name]
+    if (value === undefined) continue
+    const isRight = type === 'string' ? typeof value === 'string' : isObject(value)
+    if (!isRight)
+      throw invalid({
+        path: `params.${name}`,
+        message: `must be ${type === 'string' ? 'a string' : 'an object'}`,
+      })
+  }
+  if (message.method === 'tools/call' && params.name === undefined)
+    throw invalid({ path: 'params.name', message: 'is required' })
+  if (isObject(params.arguments)) params.arguments = presentIn(params.arguments, 'params.arguments')
+  return { ...message, params }
+}
+
+const toolCall = { name: 'string', arguments: 'object', _meta: 'object' } as const
+const page = { cursor: 'string', _meta: 'object' } as const
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function presentIn(value: unknown, path: string): Record<string, unknown> {
+  if (!isObject(value)) throw invalid({ path, message: 'must be an object' })
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
+}
+
 /** Counts the texts, names and values of a message; it is not made into JSON again. */
 function isLargerThan(most: number, message: object): boolean {
   let count = 0

@@ -13,6 +13,7 @@ import type { Logger } from '../../shared/platform/log.ts'
 import type { App } from '../app.ts'
 import type { Caller } from '../auth/authenticate.ts'
 import { stopUnderKey } from '../exec/under-key.ts'
+import { accepts } from '../http/accept.ts'
 import type { ServedRoute } from '../http/route.ts'
 import { hasLeft } from '../http/shutdown.ts'
 import { cancel, type McpClient, whenCancelled } from './cancellation.ts'
@@ -70,7 +71,7 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
     if (params.requestId !== undefined) await cancel(app.context, client, params.requestId)
   })
   const transport = new WebStandardStreamableHTTPServerTransport({
-    enableJsonResponse: !hasCall(message),
+    enableJsonResponse: !wantsEvents(incoming) && accepts(headers.accept, json),
     ...(ticket && { eventStore: numberEvents(ticket, resumed?.next), retryInterval: resumption.retryMs }),
   })
   await server.connect(transport)
@@ -82,13 +83,25 @@ async function answerEarlier(app: App, routes: ServedRoute[], incoming: McpMessa
 
 /** In this version a client that hangs up has cancelled its call, and no stream is taken up. */
 function answerStateless(app: App, routes: ServedRoute[], incoming: McpMessage, request: Request) {
-  const { message } = incoming
+  const { message, headers } = incoming
+  const mode = accepts(headers.accept, events) ? 'auto' : 'json'
   const handler = createMcpHandler(() => makeServer(app, routes, incoming), {
     legacy: 'reject',
-    responseMode: hasCall(message) ? 'sse' : 'auto',
+    responseMode: wantsEvents(incoming) ? 'sse' : mode,
   })
   return handler.fetch(request, { parsedBody: message })
 }
+
+/** A tool call is answered by events, where the client accepts them. */
+const wantsEvents = ({ message, headers }: McpMessage): boolean =>
+  hasCall(message) && accepts(headers.accept, events)
+
+const json = 'application/json'
+const events = 'text/event-stream'
+
+/** The SDK asks for both types by name; here one that the client accepts is enough. */
+const acceptFor = (accept: string | undefined): string | undefined =>
+  accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : accept
 
 const hasCall = (message: unknown) =>
   [message].flat().some((one) => (one as { method?: string }).method === 'tools/call')
@@ -96,7 +109,7 @@ const hasCall = (message: unknown) =>
 function requestFor({ headers, signal }: McpMessage): Request {
   const left = new AbortController()
   addAbortListener(signal, () => hasLeft(signal) && left.abort())
-  const given = Object.entries(headers).flatMap(([name, value]) =>
+  const given = Object.entries({ ...headers, accept: acceptFor(headers.accept) }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as [string, string]],
   )
   return new Request('http://localhost/v1/mcp', {

@@ -5,7 +5,7 @@ import { mcp as contract } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { JsonReply, route, type ServedRoute } from '../http/route.ts'
-import { mustBeBounded } from '../mcp/bounds.ts'
+import { mustBeBounded, withoutNulls } from '../mcp/bounds.ts'
 import { Outbox } from '../mcp/outbox.ts'
 import type { McpMessage } from '../mcp/server.ts'
 import { readEventId, resumable } from '../mcp/ticket.ts'
@@ -14,12 +14,13 @@ import { readEventId, resumable } from '../mcp/ticket.ts'
 export const callMcp = (routes: ServedRoute[]) =>
   route(contract.callMcp, async ({ body, headers, ...call }, app) => {
     for (const message of [body].flat()) mustBeBounded(message)
+    const messages = Array.isArray(body) ? body.map(withoutNulls) : withoutNulls(body)
     const [, ...more] = [body].flat()
     // The first message is counted with the request itself.
     for (const _ of more) await app.buckets.take(contract.callMcp.bucket, call.account.id)
     const isFirst = [body].flat().some(({ method }) => method === 'initialize')
     // It names the client and nothing else: request ids are unique only within one client.
-    return answer(app, routes, { ...call, message: body, headers }, (ok) =>
+    return answer(app, routes, { ...call, message: messages, headers }, (ok) =>
       isFirst && ok ? { 'Mcp-Session-Id': randomUUID() } : {},
     )
   })

@@ -61,7 +61,7 @@ already. \`sandlot signup\` makes an account.`,
       },
       fields({
         account: `${account.email} (${account.id})`,
-        'login ends': showTime(login.token_expires_at),
+        'login ends': showTime(login.token_expires_at, Date.now()),
         'api key': key && `…${key.last_four} (${key.id})`,
         saved: settings.file,
       }),

@@ -17,6 +17,7 @@ import {
 } from './http.ts'
 import { isProblem, problemToError } from './problem.ts'
 import type { Settings } from './settings.ts'
+import { setServiceClock } from './times.ts'
 import { version } from './version.ts'
 
 type Endpoints = typeof endpoints
@@ -102,6 +103,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
       const { answer, isRepeat } = await tellingSilence(waiting, call, () =>
         exchangeAgain(send, call, isStopping),
       )
+      setServiceClock(answer.headers.date)
       if (isRepeat && wasDone(answer, call)) return undefined as Reply<Name>
       return readAnswer(answer, call) as Reply<Name>
     })
@@ -117,6 +119,7 @@ export const createApi = (settings: Settings, trace?: Trace, waiting?: Waiting) 
     return await waitShortly(waiting, async () => {
       const { answer: opened } = await tellingSilence(waiting, call, () => exchangeAgain(send, call))
       const { statusCode: status = 0, headers } = opened.response
+      setServiceClock(headers.date)
       if (status >= 200 && status < 300) return opened
       readAnswer({ status, headers, text: await readText(opened.response) }, call)
       throw new CliError('unexpected_answer', `${call.outgoing.url.origin} answered ${status}.`)

@@ -3,13 +3,13 @@
  * in it stays, comments included. A file that does not parse is left untouched.
  */
 // Synchronous: node:fs is there already, while node:fs/promises costs a starting client 8 ms.
-import { chmodSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parse, stringify, type TomlTable } from 'smol-toml'
 import { CliError } from './errors.ts'
 import { lockFile } from './lock-file.ts'
-import { replaceFile } from './replace-file.ts'
+import { followLinks, replaceFile } from './replace-file.ts'
 import { keyIn, type SavedKey } from './saved-keys.ts'
 
 interface Config {
@@ -62,7 +62,8 @@ export function saveConfig(
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     chmodSync(dirname(file), 0o700)
-    const target = targetOf(file)
+    // People who keep their settings under version control have a symbolic link.
+    const target = followLinks(file)
     // Another client may save between our reading and our writing.
     using _ = lockFile(target)
     const config = readConfig(file)
@@ -93,15 +94,6 @@ function readText(file: string): string {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ''
     throw new CliError('settings_broken', `The settings file cannot be read: ${(error as Error).message}`)
-  }
-}
-
-/** Follows a symbolic link: people who keep their settings under version control have one. */
-function targetOf(file: string): string {
-  try {
-    return realpathSync(file)
-  } catch {
-    return file
   }
 }
 

@@ -19,11 +19,12 @@ export function statelessVersion(message: Message | Message[]): string | undefin
   return typeof version === 'string' ? version : undefined
 }
 
-/** Each line without its end. Not readline, which ends lines at U+2028 as well. */
+/** Each line without its end, and without a byte order mark at the start. Not readline, which ends lines at U+2028 as well. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = ''
-  stream.setEncoding('utf8')
-  for await (const chunk of stream) {
+  const decoder = new TextDecoder()
+  for await (const bytes of stream) {
+    const chunk = decoder.decode(bytes, { stream: true })
     const lines = `${rest}${chunk}`.split('\n')
     rest = lines.pop()!
     for (const line of lines) yield line.endsWith('\r') ? line.slice(0, -1) : line

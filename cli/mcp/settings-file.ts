@@ -1,18 +1,9 @@
 /** The settings file of another program: read, backed up, and replaced whole by rename, its mode kept. */
-import {
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { TextDecoder } from 'node:util'
 import { CliError } from '../core/errors.ts'
-import { replaceFile } from '../core/replace-file.ts'
+import { followLinks, replaceFile } from '../core/replace-file.ts'
 import type { TargetScope } from './targets.ts'
 
 /** @returns undefined when there is none @throws {CliError} `settings_broken` */
@@ -37,7 +28,7 @@ const newModes: Record<TargetScope, number> = { user: 0o600, project: 0o644 }
 export function writeSettings(file: string, text: string, scope: TargetScope): string | undefined {
   try {
     mkdirSync(dirname(file), { recursive: true })
-    const target = followLink(file)
+    const target = followLinks(file)
     const former = statSync(target, { throwIfNoEntry: false })
     const backup = former && `${target}.sandlot-backup`
     if (backup !== undefined) {
@@ -48,15 +39,5 @@ export function writeSettings(file: string, text: string, scope: TargetScope): s
     return backup
   } catch (error) {
     throw new CliError('settings_broken', `${file} cannot be written: ${(error as Error).message}`)
-  }
-}
-
-function followLink(file: string): string {
-  try {
-    return realpathSync(file)
-  } catch {
-    // A symbolic link to a file that does not exist yet, or no link.
-    const target = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() ? readlinkSync(file) : file
-    return resolve(dirname(file), target)
   }
 }

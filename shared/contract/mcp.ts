@@ -198,7 +198,13 @@ export const mcp = family({
     scope: 'run',
     bucket: 'mcp',
     headers: z.object({
-      accept: z.string().optional().meta({ description: 'Must name application/json and text/event-stream' }),
+      accept: z
+        .string()
+        .optional()
+        .meta({
+          description:
+            'Must accept application/json or text/event-stream; a tool call is answered by events where it accepts them',
+        }),
       'mcp-method': z.string().max(200).optional().meta({ description: 'From 2026-07-28 on: the method' }),
       'mcp-name': z.string().max(1_000).optional().meta({ description: 'From 2026-07-28 on: the tool' }),
       ...ofSession,
@@ -216,7 +222,7 @@ export const mcp = family({
     alsoEmpty: true,
     refusals: {
       400: 'The message or its protocol version is not known',
-      406: 'Accept does not name both application/json and text/event-stream',
+      406: 'Accept excludes both application/json and text/event-stream',
     },
     errors: [],
   },

@@ -15,6 +15,7 @@ beforeAll(async () => {
 
 const post = (headers: Record<string, string>, body: unknown, key = alice.key, api = 0) =>
   send(`${world.url(api)}/v1/mcp`, mcpRequest({ key }, body, headers))
+const toolCallOf = (params: unknown) => ({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
 
 describe('a long command', () => {
@@ -189,8 +190,74 @@ describe('over HTTP', () => {
     expect((await post({}, body)).status).toBe(status)
   })
 
-  test('a client that takes no event stream, or speaks a protocol of the future, is told so', async () => {
-    expect((await post({ accept: 'application/json' }, ping)).status).toBe(406)
+  test.each(['*/*', 'application/*', '', 'application/json', 'text/event-stream', 'text/html, */*;q=0.1'])(
+    'accepts a client with Accept: %s',
+    async (accept) => {
+      const answer = await post({ accept }, ping)
+      expect(answer.status).toBe(200)
+      expect(answer.text).toContain('"result":{}')
+      const type = accept === 'text/event-stream' ? 'text/event-stream' : 'application/json'
+      expect(answer.headers['content-type']).toContain(type)
+    },
+  )
+
+  test.each([
+    ['*/*', 'text/event-stream'],
+    ['application/*', 'application/json'],
+  ])('answers a tool call with Accept: %s by %s', async (accept, type) => {
+    const call = { ...ping, method: 'tools/call', params: { name: 'whoami', arguments: {} } }
+    const answer = await post({ accept }, call)
+    expect(answer).toMatchObject({ status: 200, headers: { 'content-type': expect.stringContaining(type) } })
+    expect(answer.text).toContain(alice.email)
+  })
+
+  test.each(['text/html', '*/*;q=0', 'application/json;q=0, text/event-stream;q=0, */*'])(
+    'refuses a client with Accept: %s',
+    async (accept) => {
+      expect((await post({ accept }, ping)).status).toBe(406)
+    },
+  )
+
+  test.each([
+    ['whoami', null],
+    ['session_list', { state: 'active', limit: null, cursor: null }],
+  ])('null for an optional argument of %s means absent', async (name, given) => {
+    const answer = await post(
+      { accept: 'application/json' },
+      toolCallOf({ name, arguments: given, _meta: null }),
+    )
+    expect(answer.status).toBe(200)
+    expect(JSON.parse(answer.text).result.isError).toBeFalsy()
+  })
+
+  test.each(['exec', 'file_list'])('null for a required argument of %s is one sentence', async (name) => {
+    const given = { session_id: null, cwd: null, command: null }
+    const answer = await post({ accept: 'application/json' }, toolCallOf({ name, arguments: given }))
+    const { detail } = JSON.parse(JSON.parse(answer.text).result.content[0].text)
+    expect(detail).toContain('session_id: is required')
+  })
+
+  test('null for a cursor or the parameters of a list means absent', async () => {
+    for (const params of [null, { cursor: null }]) {
+      const answer = await post({ accept: 'application/json' }, { ...ping, method: 'tools/list', params })
+      expect(JSON.parse(answer.text).result.tools.length).toBeGreaterThan(5)
+    }
+  })
+
+  test.each([
+    [{ name: 'exec', arguments: 'ls' }, 'params.arguments: must be an object'],
+    [{ name: 'exec', arguments: [] }, 'params.arguments: must be an object'],
+    [{ name: 7 }, 'params.name: must be a string'],
+    [{ name: null }, 'params.name: is required'],
+    [[], 'params: must be an object'],
+  ])('the call %j is refused in one sentence', async (params, sentence) => {
+    const answer = await post({}, toolCallOf(params))
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(answer.text).detail).toContain(sentence)
+    expect(answer.text).not.toContain('invalid_type')
+  })
+
+  test('a client that speaks a protocol of the future is told so', async () => {
     const answer = await post({ 'mcp-protocol-version': '2099-01-01' }, ping)
     expect(answer.status).toBe(400)
     expect(answer.text).toContain('2099-01-01')

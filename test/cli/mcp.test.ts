@@ -58,6 +58,12 @@ test('an agent creates, runs, edits, searches and destroys through stdio', async
   await client.close()
 })
 
+test('a byte order mark before the first message is ignored', async () => {
+  using user = await newUser()
+  const { stdout } = await user.run(['mcp', 'serve'], { input: `\ufeff${lines(ping(1))}` })
+  expect(JSON.parse(stdout)).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+})
+
 test('progress comes through, and a cancellation stops the command', async () => {
   using user = await newUser()
   const client = await connect(user.home)

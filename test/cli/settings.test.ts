@@ -2,6 +2,7 @@
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -228,6 +229,17 @@ test('a symbolic link to the file stays one', async () => {
   await home.run(['config', 'set-url', 'https://b.example'])
   expect(parse(readFileSync(real, 'utf8'))).toEqual({ base_url: 'https://b.example' })
   expect(readFileSync(home.configFile, 'utf8')).toBe(readFileSync(real, 'utf8'))
+})
+
+test('a symbolic link to a file that does not exist yet stays one', async () => {
+  using home = new Home()
+  const real = join(home.folder, 'dotfiles.toml')
+  mkdirSync(home.configFolder, { recursive: true })
+  symlinkSync('../../middle.toml', home.configFile)
+  symlinkSync('dotfiles.toml', join(home.folder, 'middle.toml'))
+  expect(await home.run(['config', 'set-url', 'https://b.example'])).toMatchObject({ code: 0 })
+  expect(lstatSync(home.configFile).isSymbolicLink()).toBe(true)
+  expect(parse(readFileSync(real, 'utf8'))).toEqual({ base_url: 'https://b.example' })
 })
 
 test('a reader sees a whole file while others write, and no temporary file is left', async () => {

@@ -5,6 +5,7 @@ import { defineCommand } from '../../core/command.ts'
 import { addCredentialOptions, type CredentialOptions, logIn } from '../../core/credentials.ts'
 import { readDuration } from '../../core/parse.ts'
 import { newApiKeyFields } from '../../core/shapes.ts'
+import { serviceNow } from '../../core/times.ts'
 
 interface Options extends CredentialOptions {
   name?: string
@@ -47,7 +48,7 @@ export const define = defineCommand<Options>({
     const body = {
       name,
       scope,
-      expires_at: lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs).toISOString(),
+      expires_at: lifeMs === undefined ? undefined : new Date(serviceNow() + lifeMs).toISOString(),
     }
     const key = await api.call('createApiKey', { body, token })
     if (save) await settings.saveKey(key.key, base_url)

@@ -1,0 +1,29 @@
+/** Times at a terminal, where this machine's clock is wrong. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { shareWorld } from '../support/shared.ts'
+import { clientPath } from './client.ts'
+import { openTerminal } from './terminal.ts'
+import { makeUsers, shareSession } from './users.ts'
+
+const world = shareWorld()
+const user = shareSession(makeUsers(world))
+
+test.each([2, -2])(
+  'times are relative to the service, with a clock that is %i hours ahead',
+  async (hours) => {
+    const clock = join(user.home.folder, `clock${hours}.cjs`)
+    writeFileSync(clock, `const now = Date.now; Date.now = () => now() + ${hours} * 3_600_000`)
+    const show = async (args: string[]) => {
+      const env = user.home.environment({ NODE_OPTIONS: `--require ${clock}` })
+      const terminal = openTerminal([process.execPath, clientPath, ...args], env)
+      expect(await terminal.ended).toBe(0)
+      return terminal.screen()
+    }
+    const shown = await show(['session', 'get', user.id])
+    expect(shown).toMatch(/created +\d+ (s|min) ago/)
+    expect(shown).toMatch(/expires +in \d+ min/)
+    expect(await show(['session', 'ls'])).toMatch(/\d+ (s|min) ago +in \d+ min/)
+  },
+)
