@@ -1,4 +1,4 @@
-/** What a stolen workers' credential can do to pods of a namespace that the chart prepared, and what workers still can. */
+/** The chart's admission policies on a cluster: attacks with a stolen workers' credential, and the work of a worker. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

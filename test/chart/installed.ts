@@ -29,7 +29,7 @@ interface Options {
   before?: (core: CoreV1Api, namespace: string) => Promise<void>
 }
 
-/** Installs what the chart puts into the namespace of the sandboxes, and then its admission policies. */
+/** Installs the chart's objects of the namespace of the sandboxes, and then its admission policies. */
 export async function installChart({ values = [], env, podSecurity = true, before }: Options = {}) {
   const admin = openAdmin()
   const core = admin.makeApiClient(CoreV1Api)

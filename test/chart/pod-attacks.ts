@@ -1,4 +1,4 @@
-/** What a stolen workers' credential tries with pods, and the refusal of each. */
+/** Attacks on pods with a stolen workers' credential, and the refusal of each. */
 import { images } from '../support/cluster.ts'
 import { buildSandboxPod } from './installed.ts'
 
@@ -235,7 +235,7 @@ export const attacks: Attack[] = [
     refusal: /spec\.containers\[0\]\.livenessProbe is not set by Sandlot/,
   },
   {
-    what: 'a hook before its end',
+    what: 'a preStop hook',
     change: (pod) => (main(pod).lifecycle = { preStop: { sleep: { seconds: 1 } } }),
     refusal: /spec\.containers\[0\]\.lifecycle is not set by Sandlot/,
   },
