@@ -141,7 +141,7 @@ const values: Record<string, unknown> = {
   'spec.containers[0].startupProbe': probe,
   'spec.containers[0].envFrom': [{ secretRef: { name: 'x' } }],
   'spec.containers[0].ports': [{ containerPort: 80 }],
-  'spec.containers[0].resizePolicy': [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }],
+  'spec.containers[0].resizePolicy': [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }],
   'spec.containers[0].volumeMounts[0].mountPropagation': 'HostToContainer',
   'spec.containers[0].securityContext.appArmorProfile': { type: 'RuntimeDefault' },
   'spec.containers[0].securityContext.seccompProfile': { type: 'RuntimeDefault' },
