@@ -184,7 +184,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
 
     beforeAll(async () => {
       const scheduling = {
-        nodeSelector: { pool: 'sandboxes' },
+        nodeSelector: { 'kubernetes.io/os': 'linux' },
         tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
       }
       const overhead = { podFixed: { memory: '64Mi' } }
@@ -195,7 +195,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
         `sandboxes.runtimeClass=${runtimeClass}`,
         'sandboxes.hostUsers=false',
         'sandboxes.egress=none',
-        'sandboxes.clusterAdds.nodeSelector.pool=sandboxes',
+        'sandboxes.clusterAdds.nodeSelector.kubernetes\\.io/os=linux',
         'sandboxes.clusterAdds.tolerations={dedicated}',
         'sandboxes.clusterAdds.annotations={example.com/added}',
       ]
@@ -210,7 +210,7 @@ describe.skipIf(!hasCluster || !hasHelm)(
       const pod = build()
       pod.metadata!.annotations = { 'example.com/added': 'any' }
       const { spec } = await chart.tryCreate(pod)
-      expect(spec!.nodeSelector).toEqual({ pool: 'sandboxes' })
+      expect(spec!.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux' })
       expect(spec!.tolerations!.map(({ key }) => key)).toContain('dedicated')
       expect(spec!.overhead).toEqual({ memory: '64Mi' })
     })

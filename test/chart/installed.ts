@@ -112,6 +112,7 @@ async function awaitPolicies(worker: CoreV1Api, namespace: string, env = {}): Pr
   await eventually(() => isRefused(worker.createNamespacedPod({ namespace, body: bare, dryRun })), 20_000)
   const body = [{ op: 'add', path: '/metadata/finalizers', value: ['sandlot.dev/test'] }]
   await eventually(() => isRefused(worker.patchNamespacedPod({ name, namespace, body, dryRun })), 20_000)
+  // Before a pod has a node, the API server takes any grace period for 0.
   await eventually(
     () => isRefused(worker.deleteNamespacedPod({ name, namespace, dryRun, gracePeriodSeconds: 30 })),
     20_000,
