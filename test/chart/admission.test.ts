@@ -1,260 +1,24 @@
-/** What a stolen workers' credential can do to pods of a namespace that the chart prepared, and what workers still can. */
+/** The chart's admission policies on a cluster: attacks with a stolen workers' credential, and the work of a worker. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
+import { NodeV1Api, PatchStrategy, setHeaderOptions } from '@kubernetes/client-node'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readSettings } from '../../shared/platform/settings.ts'
 import { KubernetesDriver } from '../../workers/drivers/kubernetes/index.ts'
 import { run, shell } from '../drivers/processes.ts'
 import { newSandboxId, ofSandbox } from '../drivers/requests.ts'
-import { hasCluster, images } from '../support/cluster.ts'
+import { hasCluster, images, newNamespace } from '../support/cluster.ts'
 import { eventually, patient, patientEnv } from '../support/eventually.ts'
+import { openAdmin } from '../support/namespace.ts'
 import { hasHelm } from './helm.ts'
 import { buildSandboxPod, installation, installChart } from './installed.ts'
-
-type SandboxPod = ReturnType<typeof buildSandboxPod>
-type Attack = { what: string; change: (pod: SandboxPod) => unknown; refusal: RegExp }
+import { type Attack, attacks, changes, main } from './pod-attacks.ts'
 
 /** The longest life of a sandbox, and the hour that a warm pod waits. */
 const maxDeadlineSeconds = 86_400 + 3_600
-const main = (pod: SandboxPod) => pod.spec.containers[0]!
 const merge = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
-
-const attacks: Attack[] = [
-  // Lifetime
-  {
-    what: 'a grace period of 68 years',
-    change: (pod) => (pod.spec.terminationGracePeriodSeconds = 2_147_483_647),
-    refusal: /spec\.terminationGracePeriodSeconds must be 1/,
-  },
-  {
-    what: 'a deadline of 68 years',
-    change: (pod) => (pod.spec.activeDeadlineSeconds = 2_147_483_647),
-    refusal: /spec\.activeDeadlineSeconds must be set, and at most 90001/,
-  },
-  {
-    what: 'no deadline',
-    change: (pod) => delete pod.spec.activeDeadlineSeconds,
-    refusal: /spec\.activeDeadlineSeconds must be set/,
-  },
-  {
-    what: 'a restart policy',
-    change: (pod) => (pod.spec.restartPolicy = 'Always'),
-    refusal: /spec\.restartPolicy must be Never/,
-  },
-  {
-    what: 'a finalizer',
-    change: (pod) => (pod.metadata!.finalizers = ['example.com/keep']),
-    refusal: /metadata\.finalizers is not set by Sandlot/,
-  },
-  {
-    what: 'an owner',
-    change: (pod) =>
-      (pod.metadata!.ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'other', uid: 'other' }]),
-    refusal: /metadata\.ownerReferences is not set by Sandlot/,
-  },
-  {
-    what: 'a scheduling gate',
-    change: (pod) => (pod.spec.schedulingGates = [{ name: 'example.com/wait' }]),
-    refusal: /spec\.schedulingGates is not set by Sandlot/,
-  },
-  // Placement
-  {
-    what: 'a node',
-    change: (pod) => (pod.spec.nodeName = 'localhost'),
-    refusal: /spec\.nodeName and spec\.schedulerName are not set by Sandlot/,
-  },
-  {
-    what: 'a node selector',
-    change: (pod) => (pod.spec.nodeSelector = { 'kubernetes.io/hostname': 'localhost' }),
-    refusal: /spec\.nodeSelector is not set by Sandlot/,
-  },
-  {
-    what: 'affinity',
-    change: (pod) => (pod.spec.affinity = { nodeAffinity: {} }),
-    refusal: /spec\.affinity is not set by Sandlot/,
-  },
-  {
-    what: 'tolerations for every taint',
-    change: (pod) => pod.spec.tolerations!.push({ operator: 'Exists' }),
-    refusal: /spec\.tolerations must be/,
-  },
-  {
-    what: 'a toleration of an unreachable node without end',
-    change: (pod) => delete pod.spec.tolerations![0]!.tolerationSeconds,
-    refusal: /spec\.tolerations must be/,
-  },
-  {
-    what: 'topology spread constraints',
-    change: (pod) =>
-      (pod.spec.topologySpreadConstraints = [
-        { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' },
-      ]),
-    refusal: /spec\.topologySpreadConstraints is not set by Sandlot/,
-  },
-  {
-    what: 'another scheduler',
-    change: (pod) => (pod.spec.schedulerName = 'other'),
-    refusal: /spec\.nodeName and spec\.schedulerName are not set by Sandlot/,
-  },
-  {
-    what: 'a priority class',
-    change: (pod) => (pod.spec.priorityClassName = 'system-node-critical'),
-    refusal: /spec\.priorityClassName must be/,
-  },
-  // Resources
-  {
-    what: 'a GPU',
-    change: (pod) => (main(pod).resources!.limits!['nvidia.com/gpu'] = '1'),
-    refusal: /spec\.containers\[0\]\.resources\.limits must be cpu, memory and ephemeral-storage/,
-  },
-  {
-    what: 'hugepages',
-    change: (pod) => (main(pod).resources!.limits!['hugepages-2Mi'] = '2Mi'),
-    refusal: /spec\.containers\[0\]\.resources\.limits must be cpu, memory and ephemeral-storage/,
-  },
-  {
-    what: 'more requests than a sandbox has',
-    change: (pod) => (main(pod).resources!.requests!.memory = '512Mi'),
-    refusal: /spec\.containers\[0\]\.resources\.requests must be .* at most that of sandboxes\.requests/,
-  },
-  {
-    what: 'more memory',
-    change: (pod) => (main(pod).resources!.limits!.memory = '2Gi'),
-    refusal: /resources\.limits must be|maximum memory usage per Container/,
-  },
-  {
-    what: 'a larger disk',
-    change: (pod) => (pod.spec.volumes![0]!.emptyDir!.sizeLimit = '1Ti'),
-    refusal: /spec\.volumes must be the emptyDirs/,
-  },
-  // Metadata
-  {
-    what: 'an annotation of Multus',
-    change: (pod) => (pod.metadata!.annotations = { 'k8s.v1.cni.cncf.io/networks': 'host' }),
-    refusal: /metadata\.annotations: k8s\.v1\.cni\.cncf\.io\/networks is not set by Sandlot/,
-  },
-  {
-    what: 'an annotation of Kata',
-    change: (pod) => (pod.metadata!.annotations = { 'io.katacontainers.config.hypervisor.path': '/bin/sh' }),
-    refusal: /metadata\.annotations: io\.katacontainers\.config\.hypervisor\.path is not set/,
-  },
-  {
-    what: 'the label of another installation',
-    change: (pod) => (pod.metadata!.labels!['sandlot.dev/installation'] = 'other'),
-    refusal: /metadata\.labels: sandlot\.dev\/installation must be test/,
-  },
-  {
-    what: 'another label',
-    change: (pod) => (pod.metadata!.labels!.app = 'database'),
-    refusal: /metadata\.labels: app is not set by Sandlot/,
-  },
-  {
-    what: 'no role',
-    change: (pod) => delete pod.metadata!.labels!['sandlot.dev/role'],
-    refusal: /metadata\.labels must have sandlot\.dev\/role: sandbox/,
-  },
-  // Isolation
-  {
-    what: 'a seccomp profile of the node',
-    change: (pod) =>
-      (pod.spec.securityContext!.seccompProfile = { type: 'Localhost', localhostProfile: 'any.json' }),
-    refusal: /spec\.securityContext must run the pod .* with the seccompProfile RuntimeDefault/,
-  },
-  {
-    what: 'a seccomp profile of its container',
-    change: (pod) =>
-      (main(pod).securityContext!.seccompProfile = { type: 'Localhost', localhostProfile: 'any.json' }),
-    refusal: /spec\.containers\[0\]\.securityContext\.seccompProfile is not set by Sandlot/,
-  },
-  {
-    what: 'an SELinux level',
-    change: (pod) => (pod.spec.securityContext!.seLinuxOptions = { level: 's0:c1,c2' }),
-    refusal: /spec\.securityContext\.seLinuxOptions is not set by Sandlot/,
-  },
-  {
-    what: 'an SELinux level of its container',
-    change: (pod) => (main(pod).securityContext!.seLinuxOptions = { level: 's0:c1,c2' }),
-    refusal: /spec\.containers\[0\]\.securityContext\.seLinuxOptions is not set by Sandlot/,
-  },
-  {
-    what: 'another user',
-    change: (pod) => (pod.spec.securityContext!.runAsUser = 65_532),
-    refusal: /spec\.securityContext must run the pod as user 10001/,
-  },
-  {
-    what: 'a root file system that it can write to',
-    change: (pod) => (main(pod).securityContext!.readOnlyRootFilesystem = false),
-    refusal: /spec\.containers\[0\]\.securityContext must deny/,
-  },
-  {
-    what: 'another runtime class',
-    change: (pod) => (pod.spec.runtimeClassName = 'other'),
-    refusal: /spec\.runtimeClassName is not set by Sandlot|RuntimeClass .* not found/,
-  },
-  {
-    what: "the cluster's DNS",
-    change: (pod) => {
-      pod.spec.dnsPolicy = 'ClusterFirst'
-      delete pod.spec.dnsConfig
-    },
-    refusal: /spec\.dnsPolicy must be None/,
-  },
-  {
-    what: 'a token of its service account',
-    change: (pod) => (pod.spec.automountServiceAccountToken = true),
-    refusal: /spec\.automountServiceAccountToken false/,
-  },
-  {
-    what: 'a Secret as a volume',
-    change: (pod) => (pod.spec.volumes![0] = { name: 'workspace', secret: { secretName: 'keys' } }),
-    refusal: /spec\.volumes must be the emptyDirs/,
-  },
-  {
-    what: 'a Secret in its environment',
-    change: (pod) =>
-      (main(pod).env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 'keys', key: 'a' } } }]),
-    refusal: /spec\.containers\[0\]\.env must have only HOME/,
-  },
-  {
-    what: 'a Secret as its environment',
-    change: (pod) => (main(pod).envFrom = [{ secretRef: { name: 'keys' } }]),
-    refusal: /spec\.containers\[0\]\.envFrom is not set by Sandlot/,
-  },
-  // Containers
-  {
-    what: 'another image',
-    change: (pod) => (main(pod).image = images.debian),
-    refusal: /spec\.containers\[0\]\.image must be in sandboxes\.image/,
-  },
-  {
-    what: 'another command',
-    change: (pod) => (main(pod).command = ['/bin/sh', '-c', 'exec sleep 1']),
-    refusal: /spec\.containers\[0\]\.command and .* must be those of Sandlot/,
-  },
-  {
-    what: 'a second container',
-    change: (pod) => pod.spec.containers.push({ ...main(pod), name: 'second' }),
-    refusal: /spec\.containers must have one container/,
-  },
-  {
-    what: 'an init container',
-    change: (pod) => (pod.spec.initContainers = [{ ...main(pod), name: 'first' }]),
-    refusal: /spec\.initContainers is not set by Sandlot/,
-  },
-  {
-    what: 'a probe, which the node would send',
-    change: (pod) => (main(pod).livenessProbe = { httpGet: { port: 80, path: '/' } }),
-    refusal: /spec\.containers\[0\]\.livenessProbe is not set by Sandlot/,
-  },
-  {
-    what: 'a hook before its end',
-    change: (pod) => (main(pod).lifecycle = { preStop: { sleep: { seconds: 1 } } }),
-    refusal: /spec\.containers\[0\]\.lifecycle is not set by Sandlot/,
-  },
-]
 
 describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () => {
   /** A pod whose deletion waits for a finalizer that it had before the policies. */
@@ -274,6 +38,8 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
   afterAll(async () => {
     rmSync(folder, { recursive: true, force: true })
+    // A pod with a finalizer would keep the namespace.
+    await patch(terminating, { metadata: { finalizers: null } }).catch(() => {})
     await chart?.remove()
   })
 
@@ -407,49 +173,78 @@ describe.skipIf(!hasCluster || !hasHelm)("the chart's admission policies", () =>
   })
 })
 
-/** Changes that the API server itself admits for a pod, by a merge patch. */
-function changes(): { what: string; body: V1Pod | object; refusal: RegExp }[] {
-  const metadata = (part: object) => ({ metadata: part })
-  return [
-    {
-      what: 'its role',
-      body: metadata({ labels: { 'sandlot.dev/role': null } }),
-      refusal: /metadata\.labels: sandlot\.dev\/role must not change/,
-    },
-    {
-      what: 'its installation',
-      body: metadata({ labels: { 'sandlot.dev/installation': 'other' } }),
-      refusal: /metadata\.labels: sandlot\.dev\/installation must not change/,
-    },
-    {
-      what: 'another label',
-      body: metadata({ labels: { app: 'database' } }),
-      refusal: /metadata\.labels: app must not change/,
-    },
-    {
-      what: 'its image',
-      body: { spec: { containers: [{ ...main(buildSandboxPod()), image: images.debian }] } },
-      refusal: /spec\.containers must not change/,
-    },
-    {
-      what: 'its tolerations',
-      body: { spec: { tolerations: [...buildSandboxPod().spec.tolerations!, { operator: 'Exists' }] } },
-      refusal: /spec\.tolerations must not change/,
-    },
-    {
-      what: 'its annotations',
-      body: metadata({ annotations: { 'io.katacontainers.config.hypervisor.path': '/bin/sh' } }),
-      refusal: /metadata\.annotations: io\.katacontainers.* must not be changed by a worker/,
-    },
-    {
-      what: 'its owners',
-      body: metadata({ ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'other', uid: 'other' }] }),
-      refusal: /metadata\.ownerReferences must not be added/,
-    },
-    {
-      what: 'its finalizers',
-      body: metadata({ finalizers: ['example.com/keep', 'example.com/other'] }),
-      refusal: /metadata\.finalizers must not be added|no new finalizers can be added/,
-    },
-  ]
-}
+describe.skipIf(!hasCluster || !hasHelm)(
+  "the chart's admission policies, where the cluster adds to pods",
+  () => {
+    const runtimeClass = newNamespace()
+    const env = { SANDBOX_RUNTIME_CLASS: runtimeClass, SANDBOX_HOST_USERS: 'no', SANDBOX_EGRESS: 'none' }
+    const node = hasCluster ? openAdmin().makeApiClient(NodeV1Api) : undefined!
+    let chart: Awaited<ReturnType<typeof installChart>>
+    const build = () => buildSandboxPod('sbx-test', env)
+
+    beforeAll(async () => {
+      const scheduling = {
+        nodeSelector: { 'kubernetes.io/os': 'linux' },
+        tolerations: [{ key: 'dedicated', operator: 'Exists', effect: 'NoSchedule' }],
+      }
+      const overhead = { podFixed: { memory: '64Mi' } }
+      await node.createRuntimeClass({
+        body: { metadata: { name: runtimeClass }, handler: 'runc', scheduling, overhead },
+      })
+      const values = [
+        `sandboxes.runtimeClass=${runtimeClass}`,
+        'sandboxes.hostUsers=false',
+        'sandboxes.egress=none',
+        'sandboxes.clusterAdds.nodeSelector.kubernetes\\.io/os=linux',
+        'sandboxes.clusterAdds.tolerations={dedicated}',
+        'sandboxes.clusterAdds.annotations={example.com/added}',
+      ]
+      chart = await installChart({ values, env })
+    })
+    afterAll(async () => {
+      await node.deleteRuntimeClass({ name: runtimeClass })
+      await chart?.remove()
+    })
+
+    test('admit what sandboxes.clusterAdds lists', async () => {
+      const pod = build()
+      pod.metadata!.annotations = { 'example.com/added': 'any' }
+      const { spec } = await chart.tryCreate(pod)
+      expect(spec!.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux' })
+      expect(spec!.tolerations!.map(({ key }) => key)).toContain('dedicated')
+      expect(spec!.overhead).toEqual({ memory: '64Mi' })
+    })
+
+    test.each<Attack>([
+      {
+        what: 'another annotation',
+        change: (pod) => (pod.metadata!.annotations = { 'example.com/other': 'any' }),
+        refusal: /metadata\.annotations: example\.com\/other is not set by Sandlot/,
+      },
+      {
+        what: 'another node selector',
+        change: (pod) => (pod.spec.nodeSelector = { zone: 'a' }),
+        refusal: /spec\.nodeSelector must be within sandboxes\.clusterAdds\.nodeSelector/,
+      },
+      {
+        what: 'a toleration of another taint',
+        change: (pod) => pod.spec.tolerations!.push({ key: 'other', operator: 'Exists' }),
+        refusal: /spec\.tolerations must be/,
+      },
+      {
+        what: 'no runtime class',
+        change: (pod) => delete pod.spec.runtimeClassName,
+        refusal: /spec\.runtimeClassName must be/,
+      },
+      {
+        what: 'the user namespace of the node',
+        change: (pod) => delete pod.spec.hostUsers,
+        refusal: /spec\.hostUsers must be false/,
+      },
+    ])('refuse to create a pod with $what', async ({ change, refusal }) => {
+      const pod = build()
+      change(pod)
+      await expect(chart.tryCreate(pod)).rejects.toThrow(refusal)
+    })
+  },
+)

@@ -12,23 +12,25 @@ import { type Rendered, render } from './helm.ts'
 
 export const installation = 'test'
 
-/** A pod as workers create it. Callers may change it. */
-export function buildSandboxPod(name = 'sbx-test') {
-  const { sandbox } = readDriverSettings({ SANDBOX_IMAGE: images.busybox })
+/** A pod as workers with these settings create it. Callers may change it. */
+export function buildSandboxPod(name = 'sbx-test', env: Record<string, string> = {}) {
+  const { sandbox } = readDriverSettings({ SANDBOX_IMAGE: images.busybox, ...env })
   return buildPod({ name, image: images.busybox, deadlineSeconds: 60 }, installation, sandbox)
 }
 
 interface Options {
   /** Further ones for `--set`. */
   values?: string[]
+  /** Settings of workers that follow from these values. */
+  env?: Record<string, string>
   /** Whether the namespace enforces the Pod Security Standard, as the one that the chart creates does. */
   podSecurity?: boolean
   /** Called before the policies exist. */
   before?: (core: CoreV1Api, namespace: string) => Promise<void>
 }
 
-/** Installs what the chart puts into the namespace of the sandboxes, and then its admission policies. */
-export async function installChart({ values = [], podSecurity = true, before }: Options = {}) {
+/** Installs the chart's objects of the namespace of the sandboxes, and then its admission policies. */
+export async function installChart({ values = [], env, podSecurity = true, before }: Options = {}) {
   const admin = openAdmin()
   const core = admin.makeApiClient(CoreV1Api)
   const objects = KubernetesObjectApi.makeApiClient(admin)
@@ -60,7 +62,7 @@ export async function installChart({ values = [], podSecurity = true, before }: 
   for (const object of all.filter(isPolicy)) await objects.create(object)
   const credential = await openWorker(admin, system)
   const worker = credential.makeApiClient(CoreV1Api)
-  await awaitPolicies(worker, namespace)
+  await awaitPolicies(worker, namespace, env)
 
   return {
     system,
@@ -96,7 +98,7 @@ async function openWorker(admin: KubeConfig, namespace: string): Promise<KubeCon
 }
 
 /** An API server enforces a new policy, RBAC rule or quota only after its caches have seen it. */
-async function awaitPolicies(worker: CoreV1Api, namespace: string): Promise<void> {
+async function awaitPolicies(worker: CoreV1Api, namespace: string, env = {}): Promise<void> {
   const name = 'sbx-policies'
   const isRefused = (request: Promise<unknown>) =>
     request.then(
@@ -104,12 +106,13 @@ async function awaitPolicies(worker: CoreV1Api, namespace: string): Promise<void
       ({ message }: Error) => message.includes('ValidatingAdmissionPolicy'),
     )
   const dryRun = 'All'
-  await eventually(() => worker.createNamespacedPod({ namespace, body: buildSandboxPod(name) }), 20_000)
-  const bare = buildSandboxPod('sbx-bare')
+  await eventually(() => worker.createNamespacedPod({ namespace, body: buildSandboxPod(name, env) }), 20_000)
+  const bare = buildSandboxPod('sbx-bare', env)
   bare.metadata!.labels = {}
   await eventually(() => isRefused(worker.createNamespacedPod({ namespace, body: bare, dryRun })), 20_000)
   const body = [{ op: 'add', path: '/metadata/finalizers', value: ['sandlot.dev/test'] }]
   await eventually(() => isRefused(worker.patchNamespacedPod({ name, namespace, body, dryRun })), 20_000)
+  // Before a pod has a node, the API server takes any grace period for 0.
   await eventually(
     () => isRefused(worker.deleteNamespacedPod({ name, namespace, dryRun, gracePeriodSeconds: 30 })),
     20_000,

@@ -4,7 +4,7 @@ import { newNamespace } from '../support/cluster.ts'
 import { readRaw } from './installed.ts'
 
 type Fields = Record<string, unknown>
-/** Where one field alone is not valid, sets others too. */
+/** For a field that is valid only together with others: sets them too. */
 type Change = (object: Fields, pod: { spec: Fields }) => void
 
 interface Schema {
@@ -20,7 +20,7 @@ interface Schema {
 export interface PodObject {
   path: string
   schema: string
-  /** What a refusal of one of its fields names, where the policy compares the object as a whole. */
+  /** A part of the refusal of its fields, where the policy compares the object as a whole. */
   refusal?: string
   find: (pod: V1Pod) => object
 }
@@ -141,7 +141,7 @@ const values: Record<string, unknown> = {
   'spec.containers[0].startupProbe': probe,
   'spec.containers[0].envFrom': [{ secretRef: { name: 'x' } }],
   'spec.containers[0].ports': [{ containerPort: 80 }],
-  'spec.containers[0].resizePolicy': [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }],
+  'spec.containers[0].resizePolicy': [{ resourceName: 'cpu', restartPolicy: 'NotRequired' }],
   'spec.containers[0].volumeMounts[0].mountPropagation': 'HostToContainer',
   'spec.containers[0].securityContext.appArmorProfile': { type: 'RuntimeDefault' },
   'spec.containers[0].securityContext.seccompProfile': { type: 'RuntimeDefault' },

@@ -108,6 +108,12 @@ describe.skipIf(!hasHelm)('the chart, by helm', () => {
     { words: '/settings/LOG_LEVEL', args: set('settings.LOG_LEVEL=loud') },
     { words: '/sandboxes/limits/cpu', args: set('sandboxes.limits.cpu=lots') },
     { words: '/sandboxes/egress', args: set('sandboxes.egress=all') },
+    { words: '/sandboxes/maxSeconds', args: set('sandboxes.maxSeconds=86401') },
+    {
+      words: 'sandboxes.maxSeconds is below settings.SANDBOX_MAX_SECONDS',
+      args: set('sandboxes.maxSeconds=600', 'settings.SANDBOX_MAX_SECONDS=601'),
+    },
+    { words: '/sandboxes/clusterAdds/tolerations', args: set('sandboxes.clusterAdds.tolerations={*}') },
     { words: 'sandboxes.namespace must be another', args: set('sandboxes.namespace=sandlot-system') },
     { words: 'quickstart.enabled brings', args: set('quickstart.enabled=true', 'redis.url=redis://redis') },
     {

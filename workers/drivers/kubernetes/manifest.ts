@@ -1,4 +1,7 @@
-/** The manifest of a sandbox's pod, as a pure function of the request. All of its isolation is in here. */
+/**
+ * The manifest of a sandbox's pod, as a pure function of the request. All of its isolation is in here. The chart's
+ * admission policies admit no other fields and values: change deploy/chart/templates/admission.yaml with it.
+ */
 import type { V1Container, V1Pod, V1PodSpec } from '@kubernetes/client-node'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import type { PodRequest } from '../driver.ts'
