@@ -198,13 +198,10 @@ export const mcp = family({
     scope: 'run',
     bucket: 'mcp',
     headers: z.object({
-      accept: z
-        .string()
-        .optional()
-        .meta({
-          description:
-            'Must accept application/json or text/event-stream; a tool call is answered by events where it accepts them',
-        }),
+      accept: z.string().optional().meta({
+        description:
+          'Must accept application/json or text/event-stream; a tool call is answered by events where it accepts them',
+      }),
       'mcp-method': z.string().max(200).optional().meta({ description: 'From 2026-07-28 on: the method' }),
       'mcp-name': z.string().max(1_000).optional().meta({ description: 'From 2026-07-28 on: the tool' }),
       ...ofSession,
