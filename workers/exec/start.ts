@@ -208,7 +208,7 @@ const shellCommandOf = (
   { request }: StartExec,
   { secrets, hasStdin }: { secrets: Secrets; hasStdin: boolean },
 ): ShellCommand => ({
-  argv: typeof request.command === 'string' ? ['/bin/sh', '-c', request.command] : request.command,
+  argv: typeof request.command === 'string' ? ['/bin/sh', '-c', '--', request.command] : request.command,
   cwd: request.cwd,
   env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
   noStdin: !hasStdin && !request.background,

@@ -124,7 +124,8 @@ function invocation({ argv, env }: ShellCommand): string {
     .map((word) => (typeof word === 'string' ? quote(toBytes(word)) : pathWord(word.path)))
     .join(' ')
   const variables = Object.entries(env ?? {})
-  if (variables.length === 0) return words
+  // `exec` of bash and busybox would take the name for an option, and `exec` of dash takes no `--`.
+  if (variables.length === 0) return String(argv[0]).startsWith('-') ? `env -- ${words}` : words
   // Set by `env`, because some names end a shell that exports them (UID, PPID).
   const settings = variables.map(([name, value]) => quote(toBytes(`${name}=${value}`))).join(' ')
   // `env` would take a command whose name has a = for a variable.
