@@ -1,11 +1,11 @@
-/** A command that ends or stops the shell that waits for it: no answer claims an exit status that nobody observed. */
+/** Commands that end or stop the shell that waits for them: every reported exit status was observed. */
 import { expect, test } from 'vitest'
 import type { ExecRequest } from '../../shared/contract/exec.ts'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { inside } from '../support/inside.ts'
 import { shareSandbox } from '../support/shared.ts'
 
-describeOnBothDrivers('a command that reaches for the shell of its slot', (driver) => {
+describeOnBothDrivers('a command that signals the shell of its slot', (driver) => {
   const { world, alice, params, exec, sh, countOf } = shareSandbox({ driver })
 
   const lost = { status: 'lost', exit_code: null, signal: null, truncated: true }
@@ -107,14 +107,14 @@ describeOnBothDrivers('a command that reaches for the shell of its slot', (drive
     )
   })
 
-  test('is told with its own exit status when another signal reaches the shell', async () => {
+  test('reports the exit status of the command when another signal reaches the shell', async () => {
     const signals =
       'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
     const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
     expect(result).toMatchObject({ status: 'exited', exit_code: 5, reason: null, truncated: false })
   })
 
-  test('is told with the signal that ended it when that reaches the shell too', async () => {
+  test('reports the signal that ended the command when the shell received it too', async () => {
     expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
   })
 
@@ -124,7 +124,7 @@ describeOnBothDrivers('a command that reaches for the shell of its slot', (drive
     expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
   })
 
-  test('is told with its own exit status when KILL finds the shell stopped, and the command ended', async () => {
+  test('reports the exit status of an ended command when a KILL resumes the stopped shell', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
       await world.eventually(async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0)
       await world.eventually(async () => (await countOf('kil[l] -STOP')) === 0)
@@ -135,7 +135,7 @@ describeOnBothDrivers('a command that reaches for the shell of its slot', (drive
 
   test.each([
     ['in the process group', ['sleep', '7208']],
-    ['in a session of its own', ['setsid', 'sleep', '7208']],
+    ['in another session', ['setsid', 'sleep', '7208']],
   ])('is killed by a signal from the client, %s, and its output is whole', async (_, command) => {
     const result = await inBackground({ command }, async (exec_id) => {
       await world.eventually(async () => (await countOf('slee[p] 7208')) === 1)

@@ -1,4 +1,4 @@
-/** How a command ended, as its client is told. */
+/** The exit status of a command, as its client sees it. */
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { within } from '../../shared/platform/patience.ts'
@@ -13,7 +13,7 @@ const endingMs = 3_000
 
 /**
  * Describes how a command ended. If its exit status is lost, what still runs of it is ended first.
- * @param processes what is left of it then
+ * @param processes the ones to end in that case
  */
 export async function describeEnd(
   worker: ExecContext,

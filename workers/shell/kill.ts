@@ -5,7 +5,7 @@ import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
 /**
  * Runs `body` for each process in the pod, with its `pid`, and its state, parent, process group and session as $1 to $4.
- * The name of a process comes first and may contain anything, so these are the words after its closing parenthesis.
+ * The name of a process precedes them and may contain anything, so these are the words after its closing parenthesis.
  */
 const forEachProcess = (body: string) => `for p in /proc/[0-9]*; do
 pid=\${p#/proc/} w=; { while IFS= read -r l; do w="$w $l"; done <"$p/stat"; } 2>/dev/null
@@ -16,8 +16,8 @@ done`
 const waitToBeClosed = 'read -r _'
 
 /**
- * Kills the process group without the shell of the slot, which then reports the exit status. The whole group is stopped
- * meanwhile, so that nothing in it can start a process that is missed.
+ * Kills the process group without the shell of the slot, which then reports the exit status. The group is stopped
+ * first, so that no process in it can start another one that is missed.
  */
 const killBesidesShell = `leader=$1; kill -STOP -$leader 2>/dev/null
 ${forEachProcess('case " $2 $3 " in *" $leader "*) [ $pid = $leader ] || kill -KILL $pid 2>/dev/null;; esac')}
@@ -35,8 +35,8 @@ case " $pid $3 $4 " in *" $leader "*|*" $command "*) left=left; kill -KILL $pid 
 [ "$left" ] || break; done; echo "$left"; ${waitToBeClosed}`
 
 /**
- * Signals a process group. The shell that does so says when it is done, and waits to be let go: many processes that end
- * as soon as they have started make containerd's shim stand still for seconds (containerd#8557).
+ * Signals a process group. The shell that does so prints a line when it is done, and waits until its connection is
+ * closed: many processes that end as soon as they have started block containerd's shim for seconds (containerd#8557).
  * @returns true when that is done, or nothing is left to signal; false when the pod cannot be reached
  */
 export async function signalGroup(
@@ -66,7 +66,7 @@ export async function endSessions(
 }
 
 /**
- * Runs a script of ours that prints a line when it is done, and then waits to be let go.
+ * Runs a script that prints a line when it is done, and then waits until its connection is closed.
  * @param words the script, and its arguments from $0 on
  * @returns true when it is done, or the pod is gone; false when the pod cannot be reached
  */

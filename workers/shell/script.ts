@@ -91,7 +91,7 @@ export function scriptFor(command: ShellCommand, mark: string): Buffer {
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
     // The shell's own message about a killed command is not the command's output.
     'exec 9>&2 2>/dev/null',
-    `( IFS=' ' read -r sandlot _ </proc/self/stat; echo ${mark} "$sandlot"; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `( read -r sandlot </proc/self/stat; echo ${mark} "\${sandlot%% *}"; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
     `printf '\\036%s\\n' ${mark} >&9`,
