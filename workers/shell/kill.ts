@@ -8,7 +8,7 @@ import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
  * The name of a process precedes them and may contain anything, so these are the words after its closing parenthesis.
  */
 const forEachProcess = (body: string) => `for p in /proc/[0-9]*; do
-pid=\${p#/proc/} w=; { while IFS= read -r l; do w="$w $l"; done <"$p/stat"; } 2>/dev/null
+pid=\${p#/proc/} w=; { while read -r l; do w="$w $l"; done <"$p/stat"; } 2>/dev/null
 set -- \${w##*) }; [ $# -ge 4 ] || continue
 ${body}
 done`
