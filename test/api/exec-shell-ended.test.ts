@@ -127,8 +127,11 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
 
   test('reports the exit status of an ended command when a KILL resumes the stopped shell', async () => {
     const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
-      await world.eventually(async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0)
-      await world.eventually(async () => (await countOf('kil[l] -STOP')) === 0)
+      await world.eventually(
+        async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,
+        10_000,
+      )
+      await world.eventually(async () => (await countOf('kil[l] -STOP')) === 0, 10_000)
       await alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })
     })
     expect(result).toMatchObject({ status: 'exited', exit_code: 3 })
@@ -139,7 +142,7 @@ describeOnBothDrivers('a command that signals the shell of its slot', (driver) =
     ['in another session', ['setsid', 'sleep', '7208']],
   ])('is killed by a signal from the client, %s, and its output is whole', async (_, command) => {
     const result = await inBackground({ command }, async (exec_id) => {
-      await world.eventually(async () => (await countOf('slee[p] 7208')) === 1)
+      await world.eventually(async () => (await countOf('slee[p] 7208')) === 1, 10_000)
       await alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })
     })
     expect(await countOf('slee[p] 7208')).toBe(0)
