@@ -46,7 +46,7 @@ async function endBeforeAnswer(
   const until = performance.now() + endingMs
   const news = worker.notifications.next('sandbox', sandboxId, endingMs)
   const ending = endLeftovers(worker, processes)
-  // Also if they have ended: a sandbox that is being destroyed may have ended the shell, and its row says so in a moment.
+  // Also if they have ended: the shell may have been killed because the sandbox is being destroyed.
   await news
   if ((await lookUp(worker, sandboxId))?.destroyed_at) return false
   return await within(until - performance.now(), ending, () => false)
