@@ -63,7 +63,11 @@ export type ExecRequest = z.infer<typeof ExecRequest>
 export const ExecResult = z
   .object({
     id: z.string(),
-    status: z.enum(execStatuses),
+    status: z.enum(execStatuses).meta({
+      description:
+        'exited and signaled were observed. lost: the exit status was not observed, because a connection failed or ' +
+        'something in the sandbox ended the shell that waits for the command',
+    }),
     exit_code: z.int().nullable().meta({ description: 'null when the command did not end by itself' }),
     signal: z.string().nullable(),
     stdout: z.string(),
@@ -85,7 +89,8 @@ export const ExecResult = z
       .nullable()
       .meta({
         description:
-          'Why it was killed or lost: the destroy_reason of its sandbox, or words. Where it ended by itself: ' +
+          'Why it was killed: the destroy_reason of its sandbox, or words. Why its exit status was not observed (lost). ' +
+          'Where it ended by itself: ' +
           'that the end of its stderr did not come',
       }),
   })

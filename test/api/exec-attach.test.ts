@@ -96,6 +96,13 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     expect((await line.end()).exit).toMatchObject({ status: 'signaled', signal: 'SIGKILL' })
   })
 
+  test('a backspace erases a whole character', async () => {
+    const line = await open(await start({ command: 'read -r word; echo "<$word>"', tty: true }))
+    line.type('naïve\x7f\x7f\x7fve\n')
+    await line.end()
+    expect(line.bytes('stdout').toString('latin1')).toContain('<nave>')
+  })
+
   test('stdin that comes with the request is typed', async () => {
     const exec_id = await start({ command: 'read word; echo "got-$word"', tty: true, stdin: 'it\n' })
     const result = async () => (await alice.call('getExec', { params: { ...params, exec_id } })).body

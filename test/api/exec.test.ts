@@ -49,6 +49,20 @@ describeOnBothDriversAtOnce('exec', (driver) => {
     expect((await exec({ command: ['/etc'] })).exit_code).toBe(126)
   })
 
+  test.each([{}, { env: { NAME: 'value' } }])(
+    'a name that begins with a hyphen is no option, with %o',
+    async (more) => {
+      expect((await sh('-x foo', more)).exit_code).toBe(127)
+      expect((await sh('-c', more)).exit_code).toBe(127)
+      expect((await sh('-- echo', more)).exit_code).toBe(127)
+      expect((await exec({ command: ['-x', 'foo'], ...more })).exit_code).toBe(127)
+      await sh('mkdir -p bin; printf "#!/bin/sh\\necho ran \\$1\\n" >bin/-x; chmod +x bin/-x')
+      const env = { ...more.env, PATH: '/workspace/bin:/usr/bin:/bin' }
+      expect((await sh('-x foo', { env })).stdout).toBe('ran foo\n')
+      expect((await exec({ command: ['-x', 'foo'], env })).stdout).toBe('ran foo\n')
+    },
+  )
+
   test('cwd is relative to the workspace or absolute, and one that is not there is 126', async () => {
     await sh('mkdir -p /workspace/deep/er')
     expect((await sh('pwd', { cwd: 'deep/er' })).stdout).toBe('/workspace/deep/er\n')

@@ -54,8 +54,6 @@ export class Command {
   readonly clients: Presence
   /** Resolves once its end stands in its row, so that it may be told. */
   readonly ended: Promise<void>
-  /** This worker ends its process group, or is about to. That its shell dies too says nothing about the pod. */
-  isBeingEnded = false
   private readonly inline: Record<StreamName, BoundedOutput> = {
     stdout: new BoundedOutput(limits.outputBytes),
     stderr: new BoundedOutput(limits.outputBytes),
@@ -181,7 +179,6 @@ export class Command {
   async stop(cause: Ending): Promise<void> {
     if (!this.isRunning || this.cause) return
     this.cause = cause
-    this.isBeingEnded = true
     this.log.release()
     await this.body?.end()
   }
@@ -192,10 +189,7 @@ export class Command {
     await Promise.race([this.begun.promise, this.ended])
     if (!this.isRunning || !this.body) throw finished('it has ended')
     // TERM is followed by KILL. What the command ends with then is its own end.
-    if (name === 'TERM' || name === 'KILL') {
-      this.isBeingEnded = true
-      this.log.release()
-    }
+    if (name === 'TERM' || name === 'KILL') this.log.release()
     if (name === 'TERM') return await this.body.end()
     await this.body.signal(name)
   }

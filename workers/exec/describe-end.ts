@@ -1,39 +1,59 @@
-/** How a command ended, as its client is told. */
-import { constants } from 'node:os'
+/** The exit status of a command, as its client sees it. */
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
-import type { CommandEnd } from '../shell/slot.ts'
+import { within } from '../../shared/platform/patience.ts'
+import { signalOf } from '../shell/exit-code.ts'
+import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
 import { type Command, type Ending, unknownEnd } from './command.ts'
 import type { ExecContext } from './context.ts'
+import { endLeftovers } from './orphans.ts'
 
-/** How long after its processes a pod's death may become known, in milliseconds. */
-const deathMs = 3_000
+/** Milliseconds that the answer waits for the end of processes whose exit status is lost, or for news of their pod. */
+const endingMs = 3_000
 
-export async function describeEnd(worker: ExecContext, command: Command, end: CommandEnd): Promise<Ending> {
+/**
+ * Describes how a command ended. If its exit status is lost, what still runs of it is ended first.
+ * @param processes the ones to end in that case
+ */
+export async function describeEnd(
+  worker: ExecContext,
+  command: Command,
+  end: CommandEnd,
+  processes: CommandProcesses,
+): Promise<Ending> {
   const { sandboxId } = command.facts
+  const isEnded = end.kind === 'exited' || (await endBeforeAnswer(worker, sandboxId, processes))
   // A sandbox that ends takes its commands with it, so its end is theirs, whatever status they left. While PostgreSQL
   // is away, that status is all there is to know.
-  const look = () => findSandbox(worker.db, sandboxId).catch(() => undefined)
-  let sandbox = end.kind === 'lost' || end.code > 128 ? await look() : undefined
-  if (end.kind === 'exited' && end.withShell && !command.isBeingEnded && !sandbox?.destroyed_at) {
-    await worker.notifications.next('sandbox', sandboxId, deathMs)
-    sandbox = await look()
-  }
+  const sandbox = end.kind === 'lost' || end.code > 128 ? await lookUp(worker, sandboxId) : undefined
   if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
-  if (end.kind === 'lost') return unknownEnd('lost', end.why)
+  if (end.kind === 'lost')
+    return unknownEnd('lost', isEnded ? end.why : `${end.why}; it may still be running`)
   const signal = signalOf(end.code)
   const reason = end.isCut ? 'the end of its stderr did not come: there may be more of it' : null
   return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
 }
 
 /**
- * A shell reports the death of its command by signal n as 128 + n, and so it reports an exit with that status. Every
- * such status is taken for a signal.
+ * Ends the processes, for a bounded time; this continues in the background if they cannot be reached. A pod that died
+ * cannot be reached either, but then the row of its sandbox soon says so.
  */
-function signalOf(code: number): string | null {
-  const found = Object.entries(constants.signals).find(([, value]) => value === code - 128)
-  return found?.[0] ?? null
+async function endBeforeAnswer(
+  worker: ExecContext,
+  sandboxId: string,
+  processes: CommandProcesses,
+): Promise<boolean> {
+  const until = performance.now() + endingMs
+  const news = worker.notifications.next('sandbox', sandboxId, endingMs)
+  const ending = endLeftovers(worker, processes)
+  // Also if they have ended: the shell may have been killed because the sandbox is being destroyed.
+  await news
+  if ((await lookUp(worker, sandboxId))?.destroyed_at) return false
+  return await within(until - performance.now(), ending, () => false)
 }
+
+const lookUp = (worker: ExecContext, sandboxId: string) =>
+  findSandbox(worker.db, sandboxId).catch(() => undefined)
 
 /** @returns the end that stands in the row, when somebody who took this worker for lost wrote another one */
 export function tellEnd(

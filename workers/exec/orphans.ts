@@ -12,8 +12,9 @@ import { stoodStill } from '../../shared/platform/standstill.ts'
 import { askWhetherAlive } from '../../shared/rpc/alive.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { findEntries, listWorkers } from '../../shared/rpc/directory.ts'
-import type { Driver, PodName } from '../drivers/driver.ts'
-import { signalGroup } from '../shell/run.ts'
+import type { Driver } from '../drivers/driver.ts'
+import { endSessions } from '../shell/kill.ts'
+import type { CommandProcesses } from '../shell/slot.ts'
 import { endWaiting } from '../shell/terminal.ts'
 import type { ExecContext } from './context.ts'
 
@@ -72,26 +73,29 @@ async function endOrphan({ db, driver, log, metrics }: OrphansContext, orphan: O
 }
 
 /** A command without a pid has not started: at most a shell waits on its terminal. @returns false when it may still run */
-function endProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
+async function endProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
   const pod = podOf({ ...orphan, id: orphan.sandbox_id })
-  return pid === null ? endWaiting(driver, pod, id) : signalGroup(driver, pod, pid, 'KILL')
+  if (pid === null) return await endWaiting(driver, pod, id)
+  return (await endSessions(driver, { pod, leader: pid })) !== 'unreachable'
 }
 
 const reachEveryMs = 2_000
 const reachTimes = 30
 
 /**
- * Ends what may still run of a command whose end is not known, as soon as its pod can be reached. The connection broke,
- * or the pod had no room for one more process.
+ * Ends what may still run of a command whose exit status is lost, as soon as its pod can be reached. The pod may have no
+ * room for one more process, or the connection to it is broken.
+ * @returns true once all of it has ended; false when the pod is gone, or could not be reached for a minute
  */
 export async function endLeftovers(
   { driver, log }: Pick<ExecContext, 'driver' | 'log'>,
-  pod: PodName,
-  pid: number,
-): Promise<void> {
+  processes: CommandProcesses,
+): Promise<boolean> {
   for (let tried = 0; tried < reachTimes; tried++) {
-    if (await signalGroup(driver, pod, pid, 'KILL')) return
+    const end = await endSessions(driver, processes)
+    if (end !== 'unreachable') return end === 'ended'
     await new Promise((resolve) => setTimeout(resolve, reachEveryMs).unref())
   }
-  log.warn({ pod: pod.name }, 'what a command may have left running could not be ended')
+  log.warn({ pod: processes.pod.name }, 'what a command may have left running could not be ended')
+  return false
 }

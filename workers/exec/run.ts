@@ -1,10 +1,10 @@
 /** A command while it runs: its output goes to its readers, and signals reach it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { within } from '../../shared/platform/patience.ts'
-import type { PodName } from '../drivers/driver.ts'
-import { endGroup, signalGroup } from '../shell/run.ts'
+import { signalGroup } from '../shell/kill.ts'
+import { endGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandEnd, Slot } from '../shell/slot.ts'
+import type { CommandEnd, CommandProcesses, Slot } from '../shell/slot.ts'
 import type { Body, Command } from './command.ts'
 import type { ExecContext } from './context.ts'
 import type { HeldText } from './held-text.ts'
@@ -20,13 +20,12 @@ export function runInSlot(
   slot: Slot,
   shellCommand: ShellCommand,
   { stdin, background = false }: Input,
-): { pod: PodName; pid: number; began: Promise<void>; ended: Promise<CommandEnd> } {
-  const { pod, pid } = slot
+): { processes: () => CommandProcesses; began: Promise<void>; ended: Promise<CommandEnd> } {
   const began = Promise.withResolvers<void>()
   const ended: Promise<CommandEnd> = slot.run(shellCommand, {
     stdin(writable) {
       began.resolve()
-      command.begin(bodyOf(worker, pod, pid, ended, slot), writable)
+      command.begin(bodyOf(worker, slot.processes, ended, slot), writable)
       // A background command without stdin in its request may get it from later requests.
       if (stdin === undefined && background) return
       feed(command, stdin, !background)
@@ -34,7 +33,7 @@ export function runInSlot(
     onStdout: (chunk) => takeOutput(worker, command, 'stdout', chunk),
     onStderr: (chunk) => takeOutput(worker, command, 'stderr', chunk),
   })
-  return { pod, pid, began: began.promise, ended }
+  return { processes: () => slot.processes, began: began.promise, ended }
 }
 
 /** Writes the stdin of the request. It goes once the command has read it, or has ended. */
@@ -65,20 +64,19 @@ const killedMs = 2_000
 /** Signals a command's process group, through another shell in the same pod. */
 export function bodyOf(
   worker: ExecContext,
-  pod: PodName,
-  pid: number,
+  processes: CommandProcesses,
   ended: Promise<unknown>,
   closeable: { close(): void },
 ): Body {
   return {
     async signal(name) {
-      const isDone = await signalGroup(worker.driver, pod, pid, name)
+      const isDone = await signalGroup(worker.driver, processes, name)
       if (!isDone || name !== 'KILL') return
       // Kubernetes may not report the end of a process with much unread stdin (drivers/kubernetes/exec.ts).
       void within(killedMs, ended).then(() => closeable.close())
     },
     async end() {
-      await endGroup(worker.driver, pod, pid, ended)
+      await endGroup(worker.driver, processes, ended)
       closeable.close()
     },
   }

@@ -19,7 +19,6 @@ import { Command, type CommandFacts, unknownEnd } from './command.ts'
 import type { ExecContext } from './context.ts'
 import { describeEnd, tellEnd } from './describe-end.ts'
 import { HeldText } from './held-text.ts'
-import { endLeftovers } from './orphans.ts'
 import { type KnownCommand, recordStart } from './rows.ts'
 import { type Input, runInSlot } from './run.ts'
 import { runInTerminal } from './terminal.ts'
@@ -135,7 +134,7 @@ async function run(
       if (!(await isAwaited())) throw unavailable('Nobody waits for this command any more. It was not run.')
     }
     await mustBeAwaited()
-    const { pod, pid, ended } = slot
+    const { processes, ended } = slot
       ? await awaitStart(runInSlot(worker, command, slot, shellCommand, input))
       : await runInTerminal(worker, sandbox, command, shellCommand, {
           ...{ stdin: input.stdin, size: sizeOf(args.request) },
@@ -144,8 +143,7 @@ async function run(
     worker.reach('start: the command runs, nobody was told')
     void ended.then(async (end) => {
       const isCut = end.kind === 'lost' || end.isCut
-      command.finish(await describeEnd(worker, command, end), isCut)
-      if (end.kind === 'lost') await endLeftovers(worker, pod, pid)
+      command.finish(await describeEnd(worker, command, end, processes()), isCut)
     })
   } catch (error) {
     // Nothing has run. A client that attached meanwhile is told so, and may try again.
@@ -210,7 +208,7 @@ const shellCommandOf = (
   { request }: StartExec,
   { secrets, hasStdin }: { secrets: Secrets; hasStdin: boolean },
 ): ShellCommand => ({
-  argv: typeof request.command === 'string' ? ['/bin/sh', '-c', request.command] : request.command,
+  argv: typeof request.command === 'string' ? ['/bin/sh', '-c', '--', request.command] : request.command,
   cwd: request.cwd,
   env: { ...secrets, ...environmentOf(worker, sandbox), ...request.env },
   noStdin: !hasStdin && !request.background,

@@ -2,10 +2,10 @@
 
 import { recordPid } from '../../shared/data/exec-writes.ts'
 import { podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
-import type { PodName, TerminalSize } from '../drivers/driver.ts'
+import type { TerminalSize } from '../drivers/driver.ts'
 import { reachPod, takeSlot } from '../sandbox/enter.ts'
 import type { ShellCommand } from '../shell/script.ts'
-import type { CommandEnd } from '../shell/slot.ts'
+import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
 import { openTerminal } from '../shell/terminal.ts'
 import type { Command } from './command.ts'
 import type { ExecContext } from './context.ts'
@@ -28,16 +28,17 @@ export async function runInTerminal(
   command: Command,
   shellCommand: ShellCommand,
   { size, stdin, mustBeAwaited }: TerminalStart,
-): Promise<{ pod: PodName; pid: number; ended: Promise<CommandEnd> }> {
+): Promise<{ processes: () => CommandProcesses; ended: Promise<CommandEnd> }> {
   const { pod, terminal } = await open(worker, sandbox, shellCommand, { id: command.id, size, mustBeAwaited })
   const ended = followOutput(worker, command, terminal)
+  const processes = { pod, leader: terminal.pid }
   command.begin(
-    { ...bodyOf(worker, pod, terminal.pid, ended, terminal), resize: (size) => terminal.resize(size) },
+    { ...bodyOf(worker, processes, ended, terminal), resize: (size) => terminal.resize(size) },
     terminal.stdin,
   )
   // Written as if it were typed.
   if (stdin) feed(command, stdin, false)
-  return { pod, pid: terminal.pid, ended }
+  return { processes: () => processes, ended }
 }
 
 /** The command, with its environment, is not kept while it runs. */

@@ -36,13 +36,14 @@ const clusterVariables = [
 
 /**
  * Waits in a pod for one script: prints its pid, which leads its process group, reads a line that is the script, or a
- * length and that many bytes, and evaluates it. What follows on stdin is the command's.
+ * length and that many bytes, and evaluates it. What follows on stdin is the command's. The name of the variable is one
+ * that no image exports: the command would get the script in its environment.
  */
 export const shellThatWaits: readonly string[] = [
   '/bin/sh',
   '-c',
-  'echo $$; IFS= read -r s || exit; ' +
-    'case $s in [0-9]*) s=$(dd bs="$s" count=1 iflag=fullblock 2>/dev/null);; esac; eval "$s"',
+  'echo $$; IFS= read -r sandlot || exit; ' +
+    'case $sandlot in [0-9]*) sandlot=$(dd bs="$sandlot" count=1 iflag=fullblock 2>/dev/null);; esac; eval "$sandlot"',
 ]
 
 /**
@@ -80,16 +81,17 @@ const pathWord = (path: string | Buffer): string => {
 export const markStart = '\x1e'
 
 /**
- * @param mark unguessable text. The process that becomes the command first prints it as a line. When that has ended,
- *   the script prints it on both streams, on stdout with the status. A background child that holds the streams open delays neither.
+ * @param mark unguessable text. The process that becomes the command first prints it as a line with its pid. When that
+ *   has ended, the script prints it on both streams, on stdout with the status. A background child that holds the
+ *   streams open delays neither.
  */
 export function scriptFor(command: ShellCommand, mark: string): Buffer {
   const parts = [
     // A signal to the group ends the command; the shell lives on to report it.
-    'trap : TERM INT HUP QUIT USR1 USR2',
+    'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
     // The shell's own message about a killed command is not the command's output.
     'exec 9>&2 2>/dev/null',
-    `( echo ${mark}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `( read -r sandlot </proc/self/stat; echo ${mark} "\${sandlot%% *}"; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
     `printf '\\036%s\\n' ${mark} >&9`,
@@ -122,7 +124,8 @@ function invocation({ argv, env }: ShellCommand): string {
     .map((word) => (typeof word === 'string' ? quote(toBytes(word)) : pathWord(word.path)))
     .join(' ')
   const variables = Object.entries(env ?? {})
-  if (variables.length === 0) return words
+  // `exec` of bash and busybox would take the name for an option, and `exec` of dash takes no `--`.
+  if (variables.length === 0) return String(argv[0]).startsWith('-') ? `env -- ${words}` : words
   // Set by `env`, because some names end a shell that exports them (UID, PPID).
   const settings = variables.map(([name, value]) => quote(toBytes(`${name}=${value}`))).join(' ')
   // `env` would take a command whose name has a = for a variable.

@@ -15,6 +15,7 @@ import {
   type StartOptions,
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
+import { signalOf } from './exit-code.ts'
 import { MarkFinder } from './mark.ts'
 import { markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
@@ -33,19 +34,29 @@ export interface CommandIo {
   onStderr(chunk: Buffer): void | Promise<void>
 }
 
-/** Never a guess: either the status that the shell reported, or `lost`. */
+/**
+ * Never a guess: either the exit status that the shell reported, or `lost`. A command may end or stop that shell, which
+ * is its parent. How the shell itself ended says nothing about the command.
+ */
 export type CommandEnd =
-  /**
-   * `withShell`: a signal also ended the shell, and the runtime reported that; a pod's death looks the same. `isCut`:
-   * the end of stderr did not come, so how much was printed there is not known.
-   */
-  | { kind: 'exited'; code: number; withShell?: true; isCut?: true }
+  /** `isCut`: the end of stderr did not come, so how much was printed there is not known. */
+  | { kind: 'exited'; code: number; isCut?: true }
   | {
       kind: 'lost'
       why: string
       /** The sandbox has used it up, so nothing has run. */
       usedUp?: Resource
     }
+
+export interface CommandProcesses {
+  pod: PodName
+  /** Leads the process group: the shell of the slot, or the command itself on a terminal. */
+  leader: number
+  /** Of the command, once it runs in a slot. It may have moved to a process group or a session of its own. */
+  command?: number | undefined
+  /** The leader is the shell of the slot, which reports the exit status of the command. */
+  isSlot?: boolean
+}
 
 /** Starts a process. An error of one of its streams shows as the stream's end, and `ended` tells why. */
 export async function startQuietly(
@@ -120,6 +131,8 @@ export class Slot {
   readonly pod: PodName
   /** The leader of the command's process group. The command may move its processes to other groups. */
   readonly pid: number
+  /** Of the command itself, once it runs. It comes from inside the sandbox. */
+  private commandPid: number | undefined
   /** Resolves when the shell or the connection to it has ended. */
   readonly closed: Promise<void>
   /** Whether it has. A command that was given to it after that has not run, and can be given to another slot. */
@@ -142,6 +155,10 @@ export class Slot {
 
   close(): void {
     this.process.close()
+  }
+
+  get processes(): CommandProcesses {
+    return { pod: this.pod, leader: this.pid, command: this.commandPid, isSlot: true }
   }
 
   /** Does work before its command. It is closed when that fails. */
@@ -170,12 +187,14 @@ export class Slot {
       if (first?.startsWith(`${markStart}${mark} `)) {
         return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }
       }
-      if (first !== mark) {
+      const started = first?.startsWith(mark) ? startedLine.exec(first.slice(mark.length)) : null
+      if (!started) {
         // The command's own process confirms it, so a shell that ended before that could not start one.
         const end = await within(endMs, process.ended)
         const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
         return { kind: 'lost', why: 'the sandbox did not confirm that the command started', ...usedUp }
       }
+      if (started[1]) this.commandPid = Number(started[1])
       if (!noStdin) feed(process.stdin, io.stdin)
       else if (typeof io.stdin === 'function') io.stdin(nowhere())
       // No time-out: readers may be slow, and no byte is dropped for that.
@@ -186,18 +205,21 @@ export class Slot {
       if (status !== undefined) {
         return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
       }
-      // A signal ended the shell itself, and only the runtime knows more. A shell that ended otherwise would have
-      // printed its mark, so some of its output did not come.
       const end = await process.ended
-      if (end.kind === 'lost') return end
-      if (end.code > 128) return { ...end, withShell: true }
-      return { kind: 'lost', why: 'its output ended before it did' }
+      return end.kind === 'lost' ? end : { kind: 'lost', why: shellEnded(end.code) }
     } finally {
       if (noStdin) setTimeout(() => process.close(), closeAfterMs)
       else process.close()
     }
   }
 }
+
+/** What follows the mark on the line that confirms the start: the pid of the command, where /proc told it. */
+const startedLine = /^ ([1-9]\d{0,9})?$/
+
+const shellEnded = (code: number): string =>
+  `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +
+  'exit status of the command'
 
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() })
 

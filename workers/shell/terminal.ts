@@ -15,7 +15,7 @@ import {
   type TerminalSize,
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
-import { tidy } from './run.ts'
+import { tidy } from './kill.ts'
 import { type ShellCommand, terminalScriptFor } from './script.ts'
 import { findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
 

@@ -45,16 +45,22 @@ const unprovenSuccess = 'its exit code did not come: the connection to it may ha
  */
 const terminalProtocol = execProtocol('v4.channel.k8s.io', readEnd, (_, done) => done())
 
+/** With iutf8 a backspace erases a whole character. A stty that does not know it refuses all of the line. */
+const setTerminal = ({ rows, columns }: TerminalSize): string => {
+  const size = `rows ${rows} cols ${columns} 2>/dev/null`
+  return `stty iutf8 ${size} || stty ${size}; `
+}
+
 /**
  * Unsets the API server's address, which the kubelet adds to every container. Sets a terminal's size first, because the
- * process may look before Kubernetes sets it. `exec` keeps the pid, so that the process leads its group.
+ * process may read it before Kubernetes sets it. `exec` keeps the pid, so that the process leads its group.
  */
 export const wrap = (argv: readonly string[], { tty }: StartOptions = {}): string[] => [
   '/bin/sh',
   '-c',
   'unset KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT ' +
     'KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_ADDR KUBERNETES_PORT_443_TCP_PORT ' +
-    `KUBERNETES_PORT_443_TCP_PROTO; ${tty ? `stty rows ${tty.rows} cols ${tty.columns} 2>/dev/null; ` : ''}exec "$@"`,
+    `KUBERNETES_PORT_443_TCP_PROTO; ${tty ? setTerminal(tty) : ''}exec "$@"`,
   'sh',
   ...argv,
 ]

@@ -126,6 +126,9 @@ async function run(socket, request) {
     socket.end()
   })
   if (child.pid === undefined) return
+  // `script` itself prints there, when it fails or a signal ends it. Its status is then not that of the process.
+  let failure = ''
+  if (terminal) stderr.on('data', (chunk) => (failure += failure ? '' : chunk))
 
   sendFrame(socket, Frame.started)
   const closed = [carry(socket, outputs, stdout, Frame.stdout), carry(socket, outputs, stderr, Frame.stderr)]
@@ -145,7 +148,9 @@ async function run(socket, request) {
     stdin.destroy()
     await Promise.race([Promise.all(closed), drained(socket)])
     for (const output of outputs) output.removeAllListeners('data').resume()
-    sendExit(socket, signal ? 128 + os.constants.signals[signal] : code)
+    const cause = terminal && (signal ?? failure.trim())
+    if (cause) sendFrame(socket, Frame.failed, Buffer.from(`the program of its terminal ended: ${cause}`))
+    else sendExit(socket, signal ? 128 + os.constants.signals[signal] : code)
     socket.end()
   })
   return stdin

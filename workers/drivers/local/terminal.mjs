@@ -15,7 +15,9 @@ export function onTerminal({ argv, tty }, env) {
   const missing = ['script', 'stty', 'tty'].find((name) => !isOnPath(name, env.PATH))
   if (missing) return { refusal: new Error(`no terminal: there is no program ${missing} on this machine`) }
   // The shell leads the terminal's session, then becomes the process.
-  const inside = `tty >&3; exec 3>&-; stty echo ${sizeWords(tty)}; exec ${argv.map(quote).join(' ')}`
+  // With iutf8 a backspace erases a whole character. A stty that does not know it refuses all of the line.
+  const set = `stty iutf8 echo ${sizeWords(tty)} 2>/dev/null || stty echo ${sizeWords(tty)}`
+  const inside = `tty >&3; exec 3>&-; ${set}; exec ${argv.map(quote).join(' ')}`
   return {
     argv: ['script', '-qfec', inside, '/dev/null'],
     env: { TERM: 'xterm', ...env, SHELL: '/bin/sh' },

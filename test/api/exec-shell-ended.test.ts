@@ -1,0 +1,151 @@
+/** Commands that end or stop the shell that waits for them: every reported exit status was observed. */
+import { expect, test } from 'vitest'
+import type { ExecRequest } from '../../shared/contract/exec.ts'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { inside } from '../support/inside.ts'
+import { shareSandbox } from '../support/shared.ts'
+
+describeOnBothDrivers('a command that signals the shell of its slot', (driver) => {
+  const { world, alice, params, exec, sh, countOf } = shareSandbox({ driver })
+
+  const lost = { status: 'lost', exit_code: null, signal: null, truncated: true }
+  const get = async (exec_id: string) =>
+    (await alice.call('getExec', { params: { ...params, exec_id } })).body
+  const inRow = async (id: string) =>
+    (await alice.call('listExecs', { params })).body.data.find((one) => one.id === id)
+
+  /** Starts it in the background. @returns its result, once it has ended */
+  async function inBackground(body: ExecRequest, onStart: (exec_id: string) => unknown = () => {}) {
+    const { id } = (await alice.call('execCommand', { params, body: { ...body, background: true } })).body
+    await onStart(id)
+    return await world.eventually(async () => {
+      const result = await get(id)
+      return result.status === 'running' ? undefined : result
+    }, 30_000)
+  }
+
+  // A runtime may report the end of the shell only once the command has closed the streams of that.
+  const sleep = (seconds: number) => `exec sleep ${seconds} >/dev/null 2>&1`
+  const odd = './x) Z 1 1 1'
+
+  test.each([
+    ['kills it', `kill -9 $PPID; ${sleep(7201)}`],
+    ['kills its process group', `kill -9 0; ${sleep(7201)}`],
+    ['kills it from the background', `(sleep 0.1; kill -9 $PPID) >/dev/null 2>&1 & ${sleep(7201)}`],
+    ['ignores hang-ups and kills it', `trap "" HUP TERM; kill -9 $PPID; ${sleep(7201)}`],
+    [
+      'has process groups in its session, of processes with odd names',
+      `cp "$(command -v sleep)" "${odd}"; exec bash -c 'set -m; exec >/dev/null 2>&1; "${odd}" 7201 & sleep 7201 & kill -9 $PPID; wait'`,
+    ],
+  ])('is lost, and has ended, when it %s', async (_, line) => {
+    const result = await sh(`echo before; ${line}`)
+    expect(await countOf('7[2]01')).toBe(0)
+    expect(result).toMatchObject({
+      ...lost,
+      stdout: 'before\n',
+      reason: expect.stringContaining('(SIGKILL)'),
+    })
+    expect(result.reason).not.toContain('may still be running')
+    const { id, reason, duration_ms } = result
+    expect(await inRow(id)).toMatchObject({ ...lost, reason, duration_ms, stdout_bytes: 7, stderr_bytes: 0 })
+  })
+
+  test('is lost, and does nothing after the answer, when it kills it and prints more', async () => {
+    const { stdout, ...result } = await sh(
+      'echo before; kill -9 $PPID; sleep 1.97; echo after; date >late; exit 5',
+    )
+    expect(await countOf('slee[p] 1.97')).toBe(0)
+    expect(result).toMatchObject(lost)
+    expect(stdout).toMatch(driver === 'local' ? /^before\n$/ : /^before\n(after\n)?$/)
+  })
+
+  test('is lost when it kills all that it can reach; on Kubernetes that ends its pod', async () => {
+    const at = { id: (await alice.call('createSandbox')).body.id }
+    const box = inside(alice, at)
+    const result = await box.sh(`kill -9 -1; ${sleep(7209)}`)
+    if (driver === 'local') {
+      expect(await box.countOf('slee[p] 7209')).toBe(0)
+      expect(result).toMatchObject(lost)
+    } else expect(result).toMatchObject({ status: 'killed', reason: 'pod_failed', exit_code: null })
+  })
+
+  test('is lost, and has ended, when it left the session of the shell before it killed that', async () => {
+    const result = await exec({ command: ['setsid', 'sh', '-c', `kill -9 $PPID; ${sleep(7202)}`] })
+    expect(await countOf('slee[p] 7202')).toBe(0)
+    expect(result).toMatchObject(lost)
+  })
+
+  test.each([
+    ['with stdin', { stdin: 'go\n' }],
+    // containerd 1.6 does not report the end of a process that left more than 128 KiB unread.
+    ['with more stdin than it reads', { stdin: 'go\n'.repeat(20_000) }],
+  ])('is lost, and has ended, %s', async (_, more) => {
+    const result = await sh(`read -r word; echo "$word"; kill -9 $PPID; ${sleep(7203)}`, more)
+    expect(await countOf('slee[p] 7203')).toBe(0)
+    expect(result).toMatchObject({ ...lost, stdout: 'go\n' })
+  })
+
+  test('is lost, and has ended, in the background', async () => {
+    const result = await inBackground({ command: `kill -9 $PPID; ${sleep(7204)}` })
+    expect(await countOf('slee[p] 7204')).toBe(0)
+    expect(result).toMatchObject(lost)
+  })
+
+  // On Kubernetes its parent is outside the pod: there `$PPID` is 0, which is its own process group.
+  test.each([
+    ['KILL', 'SIGKILL'],
+    ['TERM', 'SIGTERM'],
+  ])('has the end that was observed on a terminal, whose program it signals: %s', async (signal, name) => {
+    const result = await inBackground({
+      command: `trap "" HUP; kill -${signal} $PPID; sleep 7205; sleep 7205`,
+      tty: true,
+    })
+    expect(await countOf('slee[p] 7205')).toBe(0)
+    expect(result).toMatchObject(
+      driver === 'local'
+        ? { ...lost, reason: expect.stringMatching(/terminal/) }
+        : { status: 'signaled', signal: name },
+    )
+  })
+
+  test('reports the exit status of the command when another signal reaches the shell', async () => {
+    const signals =
+      'HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM PROF SYS'
+    const result = await sh(`for s in ${signals}; do kill -$s $PPID; done; exit 5`)
+    expect(result).toMatchObject({ status: 'exited', exit_code: 5, reason: null, truncated: false })
+  })
+
+  test('reports the signal that ended the command when the shell received it too', async () => {
+    expect(await sh('kill -SEGV 0; sleep 7206')).toMatchObject({ status: 'signaled', signal: 'SIGSEGV' })
+  })
+
+  test('times out when it has stopped the shell, and leaves nothing behind', async () => {
+    const result = await sh('kill -STOP $PPID; sleep 7207 & exit 3', { timeout_ms: 500 })
+    expect(await countOf('slee[p] 7207')).toBe(0)
+    expect(result).toMatchObject({ status: 'timed_out', exit_code: null, signal: null })
+  })
+
+  test('reports the exit status of an ended command when a KILL resumes the stopped shell', async () => {
+    const result = await inBackground({ command: 'kill -STOP $PPID; exit 3' }, async (exec_id) => {
+      await world.eventually(
+        async () => (await sh("grep -lE '^State:\\sT' /proc/*/status")).exit_code === 0,
+        10_000,
+      )
+      await world.eventually(async () => (await countOf('kil[l] -STOP')) === 0, 10_000)
+      await alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })
+    })
+    expect(result).toMatchObject({ status: 'exited', exit_code: 3 })
+  })
+
+  test.each([
+    ['in the process group', ['sleep', '7208']],
+    ['in another session', ['setsid', 'sleep', '7208']],
+  ])('is killed by a signal from the client, %s, and its output is whole', async (_, command) => {
+    const result = await inBackground({ command }, async (exec_id) => {
+      await world.eventually(async () => (await countOf('slee[p] 7208')) === 1, 10_000)
+      await alice.call('stopExec', { params: { ...params, exec_id }, query: { signal: 'KILL' } })
+    })
+    expect(await countOf('slee[p] 7208')).toBe(0)
+    expect(result).toMatchObject({ status: 'signaled', signal: 'SIGKILL', reason: null, truncated: false })
+  })
+})
