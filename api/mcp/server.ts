@@ -99,9 +99,9 @@ const wantsEvents = ({ message, headers }: McpMessage): boolean =>
 const json = 'application/json'
 const events = 'text/event-stream'
 
-/** The SDK asks for both types by name; here one that the client accepts is enough. */
-const acceptFor = (accept: string | undefined): string | undefined =>
-  accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : accept
+/** The SDK looks only for the names of both types. It gets both where the client accepts one, and none otherwise. */
+const acceptFor = (accept: string | undefined): string =>
+  accepts(accept, json) || accepts(accept, events) ? `${json}, ${events}` : '*/*;q=0'
 
 const hasCall = (message: unknown) =>
   [message].flat().some((one) => (one as { method?: string }).method === 'tools/call')
