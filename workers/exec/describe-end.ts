@@ -22,7 +22,11 @@ export async function describeEnd(worker: ExecContext, command: Command, end: Co
   if (sandbox?.destroyed_at) return unknownEnd('killed', sandbox.destroy_reason ?? null)
   if (end.kind === 'lost') return unknownEnd('lost', end.why)
   const signal = signalOf(end.code)
-  const reason = end.isCut ? 'the end of its stderr did not come: there may be more of it' : null
+  const remarks = [
+    ...(end.inRoot ? ['it ran in /, because /workspace could not be entered'] : []),
+    ...(end.isCut ? ['the end of its stderr did not come: there may be more of it'] : []),
+  ]
+  const reason = remarks.length > 0 ? remarks.join('; ') : null
   return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
 }
 

@@ -16,7 +16,7 @@ import {
 } from '../drivers/driver.ts'
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { MarkFinder } from './mark.ts'
-import { markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
+import { inRoot, markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
 /** Milliseconds until the end of a process is known whose output has ended. */
 const endMs = 100
@@ -37,9 +37,10 @@ export interface CommandIo {
 export type CommandEnd =
   /**
    * `withShell`: a signal also ended the shell, and the runtime reported that; a pod's death looks the same. `isCut`:
-   * the end of stderr did not come, so how much was printed there is not known.
+   * the end of stderr did not come, so how much was printed there is not known. `inRoot`: it ran in `/`, because the
+   * workspace could not be entered.
    */
-  | { kind: 'exited'; code: number; withShell?: true; isCut?: true }
+  | { kind: 'exited'; code: number; withShell?: true; isCut?: true; inRoot?: true }
   | {
       kind: 'lost'
       why: string
@@ -170,7 +171,8 @@ export class Slot {
       if (first?.startsWith(`${markStart}${mark} `)) {
         return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }
       }
-      if (first !== mark) {
+      const isInRoot = first === `${mark}${inRoot}`
+      if (first !== mark && !isInRoot) {
         // The command's own process confirms it, so a shell that ended before that could not start one.
         const end = await within(endMs, process.ended)
         const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
@@ -184,7 +186,11 @@ export class Slot {
         readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
       ])
       if (status !== undefined) {
-        return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
+        return {
+          ...{ kind: 'exited', code: Number(status) },
+          ...(isWhole === undefined && { isCut: true }),
+          ...(isInRoot && { inRoot: true }),
+        }
       }
       // A signal ended the shell itself, and only the runtime knows more. A shell that ended otherwise would have
       // printed its mark, so some of its output did not come.

@@ -78,7 +78,8 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
   imagePullPolicy: 'IfNotPresent',
   // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.
   command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
-  workingDir: '/workspace',
+  // A folder that no tenant can close, so that a process can always start. Scripts enter the workspace by themselves.
+  workingDir: '/',
   env: [{ name: 'HOME', value: '/workspace' }],
   securityContext: {
     allowPrivilegeEscalation: false,

@@ -1,8 +1,8 @@
 /**
- * The driver's end of a process in a sandbox. Whatever comes from there is untrusted: frames are bounded, and an
- * invalid one ends the connection.
+ * The driver's end of a process in a sandbox. Everything that arrives is untrusted, because the tenant may replace the
+ * agent: frames are bounded in size and number, and one that is not expected ends the connection.
  */
-import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { type Duplex, type Readable, Writable } from 'node:stream'
 import { within } from '../../../shared/platform/patience.ts'
@@ -21,8 +21,12 @@ import { outputsOf, type ProcessOutput } from '../output.ts'
 import { Frame, FrameReader, mostPayloadBytes, sendFrame } from './frames.mjs'
 
 const chunkBytes = 64 * 1024
-/** Bytes of an agent's own messages: a status, or why a process did not start. */
-const mostWords = 4 * 1024
+const frameLimits = {
+  /** Bytes of an agent's own messages: a status, or why a process did not start. */
+  maxMessageBytes: 4 * 1024,
+  /** Frames of one connection that are read before other work gets its turn: 0.2 ms of the smallest. */
+  maxFrames: 512,
+}
 /** Linux's O_PATH, which Node does not name. */
 const O_PATH = 0o10000000
 
@@ -38,10 +42,11 @@ export async function greet(path: string, ms: number): Promise<void> {
     await answered(
       ms,
       new Promise<void>((resolve, reject) => {
-        const reader = new FrameReader((type) => {
-          if (type === Frame.hello) resolve()
-        }, mostWords)
-        socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket))
+        readFrames(
+          socket,
+          (type) => type === Frame.hello && resolve(),
+          () => {},
+        )
         socket.on('error', () => {})
         socket.on('close', () => reject(new NoAnswer('the agent closed the connection')))
       }),
@@ -80,12 +85,6 @@ export async function openPort(path: string, port: number, ms: number): Promise<
   return duplexOf(await ask(path, { port }, ms, false), (why) => new Error(why))
 }
 
-/** Resolves when the agent has ended all processes but its own. @throws {NoAnswer} try again */
-export async function endAll(path: string, ms: number): Promise<void> {
-  const ending = await ask(path, { end: true }, ms, false)
-  ending.close()
-}
-
 async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean): Promise<AgentProcess> {
   const words = Buffer.from(JSON.stringify(what))
   if (words.length > mostPayloadBytes) throw new Error('the argv is too long')
@@ -114,15 +113,19 @@ class AgentProcess implements Process {
   private readonly opening = Promise.withResolvers<void>()
   private readonly ending = Promise.withResolvers<ProcessEnd>()
   private why = 'the sandbox closed the connection'
-  private isSent = false
-  private isFinished = false
+  /** The frames that are expected follow from it. */
+  private stage: 'connecting' | 'asked' | 'running' | 'finished' = 'connecting'
 
   constructor(socket: Socket, request: Buffer, hasTerminal: boolean) {
     this.socket = socket
     this.request = request
     this.opened = this.opening.promise
     this.ended = this.ending.promise
-    const output = outputsOf(socket, chunkBytes)
+    const nonsense = () => this.fail('what came from the sandbox made no sense')
+    const output = outputsOf(
+      readFrames(socket, (type, payload) => this.take(type, payload), nonsense),
+      chunkBytes,
+    )
     this.outputs = { stdout: output(), stderr: output() }
     this.stdin = inputOf(socket)
     this.stdout = this.outputs.stdout.stream
@@ -134,8 +137,6 @@ class AgentProcess implements Process {
           sendFrame(socket, Frame.resize, Buffer.from(JSON.stringify(size)), () => resolve())
         })
     }
-    const reader = new FrameReader((type, payload) => this.take(type, payload), mostWords)
-    socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket, this.fail))
     socket.on('error', (error) => this.fail(error.message))
     socket.on('close', () => this.finish({ kind: 'lost', why: this.why }))
   }
@@ -143,19 +144,25 @@ class AgentProcess implements Process {
   close = (): void => this.fail('the connection was closed')
 
   private take(type: number, payload: Buffer) {
-    if (type === Frame.hello) return this.send()
-    if (type === Frame.started) return this.opening.resolve()
-    if (type === Frame.failed) return this.fail(payload.subarray(0, 300).toString())
+    if (this.stage === 'finished') return
+    if (this.stage === 'connecting' && type === Frame.hello) return this.send()
+    if (this.stage === 'asked' && type === Frame.started) {
+      this.stage = 'running'
+      return this.opening.resolve()
+    }
+    if (this.stage === 'asked' && type === Frame.failed) {
+      return this.fail(payload.subarray(0, 300).toString())
+    }
+    if (this.stage !== 'running') throw new Error('unexpected')
     if (type === Frame.stdout) return this.outputs.stdout.push(payload)
     if (type === Frame.stderr) return this.outputs[this.resize ? 'stdout' : 'stderr'].push(payload)
     if (type !== Frame.exit || payload.length !== 4) throw new Error('unexpected')
     this.finish({ kind: 'exited', code: payload.readUInt32BE() })
   }
 
-  /** Sent only once the agent has answered: a dying agent may also accept a connection. */
+  /** Sent only once the agent has answered: an agent that is killed may also accept a connection. */
   private send(): void {
-    if (this.isSent) throw new Error('unexpected')
-    this.isSent = true
+    this.stage = 'asked'
     sendFrame(this.socket, Frame.start, this.request)
   }
 
@@ -167,9 +174,9 @@ class AgentProcess implements Process {
   }
 
   private finish(end: ProcessEnd): void {
-    if (this.isFinished) return
-    this.isFinished = true
-    this.opening.reject(this.isSent ? refusal(this.why) : new NoAnswer(this.why))
+    if (this.stage === 'finished') return
+    this.opening.reject(this.stage === 'connecting' ? new NoAnswer(this.why) : refusal(this.why))
+    this.stage = 'finished'
     for (const output of Object.values(this.outputs)) output.end()
     this.stdin.destroy()
     this.socket.destroy()
@@ -201,22 +208,14 @@ function inputOf(socket: Socket): Writable {
   })
 }
 
-/**
- * The tenant can replace the socket's file by a link, and connecting by path would follow it to any socket of the host.
- * So this opens the file itself, which must be a socket.
- */
+/** Through a file descriptor: a socket's path may have 107 bytes, however long the folder's is. */
 function openSocket(path: string): Socket {
   let fd: number
   try {
-    fd = openSync(path, O_PATH | constants.O_NOFOLLOW)
+    fd = openSync(path, O_PATH)
   } catch {
     throw new NoAnswer('the agent is not there')
   }
-  if (!fstatSync(fd).isSocket()) {
-    closeSync(fd)
-    throw new NoAnswer('the agent’s socket is none')
-  }
-  // This path is also short enough for a socket, which may have 107 bytes, however long the folder's is.
   const socket = connect(`/proc/self/fd/${fd}`)
   let isOpen = true
   const close = () => {
@@ -227,12 +226,44 @@ function openSocket(path: string): Socket {
   return socket
 }
 
-function attempt(read: () => void, socket: Socket, fail?: (reason: string) => void): void {
-  try {
-    read()
-  } catch {
-    fail?.('what came from the sandbox made no sense')
-    socket.destroy()
+/**
+ * Reads frames, a bounded number in each turn of the event loop, and destroys the socket after one that is not valid.
+ * @param onFrame throws for a frame that is not expected
+ * @returns to be paused and resumed in place of the socket
+ */
+function readFrames(
+  socket: Socket,
+  onFrame: (type: number, payload: Buffer) => void,
+  onNonsense: () => void,
+): { pause(): void; resume(): void } {
+  const reader = new FrameReader(onFrame, frameLimits)
+  let isWanted = true
+  let hasRest = false
+  const read = (chunk: Buffer): void => {
+    hasRest = false
+    if (socket.destroyed) return
+    try {
+      const bytes = reader.read(chunk)
+      hasRest = bytes < chunk.length
+      if (hasRest) setImmediate(read, chunk.subarray(bytes))
+    } catch {
+      socket.destroy()
+      onNonsense()
+      return
+    }
+    if (hasRest) socket.pause()
+    else if (isWanted) socket.resume()
+  }
+  socket.on('data', read)
+  return {
+    pause() {
+      isWanted = false
+      socket.pause()
+    },
+    resume() {
+      isWanted = true
+      if (!hasRest) socket.resume()
+    },
   }
 }
 

@@ -29,8 +29,8 @@ import {
 } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 import { assignLocalPod } from './assign.ts'
-import { endAll, greet, NoAnswer, openPort, startProcess } from './connection.ts'
-import { endPod, evictPod } from './ending.ts'
+import { greet, NoAnswer, openPort, startProcess } from './connection.ts'
+import { endPod, endProcessesInside, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
@@ -120,7 +120,7 @@ export class LocalDriver implements Driver {
       const life = await readLife(this.directory, pod)
       if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       try {
-        await greet(agentSocket(this.directory, pod), answerMs)
+        await untilAborted(signal, greet(agentSocket(this.directory, pod), answerMs))
         if (trial) await untilAborted(signal, trial())
         return await noteReady(this.directory, pod)
       } catch (error) {
@@ -176,8 +176,9 @@ export class LocalDriver implements Driver {
     return this.ask(name, (agent) => startProcess(agent, argv, answerMs, options))
   }
 
-  endProcesses(name: PodName): Promise<void> {
-    return this.ask(name, (agent) => endAll(agent, answerMs))
+  async endProcesses(name: PodName): Promise<void> {
+    const pod = await this.findAlive(name)
+    await endProcessesInside(this.directory, pod).catch(throwUnavailable)
   }
 
   connect(name: PodName, port: number): Promise<Duplex> {
