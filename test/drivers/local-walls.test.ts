@@ -31,7 +31,7 @@ import {
   openDriver,
   startWorker,
 } from './local-world.ts'
-import { firstLine, run, shell } from './processes.ts'
+import { firstLine, type RunResult, run, shell } from './processes.ts'
 
 keepDirectory()
 
@@ -167,26 +167,32 @@ describe('with walls', () => {
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
   test.runIf(canBeAnybody)('an ordinary user’s sandboxes have walls too, and terminals', async () => {
-    const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
-    chownSync(own, 40_123, 40_123)
-    chmodSync(own, 0o755)
-    onTestFinished(async () => {
-      await endAllSandboxes(own)
-      rmSync(own, { recursive: true })
-    })
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
-    // The one found may lie in root's own cache.
-    copyFileSync(bwrap!, join(own, '.bwrap'))
-    chmodSync(join(own, '.bwrap'), 0o755)
-    const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
-    await worker.line()
-    worker.go()
-    await worker.line()
-    const result = JSON.parse(await worker.line())
+    const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
     expect(result.stdout).toContain(probed)
     expect(result.code).not.toBe(0)
   })
+
+  test.runIf(canBeAnybody)(
+    'an ordinary user’s sandbox that closes all its folders can be used and reset',
+    async () => {
+      const closeAll = 'chmod 000 /workspace /tmp /dev/shm /run/sandlot/*; rm -rf /run/sandlot/*/*'
+      const { own, result } = await runAsAnybody(
+        `${closeAll}; kill -KILL 1 2>/dev/null; kill -STOP 1; echo closed`,
+      )
+      expect(result.stdout).toBe('closed\n')
+      const { driver } = openDriver({ directory: own })
+      const [pod] = await driver.list()
+      expect(pod!.death).toBeUndefined()
+      const open = await run(driver, pod!, shell('pwd; echo out >/dev/stdout'))
+      expect(open).toMatchObject({ stdout: '/\nout\n', code: 0 })
+      await driver.endProcesses(pod!)
+      expect(await run(driver, pod!, shell('chmod 700 /workspace; cd && pwd'))).toMatchObject({
+        stdout: '/workspace\n',
+      })
+    },
+  )
 })
 
 describe.runIf(hasCgroups)('with limits', () => {
@@ -228,6 +234,25 @@ test('a worker refuses to run where bubblewrap does not work, and says what to d
   expect(open).toThrow(SettingsError)
   expect(open).toThrow(/no walls[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
 })
+
+/** Runs a script in a sandbox of an ordinary user. @returns its result, and the folder of its sandboxes */
+async function runAsAnybody(script: string) {
+  const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+  chownSync(own, 40_123, 40_123)
+  chmodSync(own, 0o755)
+  onTestFinished(async () => {
+    await endAllSandboxes(own)
+    rmSync(own, { recursive: true })
+  })
+  // The one found may lie in root's own cache.
+  copyFileSync(bwrap!, join(own, '.bwrap'))
+  chmodSync(join(own, '.bwrap'), 0o755)
+  const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
+  await worker.line()
+  worker.go()
+  await worker.line()
+  return { own, result: JSON.parse(await worker.line()) as RunResult }
+}
 
 /** Whether any user can enter a folder, by the permissions of the folders above it. */
 function isReachable(folder: string): boolean {

@@ -42,7 +42,7 @@ function encode(frames: (readonly [number, Uint8Array])[]): Buffer {
 const streams: number[] = [Frame.stdin, Frame.stdout, Frame.stderr]
 
 /** What is told of them: pieces of a stream joined, as they may come in any pieces. */
-function decode(bytes: Buffer, lengths: number[], maxFrames?: number): [number, string][] {
+function decode(bytes: Buffer, lengths: number[], maxFrames = Infinity): [number, string][] {
   const seen: [number, string][] = []
   const reader = new FrameReader(
     (type, payload) => {

@@ -78,8 +78,7 @@ const containerOf = (image: string, sandbox: Settings['sandbox']): V1Container =
   imagePullPolicy: 'IfNotPresent',
   // Not being pid 1, sleep ends at once on TERM: a shell with a trap would cost a second process.
   command: ['/bin/sh', '-c', 'exec sleep 2147483647'],
-  // A folder that no tenant can close, so that a process can always start. Scripts enter the workspace by themselves.
-  workingDir: '/',
+  workingDir: '/workspace',
   env: [{ name: 'HOME', value: '/workspace' }],
   securityContext: {
     allowPrivilegeEscalation: false,
