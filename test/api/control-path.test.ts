@@ -1,4 +1,4 @@
-/** Commands of a tenant that close or remove what they can reach: the sandbox still takes requests. */
+/** Commands that close or remove every folder within a tenant's reach: the sandbox still takes requests. */
 import { expect, onTestFinished, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
@@ -41,7 +41,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
     }
   })
 
-  test('a file request into a closed folder is refused as permission_denied, whatever it is', async () => {
+  test('every file request into a closed folder is refused as permission_denied', async () => {
     await sh('mkdir -p closed && echo x >closed/file && chmod 000 closed')
     const requests = [
       () => view('closed/file'),
@@ -54,7 +54,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
       await expect(request()).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('a closed workspace is reported to whoever runs a command on a terminal', async () => {
+  test('the result of a command on a terminal reports a closed workspace', async () => {
     await exec({ command: 'chmod 000 /workspace', cwd: '/' })
     onTestFinished(async () => {
       await exec({ command: 'chmod 755 /workspace', cwd: '/' })

@@ -52,7 +52,7 @@ test('of 100,000 small frames none is lost, and other work gets its turn between
   expect(turns).toBeGreaterThan(count / 1_024)
 })
 
-test('an agent that sends what is no frame, or nothing in time, starts nothing', async () => {
+test('an agent that sends an invalid frame, or nothing in time, starts nothing', async () => {
   const nonsense = await listen((socket) => socket.write(Buffer.alloc(9_000_000, 255)))
   await expect(startProcess(nonsense, ['true'], 10_000)).rejects.toThrow(NoAnswer)
   const silent = await listen(() => {})

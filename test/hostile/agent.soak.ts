@@ -1,4 +1,4 @@
-/** A tenant of the local driver who has replaced the agent of a sandbox, beside a neighbour who measures. */
+/** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour who measures. */
 import { expect, test } from 'vitest'
 import { Frame } from '../../workers/drivers/local/frames.mjs'
 import { shareWorld } from '../support/shared.ts'
@@ -13,7 +13,7 @@ const floods = {
   'repeats of `started`': { endless: frame(Frame.started) },
   'empty frames': { first: [frame(Frame.started)], endless: frame(Frame.stdout) },
   'frames of one byte': { first: [frame(Frame.started)], endless: frame(Frame.stdout, 'x') },
-  'frames of one byte, of both streams in turn': {
+  'frames of one byte, alternating between the streams': {
     first: [frame(Frame.started)],
     endless: Buffer.concat([frame(Frame.stdout, 'x'), frame(Frame.stderr, 'x')]),
   },

@@ -1,4 +1,4 @@
-/** A tenant of the local driver who has replaced the agent of a sandbox, beside a neighbour. */
+/** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour on the same worker. */
 import { expect, test } from 'vitest'
 import { Frame } from '../../workers/drivers/local/frames.mjs'
 import { inside } from '../support/inside.ts'

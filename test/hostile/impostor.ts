@@ -1,6 +1,6 @@
 /**
- * A server in place of the agent of a local sandbox: it sends what a tenant could who took the agent over. The test
- * puts it there from outside, because no path inside the sandbox leads to the agent's socket.
+ * A server in place of the agent of a local sandbox: it stands for a tenant who has taken over the agent process.
+ * The test puts it there from outside, because no path inside the sandbox leads to the agent's socket.
  */
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'

@@ -40,12 +40,12 @@ const insideFolder = '/run/sandlot'
 /** An in-memory file system for the named pipes of processes, so that a full disk does not prevent starting one. */
 const pipesFolder = `${insideFolder}/pipes`
 const pipesBytes = 4096
-/** What the agent accepts connections from; bound outside, and inherited by each agent that is started. */
+/** The listening socket: created outside, and inherited by each agent that the first process starts. */
 export const listenerFd = 3
 
 /**
  * The first process: restarts the agent forever, and reaps orphans. At SIGUSR1, which the driver sends from outside, it
- * kills all other processes at once and without starting one.
+ * kills all other processes in one step, and starts none for that.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null

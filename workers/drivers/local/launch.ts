@@ -117,12 +117,12 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   }
 }
 
-/** Nobody connects to the socket under this name, so this process never accepts a connection meant for the sandbox. */
+/** No process connects to the socket under this name, so this one never accepts a connection meant for the sandbox. */
 const unpublishedName = 'agent.new'
 
 /**
- * Binds the socket that the sandbox inherits. Closing it here removes the name that it was bound to, so it gets another
- * one before that.
+ * Creates the listening socket that the sandbox inherits. Closing it in this process removes the path it was created
+ * at, so it is renamed before that.
  */
 async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
   // Left by a worker that died.
