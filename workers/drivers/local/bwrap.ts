@@ -45,17 +45,19 @@ export const listenerFd = 3
 
 /**
  * The first process: restarts the agent forever, and reaps orphans. At SIGUSR1, which the driver sends from outside, it
- * kills all other processes in one step, and starts none for that.
+ * kills all other processes in one step, and starts none for that. A shell that cannot fork exits, unless `command`
+ * catches the error; the sandbox may be full, and stays full until `jobs` has reaped the processes that were killed.
  */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
 [ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
 shift 2
-trap 'kill -KILL -1 2>/dev/null' USR1
+exec >/dev/null 2>&1
+trap 'kill -KILL -1' USR1
 while :; do
-  "$@" </dev/null >/dev/null 2>&1 &
-  wait $!
-  sleep 0.1
+  command eval '"$@" </dev/null & wait $!'
+  jobs
+  command eval 'sleep 0.1'
 done`
 
 /** The whole command of a sandbox. It runs until the sandbox ends. */
