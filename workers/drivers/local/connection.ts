@@ -42,13 +42,12 @@ export async function greet(path: string, ms: number): Promise<void> {
     await answered(
       ms,
       new Promise<void>((resolve, reject) => {
-        readFrames(
-          socket,
-          (type) => type === Frame.hello && resolve(),
-          () => {},
-        )
+        readFrames(socket, {
+          onFrame: (type) => type === Frame.hello && resolve(),
+          onInvalid() {},
+          onClose: () => reject(new NoAnswer('the agent closed the connection')),
+        })
         socket.on('error', () => {})
-        socket.on('close', () => reject(new NoAnswer('the agent closed the connection')))
       }),
     )
   } finally {
@@ -121,11 +120,12 @@ class AgentProcess implements Process {
     this.request = request
     this.opened = this.opening.promise
     this.ended = this.ending.promise
-    const nonsense = () => this.fail('what came from the sandbox made no sense')
-    const output = outputsOf(
-      readFrames(socket, (type, payload) => this.take(type, payload), nonsense),
-      chunkBytes,
-    )
+    const frames = readFrames(socket, {
+      onFrame: (type, payload) => this.take(type, payload),
+      onInvalid: () => this.fail('what came from the sandbox made no sense'),
+      onClose: () => this.finish({ kind: 'lost', why: this.why }),
+    })
+    const output = outputsOf(frames, chunkBytes)
     this.outputs = { stdout: output(), stderr: output() }
     this.stdin = inputOf(socket)
     this.stdout = this.outputs.stdout.stream
@@ -138,7 +138,6 @@ class AgentProcess implements Process {
         })
     }
     socket.on('error', (error) => this.fail(error.message))
-    socket.on('close', () => this.finish({ kind: 'lost', why: this.why }))
   }
 
   close = (): void => this.fail('the connection was closed')
@@ -226,35 +225,47 @@ function openSocket(path: string): Socket {
   return socket
 }
 
+interface FrameHandlers {
+  /** Throws for a frame that is not expected. */
+  onFrame(type: number, payload: Buffer): void
+  /** The socket was destroyed because of a frame. */
+  onInvalid(): void
+  /** The socket is closed, and all that it received was read. */
+  onClose(): void
+}
+
 /**
- * Reads frames, a bounded number in each turn of the event loop, and destroys the socket after one that is not valid.
- * @param onFrame throws for a frame that is not expected
+ * Reads frames, a bounded number in each turn of the event loop.
  * @returns to be paused and resumed in place of the socket
  */
 function readFrames(
   socket: Socket,
-  onFrame: (type: number, payload: Buffer) => void,
-  onNonsense: () => void,
+  { onFrame, onInvalid, onClose }: FrameHandlers,
 ): { pause(): void; resume(): void } {
   const reader = new FrameReader(onFrame, frameLimits)
   let isWanted = true
   let hasRest = false
+  let isClosed = false
   const read = (chunk: Buffer): void => {
-    hasRest = false
-    if (socket.destroyed) return
     try {
       const bytes = reader.read(chunk)
       hasRest = bytes < chunk.length
       if (hasRest) setImmediate(read, chunk.subarray(bytes))
     } catch {
+      hasRest = false
       socket.destroy()
-      onNonsense()
-      return
+      onInvalid()
     }
     if (hasRest) socket.pause()
+    else if (isClosed) onClose()
     else if (isWanted) socket.resume()
   }
   socket.on('data', read)
+  // A paused socket closes too, once it has handed over its last bytes.
+  socket.on('close', () => {
+    isClosed = true
+    if (!hasRest) onClose()
+  })
   return {
     pause() {
       isWanted = false
