@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { findProgram } from '../../scripts/services/find-program.ts'
 import { DriverUnavailable } from '../../workers/drivers/driver.ts'
-import { greet, startProcess } from '../../workers/drivers/local/connection.ts'
+import { startProcess } from '../../workers/drivers/local/connection.ts'
 import { collect } from './processes.ts'
 
 test('a machine without `script` refuses a terminal in clear words, and runs everything else', async () => {
@@ -35,11 +35,9 @@ test('a machine without `script` refuses a terminal in clear words, and runs eve
     await once(agent, 'exit')
     rmSync(folder, { recursive: true })
   })
-  await greet(socket, 10_000)
-
-  const terminal = startProcess(socket, ['echo', 'hello'], 5_000, { tty: { rows: 24, columns: 80 } })
+  const terminal = startProcess(socket, ['echo', 'hello'], 10_000, { tty: { rows: 24, columns: 80 } })
   await expect(terminal).rejects.toThrow(DriverUnavailable)
   await expect(terminal).rejects.toThrow(/no terminal: there is no program script/)
-  const plain = await startProcess(socket, ['echo', 'hello'], 5_000)
+  const plain = await startProcess(socket, ['echo', 'hello'], 10_000)
   expect(String(await collect(plain.stdout))).toBe('hello\n')
 })

@@ -27,23 +27,9 @@ const env = Object.fromEntries(
 // One broken connection must not end the others.
 process.on('uncaughtException', () => {})
 
-closeInherited()
+// Node passes no file on to its children: at its start it marks even this one to be closed.
 net.createServer(serve).listen({ fd: Number(listenerFd) })
 const pipes = pipePool()
-
-/** Processes must not inherit open files that are not theirs. Node does not pass its own on. */
-function closeInherited() {
-  const O_CLOEXEC = 0o2000000
-  for (const fd of fs.readdirSync('/proc/self/fdinfo').map(Number)) {
-    if (fd <= Number(listenerFd)) continue
-    try {
-      const [, flags] = /^flags:\s+(\d+)/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))
-      if ((Number.parseInt(flags, 8) & O_CLOEXEC) === 0) fs.closeSync(fd)
-    } catch {
-      // Only open while the list was read.
-    }
-  }
-}
 
 function serve(socket) {
   let hasStarted = false

@@ -35,26 +35,6 @@ export class NoAnswer extends Error {
   override name = 'NoAnswer'
 }
 
-/** Resolves when an agent answers on this socket. @throws {NoAnswer} */
-export async function greet(path: string, ms: number): Promise<void> {
-  const socket = openSocket(path)
-  try {
-    await answered(
-      ms,
-      new Promise<void>((resolve, reject) => {
-        readFrames(socket, {
-          onFrame: (type) => type === Frame.hello && resolve(),
-          onInvalid() {},
-          onClose: () => reject(new NoAnswer('the agent closed the connection')),
-        })
-        socket.on('error', () => {})
-      }),
-    )
-  } finally {
-    socket.destroy()
-  }
-}
-
 /** How answers of an agent begin that cannot make a terminal, or finds nobody at a port. */
 const noTerminal = 'no terminal: '
 const nobodyListens = 'nobody listens'
@@ -90,7 +70,9 @@ async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean
   const socket = openSocket(path)
   const process = new AgentProcess(socket, words, hasTerminal)
   try {
-    await answered(ms, process.opened)
+    await within(ms, process.opened, () => {
+      throw new Error(`the agent did not answer within ${ms} ms`)
+    })
     return process
   } catch (error) {
     socket.destroy()
@@ -215,14 +197,12 @@ function openSocket(path: string): Socket {
   } catch {
     throw new NoAnswer('the agent is not there')
   }
-  const socket = connect(`/proc/self/fd/${fd}`)
-  let isOpen = true
-  const close = () => {
-    if (isOpen) closeSync(fd)
-    isOpen = false
+  try {
+    // Connects before it returns.
+    return connect(`/proc/self/fd/${fd}`)
+  } finally {
+    closeSync(fd)
   }
-  socket.once('connect', close).once('close', close)
-  return socket
 }
 
 interface FrameHandlers {
@@ -277,8 +257,3 @@ function readFrames(
     },
   }
 }
-
-const answered = (ms: number, answer: Promise<void>): Promise<void> =>
-  within(ms, answer, () => {
-    throw new Error(`the agent did not answer within ${ms} ms`)
-  })

@@ -29,7 +29,7 @@ import {
 } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 import { assignLocalPod } from './assign.ts'
-import { greet, NoAnswer, openPort, startProcess } from './connection.ts'
+import { NoAnswer, openPort, startProcess } from './connection.ts'
 import { endPod, endProcessesInside, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
@@ -112,7 +112,7 @@ export class LocalDriver implements Driver {
     })
   }
 
-  async ready(name: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void> {
+  async ready(name: PodName, signal: AbortSignal, trial = () => this.tryToStart(name)): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
       const pod = await this.find(name)
@@ -120,13 +120,11 @@ export class LocalDriver implements Driver {
       const life = await readLife(this.directory, pod)
       if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       try {
-        await untilAborted(signal, greet(agentSocket(this.directory, pod), answerMs))
-        if (trial) await untilAborted(signal, trial())
+        await untilAborted(signal, trial())
         return await noteReady(this.directory, pod)
       } catch (error) {
         signal.throwIfAborted()
-        const isPassing = error instanceof NoAnswer || error instanceof DriverUnavailable
-        if (!isPassing && !(error instanceof PodGone)) throwUnavailable(error)
+        if (!(error instanceof DriverUnavailable || error instanceof PodGone)) throwUnavailable(error)
       }
       await sleep(pollReadyEveryMs, undefined, { signal })
     }
@@ -170,6 +168,11 @@ export class LocalDriver implements Driver {
       }
       for (const uid of told) if (!states.some((state) => state.uid === uid)) told.delete(uid)
     }, watchEveryMs).unref()
+  }
+
+  private async tryToStart(name: PodName): Promise<unknown> {
+    const process = await this.start(name, ['true'])
+    return process.close()
   }
 
   start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
