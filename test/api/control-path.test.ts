@@ -1,5 +1,5 @@
 /** Commands that close or remove every folder within a tenant's reach: the sandbox still takes requests. */
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { describeOnBothDrivers } from '../support/drivers.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -8,7 +8,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
   const view = (path: string) => alice.call('viewFile', { params, query: { path } })
   const reset = () => alice.call('resetSandbox', { params })
 
-  test.each([
+  test.for([
     'chmod -R 644 .',
     'chmod 000 /workspace',
     // All except /usr, which is large and read-only.
@@ -16,8 +16,8 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
     'chmod 000 /run/sandlot/*',
     'rm -rf /run/sandlot/*/*; chmod 000 /run/sandlot/* /run /tmp /dev/shm',
     'chmod 000 /workspace; kill -9 $PPID',
-  ])('`%s` leaves exec, file requests and reset working', async (harm) => {
-    await sh('mkdir -p folder && echo here >folder/file')
+  ])('`%s` leaves exec, file requests and reset working', async (harm, { onTestFinished }) => {
+    expect(await sh('mkdir -p folder && echo here >folder/file')).toMatchObject({ exit_code: 0 })
     onTestFinished(async () => {
       await exec({ command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace', cwd: '/' })
     })
@@ -54,7 +54,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
       await expect(request()).rejects.toMatchObject({ code: 'permission_denied' })
   })
 
-  test('the result of a command on a terminal reports a closed workspace', async () => {
+  test('the result of a command on a terminal reports a closed workspace', async ({ onTestFinished }) => {
     await exec({ command: 'chmod 000 /workspace', cwd: '/' })
     onTestFinished(async () => {
       await exec({ command: 'chmod 755 /workspace', cwd: '/' })
