@@ -19,7 +19,7 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
   ])('`%s` leaves exec, file requests and reset working', async (harm, { onTestFinished }) => {
     expect(await sh('mkdir -p folder && echo here >folder/file')).toMatchObject({ exit_code: 0 })
     onTestFinished(async () => {
-      await exec({ command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace', cwd: '/' })
+      await exec({ command: 'chmod 1777 /tmp; chmod -R u+rwX /workspace; rm -f /workspace/new-*', cwd: '/' })
     })
     await sh(harm)
     const isClosed = (await exec({ command: 'cd /workspace', cwd: '/' })).exit_code !== 0
@@ -37,6 +37,9 @@ describeOnBothDrivers('after harm to the folders of a sandbox', (driver) => {
       const isOpen = !isClosed && (await sh('cat folder/file')).exit_code === 0
       if (isOpen) expect((await view('folder/file')).body).toMatchObject({ content: 'here\n' })
       else await expect(view('folder/file')).rejects.toMatchObject({ code })
+      const create = () => alice.call('createFile', { params, body: { path: `new-${round}`, content: 'x' } })
+      if (isClosed) await expect(create()).rejects.toMatchObject({ code: 'permission_denied' })
+      else await create()
       if (round === 'before') await reset()
     }
   })
