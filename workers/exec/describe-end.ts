@@ -23,7 +23,7 @@ export async function describeEnd(worker: ExecContext, command: Command, end: Co
   if (end.kind === 'lost') return unknownEnd('lost', end.why)
   const signal = signalOf(end.code)
   const remarks = [
-    ...(end.inRoot ? ['it ran in /, because /workspace could not be entered'] : []),
+    ...(end.inRoot ? ['the command ran in /, because /workspace could not be entered'] : []),
     ...(end.isCut ? ['the end of its stderr did not come: there may be more of it'] : []),
   ]
   const reason = remarks.length > 0 ? remarks.join('; ') : null
