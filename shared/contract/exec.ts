@@ -23,7 +23,13 @@ export const ExecRequest = z
         description: 'A list is an argv and runs as it is; a string runs with /bin/sh -c',
         ...atMostBytes(limits.argumentsBytes),
       }),
-    cwd: bytes(Text, 1, pathBytes).optional().meta({ description: 'Relative to /workspace, or absolute' }),
+    cwd: bytes(Text, 1, pathBytes)
+      .optional()
+      .meta({
+        description:
+          'Relative to /workspace, or absolute. Default /workspace; where that cannot be entered, /, and ' +
+          '`reason` of the result says so',
+      }),
     env: Environment.optional(),
     stdin: Content.optional().meta({ description: 'UTF-8 text' }),
     timeout_ms: z.int().min(1).optional().meta({
@@ -91,7 +97,7 @@ export const ExecResult = z
         description:
           'Why it was killed: the destroy_reason of its sandbox, or words. Why its exit status was not observed (lost). ' +
           'Where it ended by itself: ' +
-          'that the end of its stderr did not come',
+          'that it ran in / because /workspace could not be entered, or that the end of its stderr did not come',
       }),
   })
   .meta({ id: 'ExecResult' })

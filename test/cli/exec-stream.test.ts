@@ -57,6 +57,16 @@ test('a command that reads no input ends all the same', async () => {
   expect(await exec(['-c', 'exit 3'], { openInput: true })).toMatchObject({ code: 3, stderr: '' })
 })
 
+test('a command that could not enter /workspace runs in /, and stderr says so', async () => {
+  await box().exec({ command: 'chmod 000 /workspace', cwd: '/' })
+  const seen = await exec(['pwd'])
+  await box().exec({ command: 'chmod 755 /workspace', cwd: '/' })
+  expect(seen).toMatchObject({
+    ...{ code: 0, stdout: '/\n' },
+    stderr: 'sandlot: the command ran in /, because /workspace could not be entered\n',
+  })
+})
+
 test('--json gives the result of a command that was fed', async () => {
   const { json, code } = await exec(['--json', 'wc', '-c'], { input: randomBytes(300_000) })
   expect(code).toBe(0)

@@ -1,5 +1,4 @@
 /** What holds a sandbox of the local driver in: its walls and its limits. */
-import { once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -10,15 +9,16 @@ import {
   rmSync,
   statSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { readStat } from '../../shared/platform/process-stat.mjs'
 import { SettingsError } from '../../shared/platform/settings.ts'
-import { DriverUnavailable, type PodDeath } from '../../workers/drivers/driver.ts'
+import type { PodDeath } from '../../workers/drivers/driver.ts'
 import { endAllSandboxes } from '../../workers/drivers/local/end-all.ts'
 import { eventually } from '../support/eventually.ts'
 import {
+  agentPid,
   bwrap,
   createReady,
   deathOf,
@@ -31,7 +31,7 @@ import {
   openDriver,
   startWorker,
 } from './local-world.ts'
-import { run, shell } from './processes.ts'
+import { firstLine, type RunResult, run, shell } from './processes.ts'
 
 keepDirectory()
 
@@ -92,14 +92,14 @@ describe('with walls', () => {
     const more = { SANDBOX_INODES: '1000' }
     const fill = 'i=0; while [ $i -lt 1500 ]; do : >$i; i=$((i+1)); done; sleep 60'
     // The last is deeper than a path can be long.
-    const places = ['', 'cd /run/sandlot/run', 'while mkdir longname && cd longname; do :; done']
+    const places = ['', 'while mkdir longname && cd longname; do :; done']
     const { driver, pod: neighbour } = await createReady({ more })
     await run(driver, neighbour, shell('i=0; while [ $i -lt 750 ]; do : >$i; i=$((i+1)); done'))
     const deaths = new Map<string, PodDeath>()
     driver.watch((state) => deaths.set(state.uid, state.death))
     const fillAt = async (place: string) => {
       const { pod } = await createReady({ more })
-      await driver.start(pod, shell(`${place}\n${fill}`))
+      await driver.start(pod, shell(`cd; ${place}\n${fill}`))
       await eventually(() => deaths.has(pod.uid), 30_000)
       expect(deaths.get(pod.uid)).toEqual({
         reason: 'pod_failed',
@@ -120,23 +120,40 @@ describe('with walls', () => {
     expect(await run(driver, pod, shell('echo back'))).toMatchObject({ stdout: 'back\n' })
   })
 
-  test('an agent that talks nonsense hurts nobody', async () => {
+  test('all processes of a sandbox are ended from outside, even while its agent is stopped', async () => {
     const { pod, driver } = await createReady()
-    await run(driver, pod, shell(impostor('c.write(Buffer.alloc(9e6, 255))')))
-    await expect(driver.start(pod, ['true'])).rejects.toThrow(DriverUnavailable)
-    await expect(driver.ready(pod, AbortSignal.timeout(1_000))).rejects.toThrow()
+    const script = 'sleep 600 >/dev/null 2>&1 & echo $!; read go; kill -STOP $PPID'
+    const process = await driver.start(pod, shell(script))
+    const left = await firstLine(process.stdout)
+    const agent = readStat(agentPid(pod.name))!
+    process.stdin.write('go\n')
+    await eventually(() => readStat(agentPid(pod.name))![0] === 'T', 10_000)
+    await driver.endProcesses(pod)
+    expect(await process.ended).toMatchObject({ kind: 'lost' })
+    expect((await run(driver, pod, shell(`kill -0 ${left} 2>/dev/null`))).code).not.toBe(0)
+    expect(readStat(agentPid(pod.name))![19]).not.toBe(agent[19])
   })
 
-  test('a link in place of the agent’s socket leads nowhere', async () => {
+  test('pipes in the sandbox that were removed, closed or replaced are made again', async () => {
     const { pod, driver } = await createReady()
-    let visits = 0
-    const secret = createServer(() => visits++).listen(join(directory, '.secret.sock'))
-    await once(secret, 'listening')
-    onTestFinished(() => void secret.close())
-    chmodSync(join(directory, '.secret.sock'), 0o777)
-    await run(driver, pod, shell(`ln -sf ${directory}/.secret.sock /run/sandlot/run/agent.sock`))
-    await expect(driver.start(pod, ['true'])).rejects.toThrow(DriverUnavailable)
-    expect(visits).toBe(0)
+    const folder = '/run/sandlot/pipes'
+    for (const harm of [
+      `rm -f ${folder}/*`,
+      `chmod 000 ${folder}`,
+      `for f in ${folder}/*; do rm $f; echo x >$f; done`,
+      `for f in ${folder}/*; do rm $f; mkdir $f; done`,
+      `for f in ${folder}/*; do ln -sf /dev/null $f; done`,
+    ]) {
+      await run(driver, pod, shell(harm))
+      const seen = await run(driver, pod, shell('echo out >/dev/stdout; echo err >/dev/stderr'))
+      expect(seen).toEqual({ stdout: 'out\n', stderr: 'err\n', code: 0 })
+    }
+  })
+
+  test('processes do not inherit the socket of the agent', async () => {
+    const { pod, driver } = await createReady()
+    const seen = await run(driver, pod, shell('ls -l /proc/self/fd'))
+    expect(seen.stdout).not.toContain('socket:')
   })
 
   test('files that cannot be removed the plain way are removed', async () => {
@@ -150,26 +167,32 @@ describe('with walls', () => {
   const canBeAnybody =
     bwrap && machine.isRoot && [import.meta.dirname, dirname(process.execPath)].every(isReachable)
   test.runIf(canBeAnybody)('an ordinary user’s sandboxes have walls too, and terminals', async () => {
-    const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
-    chownSync(own, 40_123, 40_123)
-    chmodSync(own, 0o755)
-    onTestFinished(async () => {
-      await endAllSandboxes(own)
-      rmSync(own, { recursive: true })
-    })
     const script = `${probe}; id -u; echo $HOME; echo x > f && cat /workspace/f; ls /proc | grep -c "^[0-9]"; script -qfec tty /dev/null; : > /usr/x`
-    // The one found may lie in root's own cache.
-    copyFileSync(bwrap!, join(own, '.bwrap'))
-    chmodSync(join(own, '.bwrap'), 0o755)
-    const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
-    await worker.line()
-    worker.go()
-    await worker.line()
-    const result = JSON.parse(await worker.line())
+    const { result } = await runAsAnybody(script)
     expect(result.stdout.replace(probed, '')).toMatch(/^10001\n\/workspace\nx\n[1-9]\n\/dev\/pts\/0\r\n$/)
     expect(result.stdout).toContain(probed)
     expect(result.code).not.toBe(0)
   })
+
+  test.runIf(canBeAnybody)(
+    'an ordinary user’s sandbox that closes all its folders can be used and reset',
+    async () => {
+      const closeAll = 'chmod 000 /workspace /tmp /dev/shm /run/sandlot/*; rm -rf /run/sandlot/*/*'
+      const { own, result } = await runAsAnybody(
+        `${closeAll}; kill -KILL 1 2>/dev/null; kill -STOP 1; echo closed`,
+      )
+      expect(result.stdout).toBe('closed\n')
+      const { driver } = openDriver({ directory: own })
+      const [pod] = await driver.list()
+      expect(pod!.death).toBeUndefined()
+      const open = await run(driver, pod!, shell('pwd; echo out >/dev/stdout'))
+      expect(open).toMatchObject({ stdout: '/\nout\n', code: 0 })
+      await driver.endProcesses(pod!)
+      expect(await run(driver, pod!, shell('chmod 700 /workspace; cd && pwd'))).toMatchObject({
+        stdout: '/workspace\n',
+      })
+    },
+  )
 })
 
 describe.runIf(hasCgroups)('with limits', () => {
@@ -212,15 +235,27 @@ test('a worker refuses to run where bubblewrap does not work, and says what to d
   expect(open).toThrow(/no walls[\s\S]*\/no\/such\/bwrap[\s\S]*apt-get install bubblewrap/i)
 })
 
+/** Runs a script in a sandbox of an ordinary user. @returns its result, and the folder of its sandboxes */
+async function runAsAnybody(script: string) {
+  const own = mkdtempSync(join(tmpdir(), 'sandlot-local-'))
+  chownSync(own, 40_123, 40_123)
+  chmodSync(own, 0o755)
+  onTestFinished(async () => {
+    await endAllSandboxes(own)
+    rmSync(own, { recursive: true })
+  })
+  // The one found may lie in root's own cache.
+  copyFileSync(bwrap!, join(own, '.bwrap'))
+  chmodSync(join(own, '.bwrap'), 0o755)
+  const worker = startWorker({ directory: own, script, uid: 40_123, bwrap: join(own, '.bwrap') })
+  await worker.line()
+  worker.go()
+  await worker.line()
+  return { own, result: JSON.parse(await worker.line()) as RunResult }
+}
+
 /** Whether any user can enter a folder, by the permissions of the folders above it. */
 function isReachable(folder: string): boolean {
   const parent = dirname(folder)
   return (statSync(folder).mode & 0o001) !== 0 && (parent === folder || isReachable(parent))
-}
-
-/** A server in place of the agent, and what it does with a connection `c`. */
-function impostor(onConnection: string): string {
-  const path = '/run/sandlot/run/agent.sock'
-  const code = `require('fs').rmSync('${path}');require('net').createServer((c)=>{c.on('error',()=>{});${onConnection}}).listen('${path}',()=>console.log('up'))`
-  return `/run/sandlot/node -e "${code}" > up 2>&1 & while ! grep -q up up; do sleep 0.05; done`
 }

@@ -121,9 +121,17 @@ export async function deathOf(driver: Driver, name: string): Promise<PodDeath | 
   return (await driver.list()).find((pod) => pod.name === name)?.death
 }
 
-export function killFirstProcess(name: string): void {
+export const killFirstProcess = (name: string): void => void process.kill(firstPid(name), 'SIGKILL')
+
+function firstPid(name: string): number {
   const status = readFileSync(join(directory, name, 'status'), 'utf8')
-  process.kill(Number(/"child-pid": (\d+)/.exec(status)![1]), 'SIGKILL')
+  return Number(/"child-pid": (\d+)/.exec(status)![1])
+}
+
+/** The oldest child of the first process, while no process of the sandbox was orphaned before it started. */
+export function agentPid(name: string): number {
+  const first = firstPid(name)
+  return Number.parseInt(readFileSync(`/proc/${first}/task/${first}/children`, 'utf8'), 10)
 }
 
 /** Pids of processes of the whole machine whose command line has this text. */

@@ -15,12 +15,12 @@ export interface RunResult {
 const success = 99
 
 /**
- * Runs a process to its end. It begins once its input has ended, which is one empty line: an end that arrives as a
+ * Runs a process in the workspace to its end. It begins once its input has ended, which is one empty line: an end that arrives as a
  * process ends may cost its exit code on a cluster, and one that no byte precedes may never arrive (see `Process.stdin`).
  * @throws its exit code is not known
  */
 export async function run(driver: Driver, pod: PodName, argv: readonly string[]): Promise<RunResult> {
-  const script = `while read -r _; do :; done; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
+  const script = `cd; while read -r _; do :; done; "$@"; s=$?; [ "$s" = 0 ] && exit ${success}; exit "$s"`
   const process = await driver.start(pod, [...shell(script), 'sh', ...argv])
   process.stdin.end('\n')
   const [stdout, stderr, end] = await Promise.all([

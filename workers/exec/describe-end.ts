@@ -30,7 +30,11 @@ export async function describeEnd(
   if (end.kind === 'lost')
     return unknownEnd('lost', isEnded ? end.why : `${end.why}; it may still be running`)
   const signal = signalOf(end.code)
-  const reason = end.isCut ? 'the end of its stderr did not come: there may be more of it' : null
+  const remarks = [
+    ...(end.inRoot ? ['the command ran in /, because /workspace could not be entered'] : []),
+    ...(end.isCut ? ['the end of its stderr did not come: there may be more of it'] : []),
+  ]
+  const reason = remarks.length > 0 ? remarks.join('; ') : null
   return { status: signal ? 'signaled' : 'exited', exit_code: end.code, signal, reason }
 }
 

@@ -34,7 +34,7 @@ const mayPass = (error: unknown) =>
 
 async function runTrue(worker: ExecContext, sandbox: EnteredSandbox['sandbox'], signal: AbortSignal) {
   const io = { onStdout() {}, onStderr() {} }
-  const end = await runInside(worker, sandbox, { argv: ['true'], noStdin: true }, io, {
+  const end = await runInside(worker, sandbox, { argv: ['true'], cwd: '/', noStdin: true }, io, {
     timeoutMs: 10_000,
     signal,
   })

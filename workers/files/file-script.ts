@@ -154,6 +154,8 @@ export async function runFileScript(
   const stops = [signal, printed.tooMuch, ...(script.enough ? [script.enough] : [])]
   const command = {
     argv: ['/bin/sh', '-c', script.text, 'sh', ...script.args],
+    // The workspace may be closed; all paths are absolute.
+    cwd: '/',
     // Switches off quotes by `stat`, and makes times UTC.
     env: { LC_ALL: 'C', QUOTING_STYLE: 'literal', TZ: 'UTC0' },
     // Its shell then stays until all output was read: Kubernetes drops output that is on its way when a process ends.

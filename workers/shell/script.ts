@@ -13,7 +13,7 @@ export interface Path {
 export interface ShellCommand {
   /** The program and its arguments. The program is found through PATH, and is never a builtin or a function of the shell. */
   argv: readonly (string | Path)[]
-  /** Relative to /workspace, or absolute. */
+  /** Relative to /workspace, or absolute. By default /workspace, or / where that cannot be entered. */
   cwd?: string | undefined
   env?: Readonly<Record<string, string>> | undefined
   /** Its stdin is /dev/null; its slot then needs no end of input. */
@@ -81,6 +81,16 @@ const pathWord = (path: string | Buffer): string => {
 export const markStart = '\x1e'
 
 /**
+/** Follows the first line of a script when the workspace could not be entered, so that the command runs in `/`. */
+export const inRoot = ' /'
+
+/** Prints a line, after the attempt to enter the default directory. */
+const enterAndSay = ({ cwd }: ShellCommand, line: string): string =>
+  cwd === undefined
+    ? `if cd "$HOME" 2>/dev/null; then echo ${line}; else cd /; echo ${line}${inRoot}; fi`
+    : `echo ${line}`
+
+/**
  * @param mark unguessable text. The process that becomes the command first prints it as a line with its pid. When that
  *   has ended, the script prints it on both streams, on stdout with the status. A background child that holds the
  *   streams open delays neither.
@@ -91,7 +101,7 @@ export function scriptFor(command: ShellCommand, mark: string): Buffer {
     'trap : TERM INT HUP QUIT USR1 USR2 ABRT ALRM BUS FPE ILL PIPE PROF SEGV SYS TRAP VTALRM XCPU XFSZ',
     // The shell's own message about a killed command is not the command's output.
     'exec 9>&2 2>/dev/null',
-    `( read -r sandlot </proc/self/stat; echo ${mark} "\${sandlot%% *}"; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
+    `( read -r sandlot </proc/self/stat; ${enterAndSay(command, `${mark} "\${sandlot%% *}"`)}; ${becomeCommand(command).join('; ')} ) ${command.noStdin ? '</dev/null ' : ''}2>&9 9>&-`,
     's=$?',
     `printf '\\036%s %s\\n' ${mark} "$s"`,
     `printf '\\036%s\\n' ${mark} >&9`,
@@ -110,11 +120,12 @@ export function scriptFor(command: ShellCommand, mark: string): Buffer {
  */
 export const terminalScriptFor = (command: ShellCommand): Buffer => {
   const wait = 'IFS= read -r _ || exit'
-  return Buffer.from(['rm -f "$0"', 'echo "$$"', wait, ...becomeCommand(command), ''].join('\n'), 'latin1')
+  const lines = ['rm -f "$0"', enterAndSay(command, '$$'), wait, ...becomeCommand(command), '']
+  return Buffer.from(lines.join('\n'), 'latin1')
 }
 
 const becomeCommand = (command: ShellCommand): string[] => [
-  `cd ${pathWord(command.cwd ?? '.')} || exit 126`,
+  ...(command.cwd === undefined ? [] : [`cd ${pathWord(command.cwd)} || exit 126`]),
   `unset ${clusterVariables}`,
   `exec ${invocation(command)}`,
 ]

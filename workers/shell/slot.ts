@@ -17,7 +17,7 @@ import {
 import { endedRuntime, type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { signalOf } from './exit-code.ts'
 import { MarkFinder } from './mark.ts'
-import { markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
+import { inRoot, markStart, messageFor, type ShellCommand, scriptFor, shellThatWaits } from './script.ts'
 
 /** Milliseconds until the end of a process is known whose output has ended. */
 const endMs = 100
@@ -39,8 +39,11 @@ export interface CommandIo {
  * is its parent. How the shell itself ended says nothing about the command.
  */
 export type CommandEnd =
-  /** `isCut`: the end of stderr did not come, so how much was printed there is not known. */
-  | { kind: 'exited'; code: number; isCut?: true }
+  /**
+   * `isCut`: the end of stderr did not come, so how much was printed there is not known. `inRoot`: it ran in `/`, because
+   * the workspace could not be entered.
+   */
+  | { kind: 'exited'; code: number; isCut?: true; inRoot?: true }
   | {
       kind: 'lost'
       why: string
@@ -203,7 +206,11 @@ export class Slot {
         readToMark(Buffer.alloc(0), process.stderr, new MarkFinder(mark), io.onStderr),
       ])
       if (status !== undefined) {
-        return { kind: 'exited', code: Number(status), ...(isWhole === undefined && { isCut: true }) }
+        return {
+          ...{ kind: 'exited', code: Number(status) },
+          ...(isWhole === undefined && { isCut: true }),
+          ...(started[2] === inRoot && { inRoot: true }),
+        }
       }
       const end = await process.ended
       return end.kind === 'lost' ? end : { kind: 'lost', why: shellEnded(end.code) }
@@ -215,7 +222,7 @@ export class Slot {
 }
 
 /** What follows the mark on the line that confirms the start: the pid of the command, where /proc told it. */
-const startedLine = /^ ([1-9]\d{0,9})?$/
+const startedLine = /^ ([1-9]\d{0,9})?( \/)?$/
 
 const shellEnded = (code: number): string =>
   `the shell that ran the command ended (${signalOf(code) ?? `exit code ${code}`}) before it could report the ` +

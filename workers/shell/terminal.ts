@@ -16,8 +16,8 @@ import {
 } from '../drivers/driver.ts'
 import { type Resource, usedUpBy } from '../drivers/exhausted.ts'
 import { tidy } from './kill.ts'
-import { type ShellCommand, terminalScriptFor } from './script.ts'
-import { findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
+import { inRoot, type ShellCommand, terminalScriptFor } from './script.ts'
+import { type CommandEnd, findUsedUp, LineReader, type Slot, startQuietly, whySilent } from './slot.ts'
 
 const noRoom = 'the sandbox has no room for the command'
 /** Characters of what the shell says about a failure. */
@@ -76,7 +76,7 @@ async function connect(
   const lines = new LineReader(stdout)
   const first = await within(driver.silence.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
-  const pid = /^([1-9]\d{0,9})\r?$/.exec(first ?? '')?.[1]
+  const [, pid, place] = /^([1-9]\d{0,9})( \/)?\r?$/.exec(first ?? '') ?? []
   if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
   await beforeStart(Number(pid))
   stdin.write('\n')
@@ -93,7 +93,9 @@ async function connect(
     pid: Number(pid),
     stdin,
     stdout,
-    ended,
+    ended: ended.then(
+      (end): CommandEnd => (end.kind === 'exited' && place === inRoot ? { ...end, inRoot: true } : end),
+    ),
     close,
     resize: async (to: TerminalSize) => await resize?.(to),
   }

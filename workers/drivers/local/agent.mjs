@@ -1,9 +1,10 @@
 /**
  * Runs inside a sandbox, as its user: starts processes for the driver, or connects to ports, one for each connection,
- * and carries their streams. The driver trusts nothing here, because the tenant may kill or replace it. Usage: `node agent.mjs SOCKET
- * PIPES-FOLDER`.
+ * and carries their streams. The driver trusts nothing here, because the tenant may kill or replace it. Its socket is
+ * inherited, so that no path leads to it. Usage: `node agent.mjs LISTENING-FD PIPES-FOLDER`.
  */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
@@ -16,7 +17,7 @@ const drainStepMs = 20
 const sparePipes = 24
 
 const { O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
-const [socketPath, pipesFolder] = process.argv.slice(2)
+const [listenerFd, pipesFolder] = process.argv.slice(2)
 const env = Object.fromEntries(
   ['PATH', 'HOME', 'LANG']
     .filter((name) => process.env[name] !== undefined)
@@ -26,53 +27,29 @@ const env = Object.fromEntries(
 // One broken connection must not end the others.
 process.on('uncaughtException', () => {})
 
-closeInherited()
-// Left by an earlier agent.
-fs.rmSync(socketPath, { force: true })
-for (const name of fs.readdirSync(pipesFolder)) {
-  if (/^\d+-\d+$/.test(name)) fs.rmSync(`${pipesFolder}/${name}`, { force: true })
-}
-net.createServer(serve).listen(socketPath)
+// Node passes no file on to its children: at its start it marks even this one to be closed.
+net.createServer(serve).listen({ fd: Number(listenerFd) })
 const pipes = pipePool()
 
-/** Processes must not inherit open files that are not theirs. Node does not pass its own on. */
-function closeInherited() {
-  const O_CLOEXEC = 0o2000000
-  for (const fd of fs.readdirSync('/proc/self/fdinfo').map(Number)) {
-    if (fd <= 2) continue
-    try {
-      const [, flags] = /^flags:\s+(\d+)/m.exec(fs.readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))
-      if ((Number.parseInt(flags, 8) & O_CLOEXEC) === 0) fs.closeSync(fd)
-    } catch {
-      // Only open while the list was read.
-    }
-  }
-}
-
 function serve(socket) {
-  /** Input that came before the process runs. */
-  let early = []
-  let started = false
+  let hasStarted = false
   let stdin
 
   socket.on('error', () => {})
   sendFrame(socket, Frame.hello)
 
   const reader = new FrameReader((type, payload) => {
-    if (type !== Frame.start) return stdin ? input(type, payload) : early.push([type, payload])
-    if (started) throw new Error('one process a connection')
-    started = true
-    socket.pause()
-    const request = JSON.parse(payload.toString())
-    if (request.end) return endOthers(socket)
-    const opening = request.port === undefined ? run(socket, request) : connectTo(socket, request.port)
-    opening.then((pipe) => {
-      if (!pipe) return socket.removeAllListeners('data').resume()
-      stdin = pipe
-      for (const [earlyType, earlyPayload] of early) input(earlyType, earlyPayload)
-      early = []
-      if (!stdin.writableNeedDrain) socket.resume()
-    })
+    if (type === Frame.start && !hasStarted) {
+      hasStarted = true
+      const request = JSON.parse(payload.toString())
+      const opening = request.port === undefined ? run(socket, request) : connectTo(socket, request.port)
+      opening.then((opened) => {
+        stdin = opened
+      })
+    } else if (!stdin) throw new Error('unexpected')
+    else if (type === Frame.resize) stdin.resize?.(JSON.parse(payload.toString()))
+    else if (type === Frame.stdinEnd) stdin.end()
+    else if (stdin.writable && !stdin.write(payload)) socket.pause()
   })
   socket.on('data', (chunk) => {
     try {
@@ -81,12 +58,6 @@ function serve(socket) {
       socket.destroy()
     }
   })
-
-  function input(type, payload) {
-    if (type === Frame.resize) stdin.resize?.(JSON.parse(payload.toString()))
-    else if (type === Frame.stdinEnd) stdin.end()
-    else if (stdin.writable && !stdin.write(payload)) socket.pause()
-  }
 }
 
 /** Starts a process and resolves with its stdin; with nothing when it does not start. */
@@ -100,7 +71,7 @@ async function run(socket, request) {
     streams = await pipes.take()
     const stdio = streams.map((stream) => stream.child)
     if (terminal) stdio.push('pipe')
-    child = spawn(argv[0], argv.slice(1), { stdio, detached: true, env: terminal?.env ?? env, cwd: env.HOME })
+    child = spawn(argv[0], argv.slice(1), { stdio, detached: true, env: terminal?.env ?? env, cwd: '/' })
   } catch (error) {
     sendFrame(socket, Frame.failed, Buffer.from(String(error.message ?? error)))
     socket.end()
@@ -154,19 +125,6 @@ async function run(socket, request) {
     socket.end()
   })
   return stdin
-}
-
-/** Ends every process of the sandbox except this one and the loop that restarts it. Starts none for that. */
-function endOthers(socket) {
-  try {
-    process.kill(-1, 'SIGKILL')
-    sendFrame(socket, Frame.started)
-  } catch (error) {
-    // No other process is there.
-    if (error.code === 'ESRCH') sendFrame(socket, Frame.started)
-    else sendFrame(socket, Frame.failed, Buffer.from(String(error.message ?? error)))
-  }
-  socket.end()
 }
 
 /** Connects to a port and resolves with the connection; with nothing when nobody listens. */
@@ -235,54 +193,79 @@ function sendExit(socket, code) {
 
 /**
  * Pipes for processes. Node's own would be sockets, which cannot be opened again through /dev/stdout and /dev/stderr,
- * as scripts like to do. So named pipes are made in advance, opened at both ends and unlinked.
+ * as scripts like to do. So named pipes are made in advance, opened at both ends and unlinked. The tenant may do
+ * anything to their folder: it is then cleared, and the pipes are made again.
  */
 function pipePool() {
-  const spare = []
+  let spare = []
   let count = 0
   let filling
-  fill()
+  let mustClear = true
+  fill().catch(() => {})
 
   return {
     async take() {
-      while (spare.length < 3) await fill()
-      const names = spare.splice(0, 3)
-      if (spare.length < sparePipes / 2) fill().catch(() => {})
-      const [stdin, stdout, stderr] = names
-      const streams = [openInput(stdin), openOutput(stdout), openOutput(stderr)]
-      for (const name of names) fs.unlinkSync(name)
-      return streams
+      for (let triesLeft = 2; ; triesLeft--) {
+        try {
+          while (spare.length < 3) await fill()
+          const [stdin, stdout, stderr] = spare.splice(0, 3)
+          if (spare.length < sparePipes / 2) fill().catch(() => {})
+          return [
+            open(stdin, O_RDONLY, O_WRONLY),
+            open(stdout, O_WRONLY, O_RDONLY),
+            open(stderr, O_WRONLY, O_RDONLY),
+          ]
+        } catch (error) {
+          if (triesLeft === 0) throw error
+          spare = []
+          mustClear = true
+        }
+      }
     },
   }
 
   function fill() {
-    filling ??= new Promise((resolve, reject) => {
-      const names = Array.from({ length: sparePipes }, () => `${pipesFolder}/${process.pid}-${count++}`)
-      const child = spawn('mkfifo', ['-m', '600', ...names], { stdio: 'ignore', env })
-      child.on('error', reject)
-      child.on('exit', (code) => {
-        if (code !== 0) return reject(new Error('mkfifo failed'))
-        spare.push(...names)
-        resolve()
-      })
-    }).finally(() => {
+    filling ??= makePipes().finally(() => {
       filling = undefined
     })
     return filling
   }
 
-  function openInput(name) {
-    // Opened for reading and writing, because opening either end alone would wait for the other.
-    const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
-    const child = fs.openSync(name, O_RDONLY)
-    const own = fs.openSync(name, O_WRONLY | O_NONBLOCK)
-    fs.closeSync(both)
-    return { child, own: new net.Socket({ fd: own, readable: false, writable: true }) }
+  async function makePipes() {
+    if (mustClear) clear()
+    const names = Array.from({ length: sparePipes }, () => `${pipesFolder}/${process.pid}-${count++}`)
+    const child = spawn('mkfifo', ['-m', '600', ...names], { stdio: 'ignore', env, cwd: '/' })
+    const [code] = await once(child, 'exit')
+    if (code !== 0) throw new Error('mkfifo failed')
+    spare.push(...names)
   }
 
-  function openOutput(name) {
-    const own = fs.openSync(name, O_RDONLY | O_NONBLOCK)
-    const child = fs.openSync(name, O_WRONLY)
-    return { child, own: new net.Socket({ fd: own, readable: true, writable: false }) }
+  function clear() {
+    mustClear = false
+    spare = []
+    try {
+      fs.chmodSync(pipesFolder, 0o700)
+    } catch {
+      // Another user's, who lets this one write.
+    }
+    for (const name of fs.readdirSync(pipesFolder)) {
+      fs.rmSync(`${pipesFolder}/${name}`, { recursive: true, force: true })
+    }
+  }
+
+  /** The folder's content may change at any moment, so the name is opened once, and never in a way that waits. */
+  function open(name, childMode, ownMode) {
+    const both = fs.openSync(name, O_RDWR | O_NONBLOCK)
+    try {
+      fs.unlinkSync(name)
+      const child = fs.openSync(`/proc/self/fd/${both}`, childMode)
+      const own = fs.openSync(`/proc/self/fd/${both}`, ownMode | O_NONBLOCK)
+      return {
+        child,
+        own: new net.Socket({ fd: own, readable: ownMode === O_RDONLY, writable: ownMode === O_WRONLY }),
+      }
+    } finally {
+      fs.closeSync(both)
+    }
   }
 }

@@ -3,7 +3,7 @@ import type { Isolation } from './state.ts'
 
 export interface SandboxPlan {
   isolation: Isolation
-  /** The folder that holds `workspace/` and `run/` of the sandbox. */
+  /** The folder that holds `workspace/` of the sandbox. */
   home: string
   /** The sandbox's user on the host, where the worker is root. */
   hostUid?: number | undefined
@@ -37,26 +37,32 @@ const agentFiles = ['agent.mjs', 'frames.mjs', 'terminal.mjs']
 const tmpBytes = 64 * 1024 * 1024
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const insideFolder = '/run/sandlot'
+/** An in-memory file system for the named pipes of processes, so that a full disk does not prevent starting one. */
+const pipesFolder = `${insideFolder}/pipes`
+const pipesBytes = 4096
+/** The listening socket: created outside, and inherited by each agent that the first process starts. */
+export const listenerFd = 3
 
-/** Restarts the agent for ever, and reaps what other processes leave. */
+/**
+ * The first process: restarts the agent forever, and reaps orphans. At SIGUSR1, which the driver sends from outside, it
+ * kills all other processes in one step, and starts none for that. A shell that cannot fork exits, unless `command`
+ * catches the error; the sandbox may be full, and stays full until `jobs` has reaped the processes that were killed.
+ */
 const initScript = `ulimit -c 0
 ulimit -f "$1" 2>/dev/null
 [ -z "$2" ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
 shift 2
+exec >/dev/null 2>&1
+trap 'kill -KILL -1' USR1
 while :; do
-  "$@" </dev/null >/dev/null 2>&1 &
-  wait $!
-  sleep 0.1
+  command eval '"$@" </dev/null & wait $!'
+  jobs
+  command eval 'sleep 0.1'
 done`
 
 /** The whole command of a sandbox. It runs until the sandbox ends. */
 export function sandboxCommand(plan: SandboxPlan, view: SystemView): string[] {
-  const agent = [
-    `${insideFolder}/node`,
-    `${insideFolder}/agent.mjs`,
-    `${insideFolder}/run/agent.sock`,
-    `${insideFolder}/run`,
-  ]
+  const agent = [`${insideFolder}/node`, `${insideFolder}/agent.mjs`, String(listenerFd), pipesFolder]
   return [...walls(plan, view), ...shell(initScript), ...limits(plan), ...becomeUser(plan), ...agent]
 }
 
@@ -70,7 +76,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...filtered(plan, view),
     ...(plan.isolation === 'user'
       ? ['--unshare-user', '--uid', String(sandboxUser), '--gid', String(sandboxUser), '--cap-drop', 'ALL']
-      : ['--cap-drop', 'ALL', ...keep('CAP_SETUID'), ...keep('CAP_SETGID'), ...keep('CAP_SETPCAP')]),
+      : ['--cap-drop', 'ALL', ...['SETUID', 'SETGID', 'SETPCAP', 'KILL'].flatMap(keep)]),
     ...['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try'],
     ...['--hostname', 'sandbox', '--as-pid-1', '--die-with-parent', '--new-session'],
     ...view.shown.filter((path) => path.startsWith('/usr')).flatMap(show),
@@ -92,7 +98,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
     ...tmpfs('/tmp'),
     ...['--ro-bind', view.node, `${insideFolder}/node`],
     ...agentFiles.flatMap((file) => ['--ro-bind', `${view.code}/${file}`, `${insideFolder}/${file}`]),
-    ...['--bind', `${plan.home}/run`, `${insideFolder}/run`],
+    ...tmpfs(pipesFolder, pipesBytes),
     ...['--bind', `${plan.home}/workspace`, '/workspace'],
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', '/'],
     ...['--clearenv', ...Object.entries(environment).flatMap((pair) => ['--setenv', ...pair])],
@@ -104,7 +110,7 @@ function walls(plan: SandboxPlan, view: SystemView): string[] {
 function filtered({ isolation }: SandboxPlan, { bwrap, filters }: SystemView): string[] {
   if (!filters) return [bwrap]
   const filter = isolation === 'root' ? filters.unsharing : filters.whole
-  return ['/bin/sh', '-c', 'exec 3<"$0" && exec "$@"', filter, bwrap, '--seccomp', '3']
+  return ['/bin/sh', '-c', 'exec 5<"$0" && exec "$@"', filter, bwrap, '--seccomp', '5']
 }
 
 /**
@@ -129,8 +135,15 @@ const limits = ({ fileSize, processes }: SandboxPlan) => [
   String(Math.ceil(fileSize / 512)),
   String(processes ?? ''),
 ]
-const keep = (capability: string) => ['--cap-add', capability]
+const keep = (capability: string) => ['--cap-add', `CAP_${capability}`]
 const show = (path: string) => ['--ro-bind', path, path]
-const tmpfs = (path: string) => ['--perms', '1777', '--size', String(tmpBytes), '--tmpfs', path]
+const tmpfs = (path: string, bytes = tmpBytes) => [
+  '--perms',
+  '1777',
+  '--size',
+  String(bytes),
+  '--tmpfs',
+  path,
+]
 const environment = { PATH: searchPath, HOME: '/workspace', LANG: 'C.UTF-8' }
 const isWithin = (path: string, folders: string[]) => folders.some((folder) => path.startsWith(`${folder}/`))

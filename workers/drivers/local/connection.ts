@@ -1,8 +1,8 @@
 /**
- * The driver's end of a process in a sandbox. Whatever comes from there is untrusted: frames are bounded, and an
- * invalid one ends the connection.
+ * The driver's end of a process in a sandbox. Everything that arrives is untrusted, because the tenant may replace the
+ * agent: frames are bounded in size and number, and one that is not expected ends the connection.
  */
-import { closeSync, constants, fstatSync, openSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { type Duplex, type Readable, Writable } from 'node:stream'
 import { within } from '../../../shared/platform/patience.ts'
@@ -21,34 +21,18 @@ import { outputsOf, type ProcessOutput } from '../output.ts'
 import { Frame, FrameReader, mostPayloadBytes, sendFrame } from './frames.mjs'
 
 const chunkBytes = 64 * 1024
-/** Bytes of an agent's own messages: a status, or why a process did not start. */
-const mostWords = 4 * 1024
+const frameLimits = {
+  /** Bytes of an agent's own messages: a status, or why a process did not start. */
+  maxMessageBytes: 4 * 1024,
+  /** Frames of one connection that are read before other work gets its turn: 0.2 ms of the smallest. */
+  maxFrames: 512,
+}
 /** Linux's O_PATH, which Node does not name. */
 const O_PATH = 0o10000000
 
 /** The agent was not there or did not answer. Nothing was started. */
 export class NoAnswer extends Error {
   override name = 'NoAnswer'
-}
-
-/** Resolves when an agent answers on this socket. @throws {NoAnswer} */
-export async function greet(path: string, ms: number): Promise<void> {
-  const socket = openSocket(path)
-  try {
-    await answered(
-      ms,
-      new Promise<void>((resolve, reject) => {
-        const reader = new FrameReader((type) => {
-          if (type === Frame.hello) resolve()
-        }, mostWords)
-        socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket))
-        socket.on('error', () => {})
-        socket.on('close', () => reject(new NoAnswer('the agent closed the connection')))
-      }),
-    )
-  } finally {
-    socket.destroy()
-  }
 }
 
 /** How answers of an agent begin that cannot make a terminal, or finds nobody at a port. */
@@ -80,19 +64,15 @@ export async function openPort(path: string, port: number, ms: number): Promise<
   return duplexOf(await ask(path, { port }, ms, false), (why) => new Error(why))
 }
 
-/** Resolves when the agent has ended all processes but its own. @throws {NoAnswer} try again */
-export async function endAll(path: string, ms: number): Promise<void> {
-  const ending = await ask(path, { end: true }, ms, false)
-  ending.close()
-}
-
 async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean): Promise<AgentProcess> {
   const words = Buffer.from(JSON.stringify(what))
   if (words.length > mostPayloadBytes) throw new Error('the argv is too long')
   const socket = openSocket(path)
   const process = new AgentProcess(socket, words, hasTerminal)
   try {
-    await answered(ms, process.opened)
+    await within(ms, process.opened, () => {
+      throw new Error(`the agent did not answer within ${ms} ms`)
+    })
     return process
   } catch (error) {
     socket.destroy()
@@ -114,15 +94,20 @@ class AgentProcess implements Process {
   private readonly opening = Promise.withResolvers<void>()
   private readonly ending = Promise.withResolvers<ProcessEnd>()
   private why = 'the sandbox closed the connection'
-  private isSent = false
-  private isFinished = false
+  /** The frames that are expected follow from it. */
+  private stage: 'connecting' | 'asked' | 'running' | 'finished' = 'connecting'
 
   constructor(socket: Socket, request: Buffer, hasTerminal: boolean) {
     this.socket = socket
     this.request = request
     this.opened = this.opening.promise
     this.ended = this.ending.promise
-    const output = outputsOf(socket, chunkBytes)
+    const frames = readFrames(socket, {
+      onFrame: (type, payload) => this.take(type, payload),
+      onInvalid: () => this.fail('what came from the sandbox made no sense'),
+      onClose: () => this.finish({ kind: 'lost', why: this.why }),
+    })
+    const output = outputsOf(frames, chunkBytes)
     this.outputs = { stdout: output(), stderr: output() }
     this.stdin = inputOf(socket)
     this.stdout = this.outputs.stdout.stream
@@ -134,28 +119,31 @@ class AgentProcess implements Process {
           sendFrame(socket, Frame.resize, Buffer.from(JSON.stringify(size)), () => resolve())
         })
     }
-    const reader = new FrameReader((type, payload) => this.take(type, payload), mostWords)
-    socket.on('data', (chunk) => attempt(() => reader.read(chunk), socket, this.fail))
     socket.on('error', (error) => this.fail(error.message))
-    socket.on('close', () => this.finish({ kind: 'lost', why: this.why }))
   }
 
   close = (): void => this.fail('the connection was closed')
 
   private take(type: number, payload: Buffer) {
-    if (type === Frame.hello) return this.send()
-    if (type === Frame.started) return this.opening.resolve()
-    if (type === Frame.failed) return this.fail(payload.subarray(0, 300).toString())
+    if (this.stage === 'finished') return
+    if (this.stage === 'connecting' && type === Frame.hello) return this.send()
+    if (this.stage === 'asked' && type === Frame.started) {
+      this.stage = 'running'
+      return this.opening.resolve()
+    }
+    if (this.stage === 'asked' && type === Frame.failed) {
+      return this.fail(payload.subarray(0, 300).toString())
+    }
+    if (this.stage !== 'running') throw new Error('unexpected')
     if (type === Frame.stdout) return this.outputs.stdout.push(payload)
     if (type === Frame.stderr) return this.outputs[this.resize ? 'stdout' : 'stderr'].push(payload)
     if (type !== Frame.exit || payload.length !== 4) throw new Error('unexpected')
     this.finish({ kind: 'exited', code: payload.readUInt32BE() })
   }
 
-  /** Sent only once the agent has answered: a dying agent may also accept a connection. */
+  /** Sent only once the agent has answered: an agent that is killed may also accept a connection. */
   private send(): void {
-    if (this.isSent) throw new Error('unexpected')
-    this.isSent = true
+    this.stage = 'asked'
     sendFrame(this.socket, Frame.start, this.request)
   }
 
@@ -167,9 +155,9 @@ class AgentProcess implements Process {
   }
 
   private finish(end: ProcessEnd): void {
-    if (this.isFinished) return
-    this.isFinished = true
-    this.opening.reject(this.isSent ? refusal(this.why) : new NoAnswer(this.why))
+    if (this.stage === 'finished') return
+    this.opening.reject(this.stage === 'connecting' ? new NoAnswer(this.why) : refusal(this.why))
+    this.stage = 'finished'
     for (const output of Object.values(this.outputs)) output.end()
     this.stdin.destroy()
     this.socket.destroy()
@@ -201,42 +189,71 @@ function inputOf(socket: Socket): Writable {
   })
 }
 
-/**
- * The tenant can replace the socket's file by a link, and connecting by path would follow it to any socket of the host.
- * So this opens the file itself, which must be a socket.
- */
+/** Through a file descriptor: a socket's path may have 107 bytes, however long the folder's is. */
 function openSocket(path: string): Socket {
   let fd: number
   try {
-    fd = openSync(path, O_PATH | constants.O_NOFOLLOW)
+    fd = openSync(path, O_PATH)
   } catch {
     throw new NoAnswer('the agent is not there')
   }
-  if (!fstatSync(fd).isSocket()) {
-    closeSync(fd)
-    throw new NoAnswer('the agent’s socket is none')
-  }
-  // This path is also short enough for a socket, which may have 107 bytes, however long the folder's is.
-  const socket = connect(`/proc/self/fd/${fd}`)
-  let isOpen = true
-  const close = () => {
-    if (isOpen) closeSync(fd)
-    isOpen = false
-  }
-  socket.once('connect', close).once('close', close)
-  return socket
-}
-
-function attempt(read: () => void, socket: Socket, fail?: (reason: string) => void): void {
   try {
-    read()
-  } catch {
-    fail?.('what came from the sandbox made no sense')
-    socket.destroy()
+    // Connects before it returns.
+    return connect(`/proc/self/fd/${fd}`)
+  } finally {
+    closeSync(fd)
   }
 }
 
-const answered = (ms: number, answer: Promise<void>): Promise<void> =>
-  within(ms, answer, () => {
-    throw new Error(`the agent did not answer within ${ms} ms`)
+interface FrameHandlers {
+  /** Throws for a frame that is not expected. */
+  onFrame(type: number, payload: Buffer): void
+  /** The socket was destroyed because of a frame. */
+  onInvalid(): void
+  /** The socket is closed, and all that it received was read. */
+  onClose(): void
+}
+
+/**
+ * Reads frames, a bounded number in each turn of the event loop.
+ * @returns to be paused and resumed in place of the socket
+ */
+function readFrames(
+  socket: Socket,
+  { onFrame, onInvalid, onClose }: FrameHandlers,
+): { pause(): void; resume(): void } {
+  const reader = new FrameReader(onFrame, frameLimits)
+  let isWanted = true
+  let hasRest = false
+  let isClosed = false
+  const read = (chunk: Buffer): void => {
+    try {
+      const bytes = reader.read(chunk)
+      hasRest = bytes < chunk.length
+      if (hasRest) setImmediate(read, chunk.subarray(bytes))
+    } catch {
+      hasRest = false
+      socket.destroy()
+      onInvalid()
+    }
+    if (hasRest) socket.pause()
+    else if (isClosed) onClose()
+    else if (isWanted) socket.resume()
+  }
+  socket.on('data', read)
+  // A paused socket closes too, once it has handed over its last bytes.
+  socket.on('close', () => {
+    isClosed = true
+    if (!hasRest) onClose()
   })
+  return {
+    pause() {
+      isWanted = false
+      socket.pause()
+    },
+    resume() {
+      isWanted = true
+      if (!hasRest) socket.resume()
+    },
+  }
+}

@@ -25,6 +25,21 @@ export async function evictPod(directory: string, pod: LocalPod, why: string): P
   await endProcesses(directory, pod)
 }
 
+/**
+ * Ends all processes in the pod except its first one, which then starts a new agent. They are killed in one step, so
+ * this waits for one of them.
+ */
+export async function endProcessesInside(directory: string, pod: LocalPod): Promise<void> {
+  const first = await findFirstProcess(directory, pod, await readSupervisor(directory, pod.name))
+  if (!first) throw new Error('the first process of the sandbox was not found')
+  const children = (await readText(`/proc/${first.pid}/task/${first.pid}/children`)) ?? ''
+  const oldest = identify(Number.parseInt(children, 10))
+  process.kill(first.pid, 'SIGUSR1')
+  if (!oldest) return
+  await waitForEnd(oldest)
+  if (isAlive(oldest)) throw new Error('the processes of the sandbox did not end')
+}
+
 /** Kills the first process, which takes all others with it. bwrap and the supervisor follow. */
 async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
   const supervisor = await readSupervisor(directory, pod.name)
@@ -38,13 +53,12 @@ async function endProcesses(directory: string, pod: LocalPod): Promise<void> {
 /** For a sandbox that is just starting, or does not end as it should. */
 async function endByForce(directory: string, pod: LocalPod, supervisor: ProcessId): Promise<void> {
   kill(supervisor)
-  const trace = podFolder(directory, pod.name)
+  const workspace = join(podFolder(directory, pod.name), 'workspace')
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue
-    // The folder's path is in the arguments of `timeout` and bwrap.
+    // The path is among the arguments of `timeout` and bwrap.
     const line = (await readText(`/proc/${name}/cmdline`).catch(() => '')) ?? ''
-    const isOurs = line.split('\0').some((word) => word === `${trace}/run` || word === `${trace}/workspace`)
-    if (isOurs) killPid(Number(name))
+    if (line.split('\0').includes(workspace)) killPid(Number(name))
   }
   await waitForEnd(supervisor)
 }
@@ -75,7 +89,7 @@ async function waitForEnd(id: ProcessId): Promise<void> {
 /** `pod.json` goes last, so that a pod whose deletion is interrupted can be deleted again. */
 async function removeFiles(directory: string, pod: LocalPod): Promise<void> {
   const folder = podFolder(directory, pod.name)
-  for (const name of ['workspace', 'run']) await removeTree(join(folder, name))
+  await removeTree(join(folder, 'workspace'))
   await removeTree(folder)
 }
 

@@ -5,14 +5,14 @@
  */
 
 export const Frame = {
-  /** Driver to agent, as JSON: the argv, or the argv and the size of its terminal; or the port to connect to. */
+  /** Driver to agent, once, as JSON: the argv, or the argv and the size of its terminal; or the port to connect to. */
   start: 1,
   /** Driver to agent: input of the process; then its end. */
   stdin: 2,
   stdinEnd: 3,
-  /** Agent to driver, as soon as it is connected. */
+  /** Agent to driver, once, as soon as it is connected. */
   hello: 4,
-  /** Agent to driver: the process runs; or it could not be started, with the error as text. */
+  /** Agent to driver, once: the process runs; or it could not be started, with the error as text. */
   started: 5,
   failed: 6,
   stdout: 7,
@@ -49,51 +49,66 @@ export function sendFrame(socket, type, payload = Buffer.alloc(0), done) {
   return goOn
 }
 
-/** Frames that carry a stream of bytes, which is passed on in the pieces in which it comes, without a copy. */
-const typesInPieces = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
+/** Frames that carry a stream of bytes, which is passed on as it arrives. */
+const streamTypes = new Set([Frame.stdin, Frame.stdout, Frame.stderr])
+/** Frames without a payload. All others have one. */
+const bareTypes = new Set([Frame.stdinEnd, Frame.hello, Frame.started])
 
-/** Reads frames from chunks. Holds one incomplete frame at most, and none of a stream. */
+/** Reads frames from chunks. Holds at most one incomplete frame, and none of a stream. */
 export class FrameReader {
   /**
-   * @param {(type: number, payload: Buffer) => void} onFrame
-   * @param {number} [most] bytes of a payload that is not a stream
+   * @param {(type: number, payload: Buffer) => void} onFrame gets the adjacent pieces of a stream in a chunk as one
+   * @param {object} [limits]
+   * @param {number} [limits.maxMessageBytes] of a payload that is not a stream
+   * @param {number} [limits.maxFrames] that one call of {@link read} reads
    */
-  constructor(onFrame, most = mostPayloadBytes) {
+  constructor(onFrame, { maxMessageBytes = mostPayloadBytes, maxFrames = Infinity } = {}) {
     this.onFrame = onFrame
-    this.most = most
+    this.maxMessageBytes = maxMessageBytes
+    this.maxFrames = maxFrames
     this.header = Buffer.alloc(headerBytes)
     this.inHeader = 0
     this.left = 0
+    this.pieces = []
   }
 
   /**
    * @param {Buffer} chunk
-   * @throws {Error} for a frame of unknown type or too large: nothing after it can be read
+   * @returns {number} how many bytes were read: less than all of them after `maxFrames` frames
+   * @throws {Error} for a frame that is not valid: nothing after it can be read
    */
   read(chunk) {
     let at = 0
-    while (at < chunk.length) {
+    for (let frames = 0; at < chunk.length && frames < this.maxFrames; ) {
       at += this.inHeader < headerBytes ? this.takeHeader(chunk, at) : this.takePayload(chunk, at)
-      if (this.inHeader === headerBytes && this.left === 0) this.finish()
+      if (this.inHeader < headerBytes || this.left > 0) continue
+      this.finish()
+      frames++
     }
+    this.passPieces()
+    return at
   }
 
   takeHeader(chunk, at) {
     const copied = chunk.copy(this.header, this.inHeader, at)
     this.inHeader += copied
     if (this.inHeader < headerBytes) return copied
-    this.type = this.header.readUInt8(0)
+    const type = this.header.readUInt8(0)
     this.left = this.header.readUInt32BE(1)
-    const most = typesInPieces.has(this.type) ? mostPayloadBytes : this.most
-    if (!frameTypes.has(this.type) || this.left > most) throw new Error('not a frame')
-    // One buffer, filled as bytes come: single bytes must not cost an object each.
-    if (!typesInPieces.has(this.type)) this.payload = Buffer.alloc(this.left)
+    const max = streamTypes.has(type) ? mostPayloadBytes : this.maxMessageBytes
+    if (!frameTypes.has(type) || this.left > max || bareTypes.has(type) !== (this.left === 0)) {
+      throw new Error('not a frame')
+    }
+    if (type !== this.type) this.passPieces()
+    this.type = type
+    // One buffer, filled as bytes arrive: single bytes must not cost an object each.
+    if (!streamTypes.has(type)) this.payload = Buffer.alloc(this.left)
     return copied
   }
 
   takePayload(chunk, at) {
     const piece = chunk.subarray(at, at + this.left)
-    if (typesInPieces.has(this.type)) this.onFrame(this.type, piece)
+    if (streamTypes.has(this.type)) this.pieces.push(piece)
     else piece.copy(this.payload, this.payload.length - this.left)
     this.left -= piece.length
     return piece.length
@@ -103,6 +118,13 @@ export class FrameReader {
     const { type, payload } = this
     this.inHeader = 0
     this.payload = undefined
-    if (!typesInPieces.has(type)) this.onFrame(type, payload)
+    if (!streamTypes.has(type)) this.onFrame(type, payload)
+  }
+
+  passPieces() {
+    if (this.pieces.length === 0) return
+    const bytes = this.pieces.length === 1 ? this.pieces[0] : Buffer.concat(this.pieces)
+    this.pieces = []
+    this.onFrame(this.type, bytes)
   }
 }

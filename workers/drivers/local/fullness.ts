@@ -17,10 +17,6 @@ const longestMs = 10_000
 const entriesAtOnce = 512
 const findMs = 30_000
 
-/** The folders on disk that a sandbox can write to. Its /tmp is memory. */
-const foldersOf = (directory: string, { name }: LocalPod): string[] =>
-  ['workspace', 'run'].map((each) => join(podFolder(directory, name), each))
-
 /**
  * Looks at all pods again and again, until the signal aborts.
  * @param most files and folders of one pod
@@ -34,7 +30,9 @@ export async function watchFullness(
   signal: AbortSignal,
 ): Promise<void> {
   const lookAt = async (pod: LocalPod) => {
-    if ((await countEntries(foldersOf(directory, pod), most)) > most) await onFull(pod)
+    // All else that a sandbox can write to is memory.
+    const workspace = join(podFolder(directory, pod.name), 'workspace')
+    if ((await countEntries(workspace, most)) > most) await onFull(pod)
   }
   for (let ms = lookEveryMs; ; ) {
     await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
@@ -50,11 +48,11 @@ export async function watchFullness(
 }
 
 /**
- * Counts files and folders below these, without following links, up to just above `most`. A folder that this process
+ * Counts files and folders below this one, without following links, up to just above `most`. A folder that this process
  * cannot read counts as one.
  */
-async function countEntries(folders: readonly string[], most: number): Promise<number> {
-  const open = [...folders]
+async function countEntries(top: string, most: number): Promise<number> {
+  const open = [top]
   let count = 0
   for (let folder = open.pop(); folder !== undefined && count <= most; folder = open.pop()) {
     try {
@@ -65,7 +63,7 @@ async function countEntries(folders: readonly string[], most: number): Promise<n
       }
     } catch (error) {
       // Deeper than a path can be long; only a program that goes there step by step makes such a tree.
-      if ((error as NodeJS.ErrnoException).code === 'ENAMETOOLONG') return countByFind(folders, most)
+      if ((error as NodeJS.ErrnoException).code === 'ENAMETOOLONG') return countByFind(top, most)
     }
   }
   return count
@@ -73,9 +71,9 @@ async function countEntries(folders: readonly string[], most: number): Promise<n
 
 const run = promisify(execFile)
 
-async function countByFind(folders: readonly string[], most: number): Promise<number> {
-  const script = 'most=$1; shift; find "$@" -mindepth 1 -printf . 2>/dev/null | head -c "$most" | wc -c'
+async function countByFind(top: string, most: number): Promise<number> {
+  const script = 'find "$2" -mindepth 1 -printf . 2>/dev/null | head -c "$1" | wc -c'
   const options = { timeout: findMs, killSignal: 'SIGKILL' as const }
-  const { stdout } = await run('/bin/sh', ['-c', script, 'sh', String(most + 1), ...folders], options)
+  const { stdout } = await run('/bin/sh', ['-c', script, 'sh', String(most + 1), top], options)
   return Number(stdout)
 }

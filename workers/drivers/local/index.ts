@@ -29,8 +29,8 @@ import {
 } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 import { assignLocalPod } from './assign.ts'
-import { endAll, greet, NoAnswer, openPort, startProcess } from './connection.ts'
-import { endPod, evictPod } from './ending.ts'
+import { NoAnswer, openPort, startProcess } from './connection.ts'
+import { endPod, endProcessesInside, evictPod } from './ending.ts'
 import { watchFullness } from './fullness.ts'
 import { createLocalPod, removeDrafts } from './launch.ts'
 import { withLock } from './lock.ts'
@@ -112,7 +112,7 @@ export class LocalDriver implements Driver {
     })
   }
 
-  async ready(name: PodName, signal: AbortSignal, trial?: () => Promise<unknown>): Promise<void> {
+  async ready(name: PodName, signal: AbortSignal, trial = () => this.tryToStart(name)): Promise<void> {
     for (;;) {
       signal.throwIfAborted()
       const pod = await this.find(name)
@@ -120,13 +120,11 @@ export class LocalDriver implements Driver {
       const life = await readLife(this.directory, pod)
       if (life.stage === 'dead') throw new PodRefused(life.death.detail)
       try {
-        await greet(agentSocket(this.directory, pod), answerMs)
-        if (trial) await untilAborted(signal, trial())
+        await untilAborted(signal, trial())
         return await noteReady(this.directory, pod)
       } catch (error) {
         signal.throwIfAborted()
-        const isPassing = error instanceof NoAnswer || error instanceof DriverUnavailable
-        if (!isPassing && !(error instanceof PodGone)) throwUnavailable(error)
+        if (!(error instanceof DriverUnavailable || error instanceof PodGone)) throwUnavailable(error)
       }
       await sleep(pollReadyEveryMs, undefined, { signal })
     }
@@ -172,12 +170,18 @@ export class LocalDriver implements Driver {
     }, watchEveryMs).unref()
   }
 
+  private async tryToStart(name: PodName): Promise<unknown> {
+    const process = await this.start(name, ['true'])
+    return process.close()
+  }
+
   start(name: PodName, argv: readonly string[], options?: StartOptions): Promise<Process> {
     return this.ask(name, (agent) => startProcess(agent, argv, answerMs, options))
   }
 
-  endProcesses(name: PodName): Promise<void> {
-    return this.ask(name, (agent) => endAll(agent, answerMs))
+  async endProcesses(name: PodName): Promise<void> {
+    const pod = await this.findAlive(name)
+    await endProcessesInside(this.directory, pod).catch(throwUnavailable)
   }
 
   connect(name: PodName, port: number): Promise<Duplex> {

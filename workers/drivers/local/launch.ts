@@ -1,7 +1,10 @@
 /** Starts a sandbox in steps, so that another worker can continue wherever one dies. */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { constants } from 'node:fs'
 import { chown, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PodRequest } from '../driver.ts'
@@ -9,7 +12,16 @@ import { sandboxCommand } from './bwrap.ts'
 import { makeCgroup } from './cgroup.ts'
 import { type Machine, pickHostUid, readUidMap } from './machine.ts'
 import { identify, isAlive } from './process-id.ts'
-import { type LocalPod, podFolder, readLife, readPod, readSupervisor, readText, readTime } from './state.ts'
+import {
+  agentSocket,
+  type LocalPod,
+  podFolder,
+  readLife,
+  readPod,
+  readSupervisor,
+  readText,
+  readTime,
+} from './state.ts'
 
 const draftPrefix = '.new-'
 /** Milliseconds that making a folder takes at most. */
@@ -63,10 +75,9 @@ async function makeFolder(
   const draft = join(directory, `${draftPrefix}${uid}`)
   await mkdir(draft, { mode: 0o700 })
   await writeFile(join(draft, 'pod.json'), JSON.stringify(pod), { mode: 0o600 })
-  for (const each of ['run', 'workspace']) {
-    await mkdir(join(draft, each), { mode: 0o700 })
-    if (pod.hostUid !== undefined) await chown(join(draft, each), pod.hostUid, pod.hostUid)
-  }
+  const workspace = join(draft, 'workspace')
+  await mkdir(workspace, { mode: 0o700 })
+  if (pod.hostUid !== undefined) await chown(workspace, pod.hostUid, pod.hostUid)
   await rename(draft, podFolder(directory, name))
   return pod
 }
@@ -82,13 +93,14 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
   const seconds = String(Math.max(0.001, (pod.deadline - (await readTime(directory))) / 1000))
   const arguments_ = [seconds, ...groups.map((group) => join(group, 'cgroup.procs')), '--', ...command]
   const log = await open(join(folder, 'log'), 'w', 0o600)
+  const listener = await bindAgentSocket(folder)
   try {
     const supervisor = spawn('/bin/sh', [join(machine.view.code, 'supervise.sh'), ...arguments_], {
       cwd: folder,
       // A session of its own, so that neither the worker's end nor Ctrl-C reaches it.
       detached: true,
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
-      stdio: ['pipe', log.fd, log.fd],
+      stdio: ['pipe', log.fd, log.fd, listener.fd],
     })
     await new Promise((resolve, reject) => supervisor.once('spawn', resolve).once('error', reject))
     supervisor.unref()
@@ -96,10 +108,36 @@ async function startSupervisor(directory: string, machine: Machine, pod: LocalPo
     if (!id) throw new Error('the supervisor ended at once')
     await writeFile(join(folder, 'supervisor.new'), JSON.stringify(id), { mode: 0o600 })
     await rename(join(folder, 'supervisor.new'), join(folder, 'supervisor.json'))
+    await rename(join(folder, unpublishedName), agentSocket(directory, pod))
     supervisor.stdin!.on('error', () => {})
     await new Promise((resolve) => supervisor.stdin!.end('go\n', () => resolve(undefined)))
   } finally {
+    listener.close()
     await log.close()
+  }
+}
+
+/** No process connects to the socket under this name, so this one never accepts a connection meant for the sandbox. */
+const unpublishedName = 'agent.new'
+
+/**
+ * Creates the listening socket that the sandbox inherits. Closing it in this process removes the path it was created
+ * at, so it is renamed before that.
+ */
+async function bindAgentSocket(folder: string): Promise<{ fd: number; close(): void }> {
+  // Left by a worker that died.
+  await rm(join(folder, unpublishedName), { force: true })
+  // A socket's path may have 107 bytes, however long the folder's is.
+  const parent = await open(folder, constants.O_DIRECTORY | constants.O_RDONLY)
+  const server = createServer().listen(`/proc/self/fd/${parent.fd}/${unpublishedName}`)
+  const close = () => void server.close(() => void parent.close())
+  try {
+    await once(server, 'listening')
+    const { fd } = (server as unknown as { _handle: { fd: number } })._handle
+    return { fd, close }
+  } catch (error) {
+    close()
+    throw error
   }
 }
 

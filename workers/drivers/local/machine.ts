@@ -116,10 +116,9 @@ function tryIsolation(
   const home = mkdtempSync(join(directory, '.trial-'))
   try {
     const hostUid = isRoot ? pickHostUid(readUidMap()) : undefined
-    for (const name of ['run', 'workspace']) {
-      mkdirSync(join(home, name), { mode: 0o700 })
-      if (hostUid !== undefined) chownSync(join(home, name), hostUid, hostUid)
-    }
+    const workspace = join(home, 'workspace')
+    mkdirSync(workspace, { mode: 0o700 })
+    if (hostUid !== undefined) chownSync(workspace, hostUid, hostUid)
     const plan: SandboxPlan = { isolation, home, hostUid, fileSize: 0 }
     const [file, ...args] = trialCommand(plan, view)
     const trial = spawnSync(file!, args, {

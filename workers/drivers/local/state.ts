@@ -8,7 +8,7 @@
  *     NAME/ready            written by the driver when a command could run
  *     NAME/status           written by bwrap: the pid of the sandbox's first process
  *     NAME/log              what the supervisor and bwrap had to complain about
- *     NAME/run/             the agent's socket, in the sandbox's sight
+ *     NAME/agent.sock       the socket of the sandbox's agent, out of the sandbox's reach
  *     NAME/workspace/       the user's files
  */
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -50,7 +50,7 @@ const clockFile = '.clock'
 
 export const podFolder = (directory: string, name: string): string => join(directory, name)
 export const agentSocket = (directory: string, { name }: LocalPod): string =>
-  join(podFolder(directory, name), 'run', 'agent.sock')
+  join(podFolder(directory, name), 'agent.sock')
 
 export async function readPod(directory: string, name: string): Promise<LocalPod | undefined> {
   return readJson<LocalPod>(join(podFolder(directory, name), 'pod.json'))

@@ -3,13 +3,15 @@
 # ends it at its deadline, and records how it ended. Runs in the pod's folder.
 #
 #     supervise.sh SECONDS [CGROUP-PROCS-FILE ...] -- COMMAND [ARG ...]
+#
+# File 3 is the socket that the sandbox accepts connections from.
 
 # Closes files that the worker itself inherited, for example from a terminal.
 # Shells other than bash can name only the first ten.
 list_inherited() {
   for file in /proc/$$/fdinfo/*; do
     fd=${file##*/}
-    [ "$fd" -gt 2 ] 2>/dev/null || continue
+    [ "$fd" -gt 3 ] 2>/dev/null || continue
     while read -r key value; do
       # O_CLOEXEC is 02000000: such a file is not inherited.
       case "$key$value" in flags:*[2367]??????) continue 2 ;; esac
@@ -51,6 +53,7 @@ echo $$ >went || exit 1
 # The status does not tell why it ended: readers of `ended` compare its time with the deadline.
 (exec timeout -s KILL "$seconds" "$@" 4>status) &
 sandbox=$!
+exec 3<&-
 while
   wait "$sandbox"
   code=$?

@@ -1,0 +1,40 @@
+/** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour on the same worker. */
+import { expect, test } from 'vitest'
+import { Frame } from '../../workers/drivers/local/frames.mjs'
+import { inside } from '../support/inside.ts'
+import { shareSandbox } from '../support/shared.ts'
+import { agentSocketOf, frame, replaceAgent } from './impostor.ts'
+
+const { world, sh: neighbourSh } = shareSandbox()
+
+const attacks = {
+  'repeats `started`': { endless: frame(Frame.started) },
+  'repeats `hello`': { endless: frame(Frame.hello) },
+  'sends empty frames': { first: [frame(Frame.started)], endless: frame(Frame.stdout) },
+  'sends output before the start': { endless: frame(Frame.stdout, 'x') },
+  'sends a failure after the start': { first: [frame(Frame.started)], endless: frame(Frame.failed, 'x') },
+  'sends frames of the driver’s': { first: [frame(Frame.started)], endless: frame(Frame.stdin, 'x') },
+}
+
+test.each(Object.entries(attacks))(
+  'an agent that endlessly %s loses its connection, and no neighbour loses a command',
+  async (_, attack) => {
+    await neighbourSh('[ -p word ] || mkfifo word')
+    const running = neighbourSh('read -r word <word; echo "$word"', { timeout_ms: 120_000 })
+    running.catch(() => {})
+    const hostile = await world.account()
+    const params = { id: (await hostile.call('createSandbox')).body.id }
+    const { sh } = inside(hostile, params)
+    expect(await sh('true')).toMatchObject({ exit_code: 0 })
+    const sent = await replaceAgent(agentSocketOf(world, params.id), attack)
+    await Promise.all(
+      Array.from({ length: 4 }, () => expect(sh('true')).rejects.toMatchObject({ code: 'unavailable' })),
+    )
+    expect(sent.length).toBeGreaterThan(0)
+    // The kernel's buffers took the rest.
+    expect(Math.max(...sent)).toBeLessThan(2 * 1024 * 1024)
+    expect(await neighbourSh('echo there >word')).toMatchObject({ exit_code: 0 })
+    expect(await running).toMatchObject({ status: 'exited', stdout: 'there\n' })
+    await hostile.call('destroySandbox', { params })
+  },
+)
