@@ -28,7 +28,7 @@ export async function runProgram(args: string[]): Promise<number> {
   })
   surviveClosedOutput(fail)
   try {
-    const program = createProgram(run)
+    const program = createProgram(run, args)
     if (opensPicker(program, args)) {
       const { openPicker } = await import('./ui/index.ts')
       return await openPicker(program.opts())
@@ -89,7 +89,7 @@ interface Run {
   entries: Map<Command, Entry>
 }
 
-function createProgram(run: Run): Command {
+function createProgram(run: Run, args: string[] = []): Command {
   const program = new Command('sandlot')
     .description('Short-lived, isolated sandboxes: create one, run commands in it, work with its files.')
     .version(version, '-V, --version', 'print the version')
@@ -109,10 +109,20 @@ function createProgram(run: Run): Command {
       run.command = command
       const { json, color } = optionsOf<CommonOptions>(command)
       run.output = createOutput({ json: json !== undefined, color })
+      assertUtf8(args)
     })
   addCommonOptions(program)
   addCommands(program, commands, run)
   return program
+}
+
+/** Node decodes arguments as UTF-8, and would silently change others. @throws {CliError} `usage` */
+function assertUtf8(args: string[]): void {
+  const changed = args.find((arg) => arg.includes('\ufffd'))
+  if (changed === undefined) return
+  throw new CliError('usage', `The argument ${JSON.stringify(changed)} is not UTF-8, or has U+FFFD in it.`, {
+    hint: 'Arguments must be UTF-8. `sandlot cp` copies a folder with other names in it byte by byte, and exec takes a script on stdin: `exec -i -- sh < FILE`.',
+  })
 }
 
 const footer = `

@@ -1,6 +1,6 @@
 /** A file of a session, of any size, to this machine. */
-import { createHash, randomUUID } from 'node:crypto'
-import { createWriteStream, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from '../core/api.ts'
@@ -9,6 +9,7 @@ import { ConnectionError } from '../core/http.ts'
 import type { Output } from '../core/output.ts'
 import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
+import { NewFile, resolveTarget } from './local-file.ts'
 
 /** How often a broken transfer starts again. */
 const tries = 3
@@ -38,26 +39,36 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
   }
 }
 
-/** Saves it whole, or not at all. */
+/**
+ * Writes into a pipe or a device; a file is saved with its mode, whole or not at all.
+ * @throws {CliError}
+ */
 export async function saveFile(source: RemotePath, local: string) {
-  // Nobody can guess the name, and a file or link of that name is not written to.
-  const part = `${local}.${randomUUID()}.part`
+  try {
+    const { path, isStream } = resolveTarget(local)
+    if (!isStream) return await replace(source, path)
+    return await receive(source, () => createWriteStream(path, { flags: 'a' }))
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
+  }
+}
+
+async function replace(source: RemotePath, path: string) {
+  const file = new NewFile(path)
   try {
     for (let attempt = 1; ; attempt++) {
       try {
-        rmSync(part, { force: true })
-        // Opened at once: a file that is made after its transfer broke would be in the way of the next.
-        const facts = await receive(source, () => createWriteStream(part, { fd: openSync(part, 'wx') }))
-        renameSync(part, local)
+        const facts = await receive(source, () => file.open())
+        file.commit(facts.mode)
         return facts
       } catch (error) {
         if (!(error instanceof ConnectionError) || attempt === tries) throw error
       }
     }
   } catch (error) {
-    rmSync(part, { force: true })
-    if (error instanceof CliError) throw error
-    throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
+    file.discard()
+    throw error
   }
 }
 
@@ -92,8 +103,12 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
     // A pipeline tells its first error. A destination that fails ends the source too, with an error of its own.
     throw error === broken ? fail(broken) : error
   }
-  return { size: transfer.bytes, sha256: hash.digest('hex') }
+  return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
+
+/** A program from a sandbox never runs as its owner. */
+const modeOf = (header: string | string[] | undefined): number | undefined =>
+  header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 
 async function* clean(source: AsyncIterable<Buffer>) {
   const decoder = new TextDecoder()
@@ -107,8 +122,4 @@ async function* clean(source: AsyncIterable<Buffer>) {
     yield printable(text.slice(0, end))
   }
   yield printable(held + decoder.decode())
-}
-
-export function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
