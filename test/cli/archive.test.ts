@@ -242,7 +242,7 @@ test('a file is replaced when it is complete, and nobody else can read it before
     const names = readdirSync(target).filter((name) => name !== 'secret')
     expect(names).toHaveLength(1)
     return names
-  })
+  }, 5_000)
   expect(statSync(join(target, temporary!)).mode & 0o777).toBe(0o600)
   unpacking.abort()
   expect(readdirSync(target)).toEqual(['secret'])

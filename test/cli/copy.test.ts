@@ -1,17 +1,23 @@
+import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmodSync,
+  closeSync,
+  lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
-import { clientPath } from './client.ts'
+import { clientPath, runProcess } from './client.ts'
 import { openTerminal } from './terminal.ts'
 import { makeUsers, shareSession } from './users.ts'
 
@@ -93,6 +99,60 @@ test('moves folders with modes and links, as cp -r does', async () => {
   expect(ps.screen()).toContain('  cd trees/new;')
 })
 
+test('writes into pipes and devices of this machine, and follows links', async () => {
+  await user.run(['files', 'create', 'small', '--content', 'small'])
+  symlinkSync('linked', local('to-file'))
+  symlinkSync('made/later', local('to-nothing'))
+  mkdirSync(local('made'))
+  symlinkSync('/dev/null', local('to-null'))
+  writeFileSync(local('linked'), 'old')
+  execFileSync('mkfifo', [local('fifo')])
+  for (const command of [
+    ['cp', ':small'],
+    ['files', 'get', 'small'],
+  ]) {
+    const reading = readFile(local('fifo'), 'utf8')
+    for (const name of ['fifo', 'to-file', 'to-nothing', 'to-null'])
+      expect(await user.run([...command, local(name)]), name).toMatchObject({ code: 0 })
+    expect(await reading).toBe('small')
+  }
+  expect(statSync(local('fifo')).isFIFO()).toBe(true)
+  for (const name of ['to-file', 'to-nothing', 'to-null'])
+    expect(lstatSync(local(name)).isSymbolicLink(), name).toBe(true)
+  for (const name of ['linked', 'made/later']) expect(readFileSync(local(name), 'utf8')).toBe('small')
+  expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
+  // A file that a shell has opened gets the bytes, not another file of its name.
+  const descriptor = openSync(local('opened'), 'w')
+  const { environment } = user.home
+  const child = spawn(process.execPath, [clientPath, 'cp', '-q', ':small', '/dev/fd/3'], {
+    env: environment.call(user.home),
+    stdio: ['ignore', 'ignore', 'inherit', descriptor],
+  })
+  expect(await once(child, 'close')).toEqual([0, null])
+  closeSync(descriptor)
+  expect(readFileSync(local('opened'), 'utf8')).toBe('small')
+})
+
+test('sends what a pipe gives', async () => {
+  execFileSync('mkfifo', [local('source')])
+  const sending = user.run(['files', 'put', local('source'), 'from-pipe'])
+  await writeFile(local('source'), 'piped')
+  expect(await sending).toMatchObject({ code: 0 })
+  expect(await cp(':from-pipe', '-')).toMatchObject({ stdout: 'piped' })
+})
+
+test('refuses arguments that Node has changed', async () => {
+  const run = (words: string) =>
+    runProcess('bash', ['-c', `"$0" "$@" ${words}`, process.execPath, clientPath], user.home.environment())
+  expect(await run("exec -- printf %s $'a\\xff'")).toMatchObject({
+    code: 125,
+    stdout: '',
+    stderr: expect.stringContaining('is not UTF-8'),
+  })
+  for (const words of ["files view $'caf\\xe9'", "cp $'caf\\xe9' :", "whoami --json $'\\xff'"])
+    expect(await run(words), words).toMatchObject({ code: 2, stdout: expect.not.stringContaining('usage') })
+})
+
 test('keeps what looks like a secret, and says what it left out', async () => {
   await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
   await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
@@ -115,6 +175,8 @@ test('says what it cannot do', async () => {
   await says([local('nothing'), ':x'], 1, 'cannot be read')
   await says([folder, local('x')], 2, 'Write SESSION:PATH')
   await says([':a', ':b'], 2, 'on this machine')
+  await says(['a:b.txt', ':'], 2, 'write ./a:b.txt')
+  await says([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
   await says([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
   await user.run(['exec', '-c', 'mkdir a-folder'])
   await says([':a-folder', join(folder, 'big')], 1, 'is a file')
