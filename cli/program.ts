@@ -129,7 +129,7 @@ const footer = `
 Settings come from a flag, else --profile, else SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, else the
   settings file; \`sandlot help settings\` tells more.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such thing, 4 credentials, 5 ambiguous or conflicting,
-  6 a quota, 7 a rate limit, 8 network or server, 9 not all was printed, 130 interrupted; \`sandlot help exit-codes\` tells more.`
+  6 a quota, 7 a rate limit, 8 network or server, 9 not all was printed or copied, 130 interrupted; \`sandlot help exit-codes\` tells more.`
 
 const isCommand = (name: string): boolean =>
   Object.entries(commands).some(

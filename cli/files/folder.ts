@@ -9,7 +9,7 @@ import type { RemotePath } from './download.ts'
 import { isFolder } from './local-file.ts'
 import { pack } from './pack.ts'
 import { Skipped } from './skipped.ts'
-import { home, packThere, unpackThere } from './tar.ts'
+import { downloadArchive, home, uploadArchive } from './tar.ts'
 import { kindOf } from './there.ts'
 import { unpackInto } from './unpack.ts'
 
@@ -38,7 +38,7 @@ export async function sendFolder(folder: string, to: RemotePath): Promise<Copied
     }
   }
   // The target of `DIR/.` keeps its own mode.
-  await unpackThere({ ...to, path }, counted(), { setsRoot: joins || kind === 'missing', skipped })
+  await uploadArchive({ ...to, path }, counted(), { setsRoot: joins || kind === 'missing', skipped })
   return { target: path, bytes: transfer.bytes, skipped }
 }
 
@@ -58,7 +58,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
     await unpacking.write(bytes).catch(fail)
   }
   try {
-    await packThere(from, write, skipped)
+    await downloadArchive(from, write, skipped)
     await unpacking.end().catch(fail)
   } finally {
     unpacking.abort()
@@ -71,11 +71,11 @@ export async function printFolder(from: RemotePath): Promise<Skipped> {
   if (process.stdout.isTTY)
     throw new CliError('usage', `${from.path} is a folder, and its archive is nothing for a terminal.`)
   const skipped = new Skipped()
-  await packThere(from, (bytes) => print('stdout', bytes), skipped)
+  await downloadArchive(from, (bytes) => print('stdout', bytes), skipped)
   return skipped
 }
 
-/** Undefined where not the folder itself is meant, but what is in it. */
+/** Undefined for `DIR/.`, which means the entries of a folder. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name

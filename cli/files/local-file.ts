@@ -26,7 +26,7 @@ const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
 /**
  * Follows symbolic links, also to a file that does not exist yet.
- * @returns `isStream` for what is written into: a pipe, a device, an open file
+ * @returns `isStream` for a target that is written into: a pipe, a device, an open file
  */
 export function resolveTarget(path: string): { path: string; isStream: boolean } {
   let target = resolve(path)
@@ -39,7 +39,7 @@ export function resolveTarget(path: string): { path: string; isStream: boolean }
   return { path: isStream ? path : target, isStream }
 }
 
-/** A file that nobody else can read until it is complete, and that then replaces another one. */
+/** A file that replaces another one when it is complete. Until then, other users cannot read it. */
 export class NewFile {
   private readonly target: string
   private readonly temporary: string
@@ -47,7 +47,7 @@ export class NewFile {
 
   constructor(target: string) {
     this.target = target
-    // Nobody can guess the name, and a file or link of that name is not written to.
+    // Other users cannot guess the name, and an existing file or link is never written to.
     this.temporary = `${target}.${randomUUID()}.part`
     this.release = beforeLeaving(async () => this.discard())
   }
@@ -55,7 +55,7 @@ export class NewFile {
   /** Starts the content, or starts it again. */
   open(): Writable {
     rmSync(this.temporary, { force: true })
-    // Opened at once: a file that is made after its transfer broke would be in the way of the next.
+    // Opened synchronously: a file that is created after its transfer failed would block the next attempt.
     return createWriteStream(this.temporary, { fd: openSync(this.temporary, 'wx', 0o600) })
   }
 

@@ -68,7 +68,7 @@ async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => v
   }
 }
 
-/** A header has promised the size, so what is missing is filled with zeros. */
+/** The header has already announced the size, so missing bytes are filled with zeros. */
 async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
   let isMissing = false
   for (let left = size; left > 0; ) {
@@ -87,7 +87,7 @@ async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string)
     if (bytesRead === 0) skip('became shorter while it was read, and is filled with zeros in the copy')
     return bytesRead
   } catch (error) {
-    skip(`could not be read to its end, and is filled with zeros in the copy: ${(error as Error).message}`)
+    skip(`could not be read completely, and is filled with zeros in the copy: ${(error as Error).message}`)
     return 0
   }
 }

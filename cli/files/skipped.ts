@@ -6,7 +6,7 @@ export class Skipped {
   readonly lines: string[] = []
   count = 0
 
-  /** @param name may come from anybody, and have any length */
+  /** @param name is untrusted, and may have any length */
   add(name: string, reason: string): void {
     this.addLine(`${shorten(name)}: ${reason}`)
   }

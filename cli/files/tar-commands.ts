@@ -1,4 +1,4 @@
-/** The commands that copy folders, so that lists of commands can tell them from the user's own. */
+/** The commands that copy folders, and how lists of commands mark them. */
 
 const firstLine = '# sandlot cp'
 
@@ -6,7 +6,7 @@ const firstLine = '# sandlot cp'
 export const copyExits = { partial: 9, interrupted: 130 }
 
 /**
- * Unpacks an archive from stdin into a temporary folder beside its target, then renames each entry into place. So a file
+ * Unpacks an archive from stdin into a temporary folder next to its target, then renames each entry into place. So a file
  * is never half written, and an interrupted copy changes nothing. Works with the tools of busybox and debian.
  *
  * $1 is the target, $2 the name of the temporary folder, $3 whether the target gets the mode of the folder that is
@@ -62,7 +62,7 @@ if [ ! -d "$1" ]; then mkdir "$1" || exit 1; fi
 if [ "$3" = yes ]; then merge "$stage/root" "$1" "$(mode_and_time "$stage/root")"; else merge "$stage/root" "$1" ''; fi
 exit "$status"`
 
-/** Removes what the script leaves behind when it is killed. */
+/** Removes the temporary folder of a script that was killed. */
 const cleanUpScript = `${firstLine}
 if [ -d "$1/$2" ]; then stage=$1/$2; else stage=\${1%/*}/$2; fi
 chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"`

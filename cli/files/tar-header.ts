@@ -16,7 +16,7 @@ export interface TarEntry {
   link?: Buffer
 }
 
-/** The header blocks of an entry, which come before its content. */
+/** The header blocks of an entry, which precede its content. */
 export function encodeHeader(entry: TarEntry): Buffer {
   const { name, link } = entry
   return Buffer.concat([

@@ -12,7 +12,7 @@ import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-com
 
 /** What relative paths begin from. */
 export const home = '/workspace'
-/** Of what a command prints on stderr. */
+/** Bytes of stderr that are kept. */
 const keptBytes = 64 * 1024
 
 interface Unpacking {
@@ -22,7 +22,7 @@ interface Unpacking {
 }
 
 /** Unpacks an archive of a folder `root` as the folder at this path. */
-export async function unpackThere(
+export async function uploadArchive(
   place: RemotePath,
   archive: AsyncIterable<Buffer>,
   { setsRoot, skipped }: Unpacking,
@@ -38,8 +38,8 @@ export async function unpackThere(
   } else assertSuccess(ended, stderr)
 }
 
-/** @param write gets an archive of what is in the folder; resolves when it can take more */
-export async function packThere(
+/** @param write receives an archive of the entries of the folder; resolves when it can take more */
+export async function downloadArchive(
   place: RemotePath,
   write: (bytes: Buffer) => Promise<void>,
   skipped: Skipped,
@@ -87,7 +87,7 @@ const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =
     .run({ command })
     .catch(() => {})
 
-/** The lines of stderr, without those that only say that others came before. */
+/** The lines of stderr, without the final line that refers to earlier ones. */
 const linesOf = (stderr: string): string[] =>
   stderr
     .split('\n')

@@ -56,7 +56,7 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
       archive.end(undefined)
       await done
     },
-    /** Removes what is incomplete. */
+    /** Removes the incomplete file. */
     abort: () => target.removeTemporary(),
   }
 
@@ -176,7 +176,7 @@ class Target {
   private makeHardLink(path: string[], target: string[]): void {
     this.enter(target.slice(0, -1))
     const existing = this.pathOf(target)
-    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link to what is not a file here')
+    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link, and its target is not a file here')
     this.place(path, (temporary) => linkSync(existing, temporary))
   }
 
@@ -190,7 +190,7 @@ class Target {
     }
   }
 
-  /** @returns a temporary path beside an entry */
+  /** @returns a temporary path next to an entry */
   private prepare(path: string[]): Buffer {
     if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
     const folder = path.slice(0, -1)
@@ -203,7 +203,7 @@ class Target {
     const final = this.pathOf(path)
     const stats = statsOf(final)
     if (stats && !stats.isFile() && !stats.isSymbolicLink())
-      throw new Error('what is here is not a file, and is not replaced')
+      throw new Error('the existing entry is not a file, and is not replaced')
     renameSync(bytesOf(this.temporary!), final)
   }
 

@@ -62,7 +62,7 @@ function statsOf(local: string): Stats {
   }
 }
 
-/** A file is read anew for each try. A pipe cannot be read twice: a second try would send only the rest. */
+/** A file is read again for each try. A pipe cannot be read twice: a second try would send only the rest. */
 function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
   let begun = false
   return {

@@ -88,7 +88,7 @@ describeOnBothDrivers('copies', (driver) => {
     await sh('./mode-755')
   })
 
-  test('names what a sandbox may not read, and copies the rest', async () => {
+  test('names entries that a sandbox may not read, and copies the rest', async () => {
     await sh(
       'mkdir -p odd/locked && echo a > odd/a && echo b > odd/b && chmod 000 odd/locked odd/b && mkfifo odd/pipe',
     )
