@@ -9,7 +9,7 @@ import { ConnectionError } from '../core/http.ts'
 import type { Output } from '../core/output.ts'
 import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
-import { NewFile, resolveTarget } from './local-file.ts'
+import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
 /** How often a broken transfer starts again. */
 const tries = 3
@@ -45,9 +45,10 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
  */
 export async function saveFile(source: RemotePath, local: string) {
   try {
-    const { path, isStream } = resolveTarget(local)
-    if (!isStream) return await replace(source, path)
-    return await receive(source, () => createWriteStream(path, { flags: 'a' }))
+    const { path, kind } = resolveTarget(local)
+    if (kind === 'file') return await replace(source, path)
+    const open = () => (kind === 'pipe' ? openPipeForWriting(path) : createWriteStream(path, { flags: 'a' }))
+    return await receive(source, open)
   } catch (error) {
     if (error instanceof CliError) throw error
     throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
@@ -73,7 +74,11 @@ async function replace(source: RemotePath, path: string) {
 }
 
 /** @throws {ConnectionError} when the transfer is incomplete */
-async function receive({ api, id, path, output }: RemotePath, open: () => Writable, shown: Shown = {}) {
+async function receive(
+  { api, id, path, output }: RemotePath,
+  open: () => Writable | Promise<Writable>,
+  shown: Shown = {},
+) {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path, ...shown } })
   const hash = createHash('sha256')
   const whole = Number(response.headers['content-length'] ?? 0)
@@ -95,7 +100,7 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
     }
   }
   try {
-    const out = open()
+    const out = await open()
     const pass = isShown ? clean : (source: AsyncIterable<Buffer>) => source
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {

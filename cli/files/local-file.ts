@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
+  constants,
   createWriteStream,
   lstatSync,
   openSync,
@@ -10,8 +11,10 @@ import {
   rmSync,
   statSync,
 } from 'node:fs'
+import { Socket } from 'node:net'
 import { dirname, resolve } from 'node:path'
-import type { Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeLeaving } from '../core/leaving.ts'
 
 /** As many links in a row as Linux follows. */
@@ -24,19 +27,45 @@ export function isFolder(path: string): boolean {
 /** A file that a shell has opened: renaming another one over its path would not reach it. */
 const descriptor = /^\/dev\/(fd\/\d+|std(in|out|err))$|^\/proc\/[^/]+\/fd\/\d+$/
 
-/**
- * Follows symbolic links, also to a file that does not exist yet.
- * @returns `isStream` for a target that is written into: a pipe, a device, an open file
- */
-export function resolveTarget(path: string): { path: string; isStream: boolean } {
+interface LocalTarget {
+  path: string
+  /** `stream` for a device and for an open file or pipe of a shell. */
+  kind: 'file' | 'pipe' | 'stream'
+}
+
+/** Follows symbolic links, also to a file that does not exist yet. */
+export function resolveTarget(path: string): LocalTarget {
   let target = resolve(path)
   for (let links = 0; links < maxLinks && !descriptor.test(target); links++) {
     if (!lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink()) break
     target = resolve(dirname(target), readlinkSync(target))
   }
-  const stats = statSync(path, { throwIfNoEntry: false })
-  const isStream = descriptor.test(target) || (stats !== undefined && !stats.isFile() && !stats.isDirectory())
-  return { path: isStream ? path : target, isStream }
+  if (descriptor.test(target)) return { path, kind: 'stream' }
+  const stats = statSync(target, { throwIfNoEntry: false })
+  if (stats === undefined || stats.isFile() || stats.isDirectory()) return { path: target, kind: 'file' }
+  return { path: target, kind: stats.isFIFO() ? 'pipe' : 'stream' }
+}
+
+/**
+ * Opens a pipe when another process reads it. `createWriteStream` would wait for that in a thread, and Node does not
+ * exit while a thread waits.
+ */
+export async function openPipeForWriting(path: string): Promise<Writable> {
+  for (;;) {
+    try {
+      const fd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+      return new Socket({ fd, readable: false, writable: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENXIO') throw error
+      await sleep(100)
+    }
+  }
+}
+
+/** As {@link openPipeForWriting}; its first byte may arrive at any time. */
+export function openPipeForReading(path: string): Readable {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  return new Socket({ fd, readable: true, writable: false })
 }
 
 /** A file that replaces another one when it is complete. Until then, other users cannot read it. */

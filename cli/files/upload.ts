@@ -5,6 +5,7 @@ import type { Reply } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
+import { openPipeForReading, resolveTarget } from './local-file.ts'
 
 /** No transfer takes longer than its session lives. */
 const timeoutMs = 24 * 60 * 60 * 1000
@@ -70,15 +71,19 @@ function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
       if (begun && !isFile)
         throw new CliError('network', `The connection broke, and ${nameOf(local)} cannot be read twice.`)
       begun = true
-      const source: Readable =
-        local === '-' ? process.stdin : createReadStream(local, { highWaterMark: 256 * 1024 })
       try {
-        yield* source
+        yield* openSource(local)
       } catch (error) {
         throw unreadable(nameOf(local), error)
       }
     },
   }
+}
+
+function openSource(local: string): Readable {
+  if (local === '-') return process.stdin
+  const { path, kind } = resolveTarget(local)
+  return kind === 'pipe' ? openPipeForReading(path) : createReadStream(path, { highWaterMark: 256 * 1024 })
 }
 
 const nameOf = (local: string): string => (local === '-' ? 'stdin' : local)

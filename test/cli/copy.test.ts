@@ -141,6 +141,20 @@ test('sends what a pipe gives', async () => {
   expect(await cp(':from-pipe', '-')).toMatchObject({ stdout: 'piped' })
 })
 
+test.each([
+  ['read', (pipe: string) => ['cp', ':waiting', pipe]],
+  ['written', (pipe: string) => ['cp', pipe, ':waiting/new']],
+])('Ctrl-C ends the wait for a pipe that is not %s', async (name, argsOf) => {
+  const pipe = local(`never-${name}`)
+  execFileSync('mkfifo', [pipe])
+  await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
+  const ran = user.run([...argsOf(pipe), '--debug'], {
+    // Once the service has answered its first request.
+    onStart: (child) => child.stderr!.once('data', () => child.kill('SIGINT')),
+  })
+  expect(await ran).toMatchObject({ code: 130 })
+})
+
 test('refuses arguments that Node has changed', async () => {
   const run = (words: string) =>
     runProcess('bash', ['-c', `"$0" "$@" ${words}`, process.execPath, clientPath], user.home.environment())
