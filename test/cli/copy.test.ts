@@ -163,8 +163,8 @@ test('refuses arguments that Node has changed', async () => {
     stdout: '',
     stderr: expect.stringContaining('is not UTF-8'),
   })
-  for (const words of ["files view $'caf\\xe9'", "cp $'caf\\xe9' :", "whoami --json $'\\xff'"])
-    expect(await run(words), words).toMatchObject({ code: 2, stdout: expect.not.stringContaining('usage') })
+  for (const words of ["files view $'caf\\xe9'", "cp $'caf\\xe9' :"])
+    expect(await run(words), words).toMatchObject({ code: 2, stdout: '' })
 })
 
 test('keeps what looks like a secret, and says what it left out', async () => {
