@@ -2,7 +2,6 @@
 import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
-import { beforeLeaving } from '../core/leaving.ts'
 import { startTransfer } from '../core/progress.ts'
 import { print } from '../exec/print.ts'
 import type { RemotePath } from './download.ts'
@@ -50,7 +49,8 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
   const skipped = new Skipped()
   const unpacking = unpackInto(makeFolder(target), { setsRoot, skipped })
   const fail = (error: unknown) => Promise.reject(notCopied(from.path, error))
-  const release = beforeLeaving(async () => unpacking.abort())
+  // The command in the sandbox gets the signals, and a second one ends the client.
+  process.once('exit', unpacking.abort)
   using progress = from.output.progress(from.path)
   const transfer = startTransfer(progress, from.path)
   const write = async (bytes: Buffer) => {
@@ -62,7 +62,7 @@ export async function fetchFolder(from: RemotePath, local: string): Promise<Copi
     await unpacking.end().catch(fail)
   } finally {
     unpacking.abort()
-    release()
+    process.off('exit', unpacking.abort)
   }
   return { target, bytes: transfer.bytes, skipped }
 }
