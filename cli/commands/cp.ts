@@ -1,7 +1,8 @@
 /** `sandlot cp SOURCE TARGET`: a file or a folder into a session, or out of one, as `cp -r` does. */
+import { existsSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
-import { CliError, exitCodes } from '../core/errors.ts'
+import { addHint, CliError, exitCodes } from '../core/errors.ts'
 import { printFile, type RemotePath, saveFile } from '../files/download.ts'
 import { isFolder } from '../files/local-file.ts'
 import type { Skipped } from '../files/skipped.ts'
@@ -71,7 +72,7 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
     hint:
       from === undefined || local === undefined
         ? 'Write SESSION:PATH for the one in the session, or :PATH for one in the only active session.'
-        : `For the file ${JSON.stringify(local)} of this machine write ./${local}`,
+        : localHint(local),
   })
 }
 
@@ -87,8 +88,15 @@ function readPlace(text: string): Place | undefined {
   return session === undefined ? undefined : { session, path: path || '.' }
 }
 
+const localHint = (path: string): string =>
+  `For the file ${JSON.stringify(path)} of this machine write ./${path}`
+
 async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
-  return { api, id: await session(place.session || undefined), path: place.path, output }
+  const id = await session(place.session || undefined).catch((error) => {
+    const local = `${place.session}:${place.path}`
+    throw error instanceof CliError && existsSync(local) ? addHint(error, localHint(local)) : error
+  })
+  return { api, id, path: place.path, output }
 }
 
 async function send(local: string, to: RemotePath): Promise<Copied> {

@@ -191,6 +191,11 @@ test('says what it cannot do', async () => {
   await says([':a', ':b'], 2, 'on this machine')
   await says(['a:b.txt', ':'], 2, 'write ./a:b.txt')
   await says([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
+  writeFileSync(local('no-session:b.txt'), '')
+  expect(await user.run(['cp', 'no-session:b.txt', 'x'], { cwd: world.folder })).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('write ./no-session:b.txt'),
+  })
   await says([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
   await user.run(['exec', '-c', 'mkdir a-folder'])
   await says([':a-folder', join(folder, 'big')], 1, 'is a file')
