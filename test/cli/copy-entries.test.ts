@@ -1,44 +1,35 @@
 /** `sandlot cp` and `files get|put` with every kind of entry, both ways. */
-import { type ChildProcess, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import {
   chmodSync,
-  closeSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   statSync,
   symlinkSync,
   writeFileSync,
-  writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeOnEveryImage } from '../support/drivers.ts'
-import { eventually } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 import type { Ran } from './client.ts'
-import { makeUsers, type Users } from './users.ts'
+import { makeUsers, type SessionUser } from './users.ts'
 
 describeOnEveryImage('copies', ({ driver, env }) => {
   let world: World
-  let user: Awaited<ReturnType<Users['newUser']>>
+  let user: SessionUser
   beforeAll(async () => {
     world = await startWorld({ driver, env })
-    user = await makeUsers(world).newUser()
-    // Where a test puts a tar that stops half-way, or lies.
-    const path = 'PATH=/workspace/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-    expect(await user.run(['session', 'create', '--env', path])).toMatchObject({ code: 0 })
+    user = await makeUsers(world).newSession()
   })
   afterAll(async () => {
-    await user?.run(['session', 'rm', '--all', '--yes'])
-    user?.[Symbol.dispose]()
+    await user?.[Symbol.asyncDispose]()
     await world?.[Symbol.asyncDispose]()
   })
-  afterEach(() => sh('rm -rf .bin'))
 
   const local = (name: string) => join(world.folder, name)
   const cp = (...args: string[]) => user.run(['cp', ...args])
@@ -55,7 +46,8 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     const there = await cp(source, ':')
     expect(there).toMatchObject({ code: 9, stdout: ':/workspace/every\n' })
     expect(notCopied(there).sort()).toEqual(['pipe: is a pipe', 'sub/pipe: is a pipe'])
-    const modes = await sh('cd every && stat -c "%a %n" f400 f444 f600 f664 f775 g775 private ro')
+    // A volume of Kubernetes passes its set-group-ID bit on to new folders.
+    const modes = await sh('cd every && stat -c "%a %n" f??? g775 private ro | sed "s/^2//"')
     expect(modes).toBe('400 f400\n444 f444\n600 f600\n664 f664\n775 f775\n775 g775\n700 private\n555 ro\n')
     expect(await cp(':every', local('back'))).toMatchObject({ code: 0, stderr: '' })
     const [before, after] = [describeTree(source), describeTree(local('back'))]
@@ -150,69 +142,6 @@ describeOnEveryImage('copies', ({ driver, env }) => {
     expect(await cp(`${local('devices')}/.`, ':devices')).toMatchObject({ code: 9 })
     await sh('test -p devices/bytes')
   })
-
-  const putTar = (script: string) =>
-    user.run(['files', 'create', '.bin/tar', '--mode', '755', '--content', `#!/bin/sh\n${script}\n`])
-
-  /** Interrupts the client once it is half-way. */
-  async function interrupt(args: string[], isHalfWay: () => Promise<unknown> | unknown): Promise<Ran> {
-    const started = Promise.withResolvers<ChildProcess>()
-    const ran = user.run(['cp', ...args], { onStart: started.resolve })
-    const child = await started.promise
-    await eventually(isHalfWay, 15_000)
-    child.kill('SIGINT')
-    return await ran
-  }
-
-  test('an interrupted copy into a session leaves every file old or new', async () => {
-    makeLarge(local('large'))
-    await sh('mkdir large; echo old > large/file0')
-    // Without the rest of the archive it fails, and then waits.
-    await putTar('head -c 700000 | /bin/tar "$@"; sleep 600')
-    const ran = await interrupt([`${local('large')}/.`, ':large'], async () =>
-      (await sh('ls -A large/.sandlot-*/root 2>/dev/null || true')).includes('file1'),
-    )
-    expect(ran).toMatchObject({ code: 130 })
-    await eventually(async () => (await sh('ls -A large; cat large/file0')) === 'file0\nold\n', 15_000)
-  })
-
-  test('an interrupted copy out of a session leaves every file old or new', async () => {
-    await sh('mkdir source; for n in 0 1 2 3; do head -c 500000 /dev/zero > source/file$n; done')
-    await putTar('/bin/tar "$@" | head -c 700000; sleep 600')
-    mkdirSync(local('fetched'))
-    for (const name of ['file0', 'file1', 'file2', 'file3']) writeFileSync(local(`fetched/${name}`), 'old')
-    const ran = await interrupt([':source/.', local('fetched')], () =>
-      readdirSync(local('fetched')).some((name) => name.endsWith('.part')),
-    )
-    expect(ran).toMatchObject({ code: 130 })
-    const sizes = readdirSync(local('fetched')).map((name) => statSync(local(`fetched/${name}`)).size)
-    expect(sizes.sort()).toEqual([3, 3, 3, 500_000])
-  })
-
-  test('an interrupted copy of one file leaves nothing behind', async () => {
-    await sh('echo old > one')
-    execFileSync('mkfifo', [local('endless')])
-    // Opened for both, so that no open waits for the other side.
-    const pipe = openSync(local('endless'), 'r+')
-    writeSync(pipe, Buffer.alloc(60_000))
-    const up = await interrupt([local('endless'), ':one'], async () =>
-      (await sh('ls -A')).includes('.sandlot-'),
-    )
-    closeSync(pipe)
-    expect(up).toMatchObject({ code: 130 })
-    await eventually(async () => !(await sh('ls -A')).includes('.sandlot-'), 15_000)
-    expect(await sh('cat one')).toBe('old\n')
-  })
-
-  test('a hostile tar fills neither the disk nor the memory of the client', async () => {
-    await sh('mkdir hostile; head -c 30000000 /dev/zero | gzip > .packed')
-    await putTar('cat /workspace/.packed')
-    expect(await cp(':hostile', local('hostile'))).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('Invalid tar header'),
-    })
-    expect(readdirSync(local('hostile'))).toEqual([])
-  })
 })
 
 /** Every kind of entry that can be made here. */
@@ -265,10 +194,4 @@ function describeTree(folder: string, path = ''): Record<string, unknown> {
     return [[name, { ...facts, hash, mtime: Math.floor(stats.mtimeMs / 1000) }]]
   })
   return Object.fromEntries(described)
-}
-
-function makeLarge(folder: string): void {
-  mkdirSync(folder)
-  for (const name of ['file0', 'file1', 'file2', 'file3'])
-    writeFileSync(join(folder, name), Buffer.alloc(500_000))
 }
