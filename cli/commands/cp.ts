@@ -26,7 +26,7 @@ export const define = defineCommand({
 SESSION is an id or a name; without one, :PATH is in the session that is meant when none is named. PATH is
 relative to /workspace, or absolute. A local path with a colon in its first name needs a ./ before it.
 
-Copies as \`cp -rp\` does: into the target if that is a folder, else in its place. DIR/. stands for all that is in
+Copies as \`cp -rp\` does: into the target if that is a folder, else in its place. DIR/. means all entries of
 DIR. The local path - is stdin, or stdout, where a folder goes as a tar archive. Modes, times and links of a folder stay,
 and so does the mode of a file.
 
@@ -70,7 +70,7 @@ async function copy(invocation: Invocation<object>, source: string, target: stri
   const local = [source, target].find((path) => readPlace(path)?.session)
   throw new CliError('usage', 'One of the two must be on this machine, and the other in a session.', {
     hint:
-      from === undefined || local === undefined
+      local === undefined
         ? 'Write SESSION:PATH for the one in the session, or :PATH for one in the only active session.'
         : localHint(local),
   })

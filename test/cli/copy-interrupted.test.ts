@@ -10,7 +10,7 @@ import { startWorld, type World } from '../support/index.ts'
 import type { Ran } from './client.ts'
 import { makeUsers, type Users } from './users.ts'
 
-// Not with busybox: its shell runs its own tar, whatever PATH says.
+// Not with busybox: its shell runs its own tar regardless of PATH.
 describeOnBothDrivers('copies', (driver) => {
   let world: World
   let user: Awaited<ReturnType<Users['newUser']>>
