@@ -56,8 +56,11 @@ export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
       archive.end(undefined)
       await done
     },
-    /** Removes the incomplete file. */
-    abort: () => target.removeTemporary(),
+    /** Ends the work, and removes the incomplete file. */
+    abort(): void {
+      archive.destroy()
+      target.removeTemporary()
+    },
   }
 
   async function unpackEntries() {
