@@ -12,7 +12,7 @@ import {
   statSync,
 } from 'node:fs'
 import { Socket } from 'node:net'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeLeaving } from '../core/leaving.ts'
@@ -77,7 +77,7 @@ export class NewFile {
   constructor(target: string) {
     this.target = target
     // Other users cannot guess the name, and an existing file or link is never written to.
-    this.temporary = `${target}.${randomUUID()}.part`
+    this.temporary = join(dirname(target), `.sandlot-${randomUUID()}.part`)
     this.release = beforeLeaving(async () => this.discard())
   }
 

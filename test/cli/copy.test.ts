@@ -48,6 +48,8 @@ test('moves files, in place of the target or into it', async () => {
   expect((await cp(local('one'), ':cp/deep', '--json')).json()).toMatchObject({ bytes: 3 })
   expect(await cp(there, local('two'))).toMatchObject({ code: 0, stdout: `${local('two')}\n` })
   expect(readFileSync(local('two'), 'utf8')).toBe('one')
+  // As long as a name can be.
+  expect(await cp(there, local('n'.repeat(255)))).toMatchObject({ code: 0 })
   mkdirSync(local('into'))
   expect(await cp(there, local('into'))).toMatchObject({ code: 0, stdout: `${local('into/one')}\n` })
   expect(await cp(there, '-')).toMatchObject({ code: 0, stdout: 'one' })
