@@ -23,6 +23,7 @@ const inEveryImage = [
   'test/api/files-at-once.test.ts',
   'test/api/files-raw.test.ts',
   'test/api/files-search.test.ts',
+  'test/cli/copy-entries.test.ts',
   'test/workers/slots.test.ts',
   'test/workers/terminal.test.ts',
 ]

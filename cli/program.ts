@@ -28,7 +28,7 @@ export async function runProgram(args: string[]): Promise<number> {
   })
   surviveClosedOutput(fail)
   try {
-    const program = createProgram(run)
+    const program = createProgram(run, args)
     if (opensPicker(program, args)) {
       const { openPicker } = await import('./ui/index.ts')
       return await openPicker(program.opts())
@@ -89,7 +89,7 @@ interface Run {
   entries: Map<Command, Entry>
 }
 
-function createProgram(run: Run): Command {
+function createProgram(run: Run, args: string[] = []): Command {
   const program = new Command('sandlot')
     .description('Short-lived, isolated sandboxes: create one, run commands in it, work with its files.')
     .version(version, '-V, --version', 'print the version')
@@ -109,17 +109,27 @@ function createProgram(run: Run): Command {
       run.command = command
       const { json, color } = optionsOf<CommonOptions>(command)
       run.output = createOutput({ json: json !== undefined, color })
+      assertUtf8(args)
     })
   addCommonOptions(program)
   addCommands(program, commands, run)
   return program
 }
 
+/** Node decodes arguments as UTF-8, and would silently change others. @throws {CliError} `usage` */
+function assertUtf8(args: string[]): void {
+  const changed = args.find((arg) => arg.includes('\ufffd'))
+  if (changed === undefined) return
+  throw new CliError('usage', `The argument ${JSON.stringify(changed)} is not UTF-8, or has U+FFFD in it.`, {
+    hint: 'Arguments must be UTF-8. `sandlot cp` copies a folder with other names in it byte by byte, and exec takes a script on stdin: `exec -i -- sh < FILE`.',
+  })
+}
+
 const footer = `
 Settings come from a flag, else --profile, else SANDLOT_URL, SANDLOT_API_KEY and SANDLOT_SESSION, else the
   settings file; \`sandlot help settings\` tells more.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such thing, 4 credentials, 5 ambiguous or conflicting,
-  6 a quota, 7 a rate limit, 8 network or server, 9 not all was printed, 130 interrupted; \`sandlot help exit-codes\` tells more.`
+  6 a quota, 7 a rate limit, 8 network or server, 9 not all was printed or copied, 130 interrupted; \`sandlot help exit-codes\` tells more.`
 
 const isCommand = (name: string): boolean =>
   Object.entries(commands).some(

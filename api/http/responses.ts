@@ -21,6 +21,7 @@ export const describedHeaders = {
   'Retry-After': { description: 'Seconds until it may succeed', schema: count },
   Location: { description: 'Where to look at it', schema: text },
   ETag: { description: 'The sha256 of the file, in quotes', schema: text },
+  'X-File-Mode': { description: 'The mode of the file, in octal', schema: text },
   'Content-Range': { description: 'Which bytes these are, and how many there are', schema: text },
   'Accept-Encoding': { description: 'What is decoded', schema: text },
 }
@@ -48,7 +49,7 @@ function describeSuccess(endpoint: Endpoint, schemaOf: SchemaOf): Json {
     'X-Request-Id',
     'X-RateLimit-Limit',
     'X-RateLimit-Remaining',
-    ...(isTagged ? (['ETag'] as const) : []),
+    ...(isTagged ? (['ETag', 'X-File-Mode'] as const) : []),
   ]
   const given = contentOf(endpoint, schemaOf)
   const whole = { headers: references(usual), ...given }

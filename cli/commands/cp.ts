@@ -1,20 +1,20 @@
 /** `sandlot cp SOURCE TARGET`: a file or a folder into a session, or out of one, as `cp -r` does. */
+import { existsSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { addSessionOption, defineCommand, type Invocation } from '../core/command.ts'
-import { CliError, exitCodes } from '../core/errors.ts'
-import { isFolder, printFile, type RemotePath, saveFile } from '../files/download.ts'
+import { addHint, CliError, exitCodes } from '../core/errors.ts'
+import { printFile, type RemotePath, saveFile } from '../files/download.ts'
+import { isFolder } from '../files/local-file.ts'
+import type { Skipped } from '../files/skipped.ts'
 import { kindOf } from '../files/there.ts'
 import { sendFile } from '../files/upload.ts'
 
 interface Copied {
-  target: string
+  /** Undefined for what went to stdout. */
+  target?: string
   bytes: number
-  /** What could not be copied, each with why. */
-  leftOut?: string[]
+  skipped?: Skipped
 }
-
-/** How many of those that could not be copied are named. */
-const named = 20
 
 export const define = defineCommand({
   declare: (command) =>
@@ -26,11 +26,16 @@ export const define = defineCommand({
 SESSION is an id or a name; without one, :PATH is in the session that is meant when none is named. PATH is
 relative to /workspace, or absolute. A local path with a colon in its first name needs a ./ before it.
 
-Copies as \`cp -r\` does: into the target if that is a folder, else in its place. DIR/. stands for all that is in
-DIR. The local path - is stdin, or stdout, where a folder goes as a tar archive.
+Copies as \`cp -rp\` does: into the target if that is a folder, else in its place. DIR/. means all entries of
+DIR. The local path - is stdin, or stdout, where a folder goes as a tar archive. Modes, times and links of a folder stay,
+and so does the mode of a file.
 
-Folders are copied with the sandbox's own tar: modes, times and links stay. On this machine nothing is written
-outside the target, and no link is made that leads out of it.`,
+A file replaces another one when it is complete, also in a folder, so an interrupted copy leaves no partial files. A
+pipe or a device as the target is written into. Pipes, sockets and devices in a folder, and entries that cannot be read
+or written, are skipped and named; the exit code is then 9.
+
+Folders are copied with the sandbox's own sh and tar. On this machine nothing is written outside the target, and no link
+is made that leads out of it.`,
   examples: [
     'sandlot cp src builder:',
     'sandlot cp sbx_01kx…:build/report.pdf .',
@@ -40,33 +45,34 @@ outside the target, and no link is made that leads out of it.`,
   fields: ['source', 'target', 'bytes'],
   handle: async (invocation) => {
     const [source = '', target = ''] = invocation.args
-    const copied = await copy(invocation, source, target)
-    if (copied === undefined) return
+    const { target: final, bytes, skipped } = await copy(invocation, source, target)
     const { output, exitWith } = invocation
-    output.result({ source, target: copied.target, bytes: copied.bytes }, `${copied.target}\n`)
-    output.aside(`${copied.bytes} bytes copied.`)
-    for (const each of copied.leftOut?.slice(0, named) ?? []) output.note(`sandlot: not copied: ${each}`)
-    const missing = copied.leftOut?.length ?? 0
-    if (missing === 0) return
-    if (missing > named) output.note(`sandlot: not copied: ${missing - named} more`)
-    exitWith(exitCodes.failed)
+    if (final !== undefined) {
+      output.result({ source, target: final, bytes }, `${final}\n`)
+      output.aside(`${bytes} bytes copied.`)
+    }
+    if (skipped === undefined || skipped.count === 0) return
+    const { lines, count } = skipped
+    for (const line of lines) output.note(`sandlot: not copied: ${line}`)
+    if (count > lines.length) output.note(`sandlot: not copied: ${count - lines.length} more`)
+    exitWith(exitCodes.more)
   },
 })
 
-/** @returns undefined for what went to stdout */
-async function copy(
-  invocation: Invocation<object>,
-  source: string,
-  target: string,
-): Promise<Copied | undefined> {
+async function copy(invocation: Invocation<object>, source: string, target: string): Promise<Copied> {
   const [from, to] = [readPlace(source), readPlace(target)]
   if (from !== undefined && to === undefined) return await fetch(await open(invocation, from), target)
   if (from === undefined && to !== undefined) {
     const { target: path, ...rest } = await send(source, await open(invocation, to))
     return { target: `${to.session}:${path}`, ...rest }
   }
+  // A name with a colon in it reads as SESSION:PATH.
+  const local = [source, target].find((path) => readPlace(path)?.session)
   throw new CliError('usage', 'One of the two must be on this machine, and the other in a session.', {
-    hint: 'Write SESSION:PATH for the one in the session, or :PATH for one in the only active session.',
+    hint:
+      local === undefined
+        ? 'Write SESSION:PATH for the one in the session, or :PATH for one in the only active session.'
+        : localHint(local),
   })
 }
 
@@ -82,8 +88,15 @@ function readPlace(text: string): Place | undefined {
   return session === undefined ? undefined : { session, path: path || '.' }
 }
 
+const localHint = (path: string): string =>
+  `For the file ${JSON.stringify(path)} of this machine write ./${path}`
+
 async function open({ api, output, session }: Invocation<object>, place: Place): Promise<RemotePath> {
-  return { api, id: await session(place.session || undefined), path: place.path, output }
+  const id = await session(place.session || undefined).catch((error) => {
+    const local = `${place.session}:${place.path}`
+    throw error instanceof CliError && existsSync(local) ? addHint(error, localHint(local)) : error
+  })
+  return { api, id, path: place.path, output }
 }
 
 async function send(local: string, to: RemotePath): Promise<Copied> {
@@ -101,14 +114,17 @@ async function fileTarget(local: string, to: RemotePath): Promise<string> {
   return isIn ? posix.join(to.path, basename(local)) : to.path
 }
 
-async function fetch(from: RemotePath, local: string): Promise<Copied | undefined> {
+async function fetch(from: RemotePath, local: string): Promise<Copied> {
   try {
-    if (local === '-') return void (await printFile(from))
+    if (local === '-') {
+      await printFile(from)
+      return { bytes: 0 }
+    }
     const target = isFolder(local) ? join(local, basename(from.path)) : local
     return { target, bytes: (await saveFile(from, target)).size }
   } catch (error) {
     if (!(error instanceof CliError) || error.code !== 'is_directory') throw error
     const { fetchFolder, printFolder } = await import('../files/folder.ts')
-    return local === '-' ? void (await printFolder(from)) : await fetchFolder(from, local)
+    return local === '-' ? { bytes: 0, skipped: await printFolder(from) } : await fetchFolder(from, local)
   }
 }

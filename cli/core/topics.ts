@@ -17,7 +17,7 @@ const exitCodes = `Exit codes
     6  a quota: too many sessions at once, the hours of the month
     7  a rate limit; the error says when to try again
     8  network or server
-    9  what was printed is not all: from files ls, glob, grep, and files view --json
+    9  not everything was printed or copied: from files ls, glob, grep, files view --json, and cp
   130  interrupted
 
 sandlot exec, attach and session create --rm exit with the command's own code, except for

@@ -1,6 +1,6 @@
 /** A file of a session, of any size, to this machine. */
-import { createHash, randomUUID } from 'node:crypto'
-import { createWriteStream, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Api } from '../core/api.ts'
@@ -9,6 +9,7 @@ import { ConnectionError } from '../core/http.ts'
 import type { Output } from '../core/output.ts'
 import { printable } from '../core/printable.ts'
 import { noProgress, startTransfer } from '../core/progress.ts'
+import { NewFile, openPipeForWriting, resolveTarget } from './local-file.ts'
 
 /** How often a broken transfer starts again. */
 const tries = 3
@@ -38,31 +39,46 @@ export async function printFile(source: RemotePath, shown: Shown = {}): Promise<
   }
 }
 
-/** Saves it whole, or not at all. */
+/**
+ * Writes into a pipe or a device; a file is saved with its mode, whole or not at all.
+ * @throws {CliError}
+ */
 export async function saveFile(source: RemotePath, local: string) {
-  // Nobody can guess the name, and a file or link of that name is not written to.
-  const part = `${local}.${randomUUID()}.part`
+  try {
+    const { path, kind } = resolveTarget(local)
+    if (kind === 'file') return await replace(source, path)
+    const open = () => (kind === 'pipe' ? openPipeForWriting(path) : createWriteStream(path, { flags: 'a' }))
+    return await receive(source, open)
+  } catch (error) {
+    if (error instanceof CliError) throw error
+    throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
+  }
+}
+
+async function replace(source: RemotePath, path: string) {
+  const file = new NewFile(path)
   try {
     for (let attempt = 1; ; attempt++) {
       try {
-        rmSync(part, { force: true })
-        // Opened at once: a file that is made after its transfer broke would be in the way of the next.
-        const facts = await receive(source, () => createWriteStream(part, { fd: openSync(part, 'wx') }))
-        renameSync(part, local)
+        const facts = await receive(source, () => file.open())
+        file.commit(facts.mode)
         return facts
       } catch (error) {
         if (!(error instanceof ConnectionError) || attempt === tries) throw error
       }
     }
   } catch (error) {
-    rmSync(part, { force: true })
-    if (error instanceof CliError) throw error
-    throw new CliError('failed', `${local} cannot be written: ${(error as Error).message}`)
+    file.discard()
+    throw error
   }
 }
 
 /** @throws {ConnectionError} when the transfer is incomplete */
-async function receive({ api, id, path, output }: RemotePath, open: () => Writable, shown: Shown = {}) {
+async function receive(
+  { api, id, path, output }: RemotePath,
+  open: () => Writable | Promise<Writable>,
+  shown: Shown = {},
+) {
   const { response, fail } = await api.open('readRawFile', { params: { id }, query: { path, ...shown } })
   const hash = createHash('sha256')
   const whole = Number(response.headers['content-length'] ?? 0)
@@ -84,7 +100,7 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
     }
   }
   try {
-    const out = open()
+    const out = await open()
     const pass = isShown ? clean : (source: AsyncIterable<Buffer>) => source
     await pipeline(response, counted, pass, out, { end: out !== process.stdout })
   } catch (error) {
@@ -92,8 +108,12 @@ async function receive({ api, id, path, output }: RemotePath, open: () => Writab
     // A pipeline tells its first error. A destination that fails ends the source too, with an error of its own.
     throw error === broken ? fail(broken) : error
   }
-  return { size: transfer.bytes, sha256: hash.digest('hex') }
+  return { size: transfer.bytes, sha256: hash.digest('hex'), mode: modeOf(response.headers['x-file-mode']) }
 }
+
+/** A program from a sandbox never runs as its owner. */
+const modeOf = (header: string | string[] | undefined): number | undefined =>
+  header === undefined ? undefined : Number.parseInt(String(header), 8) & 0o777
 
 async function* clean(source: AsyncIterable<Buffer>) {
   const decoder = new TextDecoder()
@@ -107,8 +127,4 @@ async function* clean(source: AsyncIterable<Buffer>) {
     yield printable(text.slice(0, end))
   }
   yield printable(held + decoder.decode())
-}
-
-export function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }

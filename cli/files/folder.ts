@@ -1,75 +1,93 @@
-/** Whole folders between this machine and a session, as `cp -r` copies them. */
-import { mkdirSync, realpathSync } from 'node:fs'
+/** Whole folders between this machine and a session, as `cp -rp` copies them. */
+import { mkdirSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, posix } from 'node:path'
 import { CliError } from '../core/errors.ts'
 import { startTransfer } from '../core/progress.ts'
 import { print } from '../exec/print.ts'
-import { pack, unpackInto } from './archive.ts'
-import { isFolder, type RemotePath } from './download.ts'
-import { home, packThere, unpackThere } from './tar.ts'
+import type { RemotePath } from './download.ts'
+import { isFolder } from './local-file.ts'
+import { pack } from './pack.ts'
+import { Skipped } from './skipped.ts'
+import { downloadArchive, home, uploadArchive } from './tar.ts'
 import { kindOf } from './there.ts'
+import { unpackInto } from './unpack.ts'
 
 export interface CopiedFolder {
   target: string
   bytes: number
-  /** What could not be copied, each with why. */
-  leftOut: string[]
+  skipped: Skipped
 }
 
 /** Copies a folder of this machine: into the target if that is a folder, else in its place. */
 export async function sendFolder(folder: string, to: RemotePath): Promise<CopiedFolder> {
+  const source = readableFolder(folder)
   const kind = await kindOf(to)
-  if (kind === 'file') throw inTheWay(to.path)
   const name = nameOf(folder)
   const joins = kind === 'folder' && name !== undefined
-  const target = posix.resolve(home, to.path, joins ? name : '')
-  const leftOut: string[] = []
-  let broken: { error: unknown } | undefined
+  const path = posix.resolve(home, to.path, joins ? name : '')
+  const targetKind = joins ? await kindOf({ ...to, path }) : kind
+  if (targetKind === 'file') throw inTheWay(path)
+  const skipped = new Skipped()
   using progress = to.output.progress(folder)
   const transfer = startTransfer(progress, folder)
   async function* counted() {
-    try {
-      // The mode of a folder that is there already stays.
-      const root = joins || kind === 'missing'
-      for await (const chunk of pack(realpathSync(folder), { prefix: target.slice(1), root, leftOut })) {
-        transfer.add(chunk)
-        yield chunk
-      }
-    } catch (error) {
-      broken = { error }
+    for await (const chunk of pack(source, skipped)) {
+      transfer.add(chunk)
+      yield chunk
     }
   }
-  const sent = await unpackThere(to, counted()).catch((error: unknown) => ({ error }))
-  // What tar says of an archive that broke off helps nobody.
-  if (broken !== undefined) throw notCopied(folder, broken.error)
-  if (sent) throw sent.error
-  return { target, bytes: transfer.bytes, leftOut }
+  // The target of `DIR/.` keeps its own mode.
+  await uploadArchive({ ...to, path }, counted(), { setsRoot: joins || kind === 'missing', skipped })
+  return { target: path, bytes: transfer.bytes, skipped }
 }
 
 export async function fetchFolder(from: RemotePath, local: string): Promise<CopiedFolder> {
   const name = nameOf(from.path)
-  const target = isFolder(local) && name !== undefined ? join(local, name) : local
-  const unpacking = unpackInto(makeFolder(target))
+  const joins = isFolder(local) && name !== undefined
+  const target = joins ? join(local, name) : local
+  const setsRoot = joins || !isFolder(local)
+  const skipped = new Skipped()
+  const unpacking = unpackInto(makeFolder(target), { setsRoot, skipped })
+  const fail = (error: unknown) => Promise.reject(notCopied(from.path, error))
+  // The command in the sandbox gets the signals, and a second one ends the client.
+  process.once('exit', unpacking.abort)
   using progress = from.output.progress(from.path)
   const transfer = startTransfer(progress, from.path)
-  await packThere(from, async (bytes) => {
+  const write = async (bytes: Buffer) => {
     transfer.add(bytes)
-    await unpacking.write(bytes).catch((error) => Promise.reject(notCopied(from.path, error)))
-  })
-  const leftOut = await unpacking.end().catch((error) => Promise.reject(notCopied(from.path, error)))
-  return { target, bytes: transfer.bytes, leftOut }
+    await unpacking.write(bytes).catch(fail)
+  }
+  try {
+    await downloadArchive(from, write, skipped)
+    await unpacking.end().catch(fail)
+  } finally {
+    unpacking.abort()
+    process.off('exit', unpacking.abort)
+  }
+  return { target, bytes: transfer.bytes, skipped }
 }
 
-export async function printFolder(from: RemotePath): Promise<void> {
+export async function printFolder(from: RemotePath): Promise<Skipped> {
   if (process.stdout.isTTY)
     throw new CliError('usage', `${from.path} is a folder, and its archive is nothing for a terminal.`)
-  await packThere(from, (bytes) => print('stdout', bytes))
+  const skipped = new Skipped()
+  await downloadArchive(from, (bytes) => print('stdout', bytes), skipped)
+  return skipped
 }
 
-/** Undefined where not the folder itself is meant, but what is in it. */
+/** Undefined for `DIR/.`, which means the entries of a folder. */
 function nameOf(folder: string): string | undefined {
   const name = basename(folder)
   return ['', '.', '..'].includes(name) ? undefined : name
+}
+
+function readableFolder(folder: string): string {
+  try {
+    readdirSync(folder)
+    return realpathSync(folder)
+  } catch (error) {
+    throw notCopied(folder, error)
+  }
 }
 
 function makeFolder(path: string): string {
@@ -85,4 +103,4 @@ const inTheWay = (path: string) =>
   new CliError('failed', `${path} is a file, and a folder cannot be copied over it.`)
 
 const notCopied = (path: string, error: unknown) =>
-  new CliError('failed', `Not all of ${path} was copied: ${(error as Error).message}`)
+  new CliError('failed', `${path} was not copied: ${(error as Error).message}`)

@@ -1,7 +1,90 @@
-/** The commands that copy folders, so that lists of commands can tell them from the user's own. */
+/** The commands that copy folders, and how lists of commands mark them. */
 
-/** Owners stay those of the sandbox. */
-export const unpackCommand = ['tar', '-x', '-o', '-f', '-', '-C', '/']
+const firstLine = '# sandlot cp'
+
+/** Exit statuses of the script. */
+export const copyExits = { partial: 9, interrupted: 130 }
+
+/**
+ * Unpacks an archive from stdin into a temporary folder next to its target, then renames each entry into place. So a file
+ * is never half written, and an interrupted copy changes nothing. Works with the tools of busybox and debian.
+ *
+ * $1 is the target, $2 the name of the temporary folder, $3 whether the target gets the mode of the folder that is
+ * copied. The archive has the folder as `root`, and ends with the file `modes`: mode and path of folders whose owner may
+ * not write into them, for chmod. Busybox does not change the mode of a folder that it has made before.
+ */
+const unpackScript = `${firstLine}
+export LC_ALL=C
+umask 022
+if [ -d "$1" ]; then stage=$1/$2; else stage=\${1%/*}/$2; mkdir -p "\${1%/*}/" || exit 1; fi
+trap 'trap "" HUP INT TERM; chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"' EXIT
+trap 'exit ${copyExits.interrupted}' INT
+trap 'exit 143' HUP TERM
+umask 077
+mkdir "$stage" || exit 1
+(umask 0; exec tar -x -p -o -f - -C "$stage") || exit 1
+if [ ! -e "$stage/modes" ]; then echo 'The archive is truncated.' >&2; exit 1; fi
+if [ -s "$stage/modes" ]; then (cd "$stage/root" && xargs -0 -n 2 chmod <../modes) || exit 1; fi
+status=0
+refuse() { printf '%s: %s\\n' "$1" "$2" >&2; status=${copyExits.partial}; }
+mode_and_time() { stat -c '%a %Y' "$1"; }
+set_both() { chmod "\${2% *}" "$1" && touch -d "@\${2#* }" "$1" || status=${copyExits.partial}; }
+make_accessible() { if [ ! -r "$1" ] || [ ! -w "$1" ] || [ ! -x "$1" ]; then chmod u+rwx "$1"; fi; }
+move() {
+  target=$2
+  shift 3
+  if [ $# -gt 0 ]; then mv -f -- "$@" "$target/" || status=${copyExits.partial}; fi
+}
+move_locked() {
+  set -- "$1" "$2" "$(mode_and_time "$1")"
+  chmod u+w "$1" && mv -f -- "$1" "$2/" && set_both "$2/\${1##*/}" "$3" || status=${copyExits.partial}
+}
+merge() {
+  make_accessible "$1"
+  if [ -n "$3" ]; then make_accessible "$2"; fi
+  for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    place=$2/\${entry##*/}
+    if [ -L "$entry" ] || [ -f "$entry" ]; then
+      if [ -e "$place" ] && [ ! -f "$place" ] && [ ! -L "$place" ]; then refuse "$place" 'is not a file, and is not replaced'; continue; fi
+    elif [ -d "$entry" ]; then
+      if [ -d "$place" ]; then merge "$entry" "$place" "$(mode_and_time "$entry")"; continue; fi
+      if [ -e "$place" ] || [ -L "$place" ]; then refuse "$place" 'is not a folder, and is not replaced'; continue; fi
+      if [ ! -w "$entry" ]; then move_locked "$entry" "$2"; continue; fi
+    else continue
+    fi
+    set -- "$@" "$entry"
+    if [ $# -gt 100 ]; then move "$@"; set -- "$1" "$2" "$3"; fi
+  done
+  move "$@"
+  if [ -n "$3" ]; then set_both "$2" "$3"; fi
+}
+if [ ! -d "$1" ]; then mkdir "$1" || exit 1; fi
+if [ "$3" = yes ]; then merge "$stage/root" "$1" "$(mode_and_time "$stage/root")"; else merge "$stage/root" "$1" ''; fi
+exit "$status"`
+
+/** Removes the temporary folder of a script that was killed. */
+const cleanUpScript = `${firstLine}
+if [ -d "$1/$2" ]; then stage=$1/$2; else stage=\${1%/*}/$2; fi
+chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"`
+
+export const cleanUpCommand = (target: string, temporary: string): string[] => [
+  'sh',
+  '-c',
+  cleanUpScript,
+  'sh',
+  target,
+  temporary,
+]
+
+export const unpackCommand = (target: string, temporary: string, setsRoot: boolean): string[] => [
+  'sh',
+  '-c',
+  unpackScript,
+  'sh',
+  target,
+  temporary,
+  setsRoot ? 'yes' : 'no',
+]
 
 export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', '-C', path, '.']
 
@@ -9,4 +92,4 @@ export const packCommand = (path: string): string[] => ['tar', '-c', '-f', '-', 
 export const marked = (command: string): string => (isOfCp(command) ? `(sandlot cp) ${command}` : command)
 
 const isOfCp = (command: string): boolean =>
-  command === unpackCommand.join(' ') || /^tar -c -f - -C .+ \.$/.test(command)
+  command.startsWith(`sh -c '${firstLine}`) || /^tar -c -f - -C .+ \.$/.test(command)

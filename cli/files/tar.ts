@@ -1,4 +1,5 @@
 /** Whole folders between this machine and a session, by the sandbox's own tar. */
+import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { addStory, CliError } from '../core/errors.ts'
@@ -6,69 +7,111 @@ import { Input } from '../exec/input.ts'
 import { createRemote } from '../exec/remote.ts'
 import { runStreaming } from '../exec/stream.ts'
 import type { RemotePath } from './download.ts'
-import { packCommand, unpackCommand } from './tar-commands.ts'
+import type { Skipped } from './skipped.ts'
+import { cleanUpCommand, copyExits, packCommand, unpackCommand } from './tar-commands.ts'
 
 /** What relative paths begin from. */
 export const home = '/workspace'
-/** Of what tar says of a failure. */
-const keptBytes = 4096
+/** Bytes of stderr that are kept. */
+const keptBytes = 64 * 1024
 
-/** Unpacks an archive at the root of the sandbox. */
-export function unpackThere(place: RemotePath, archive: AsyncIterable<Buffer>): Promise<void> {
-  const input = new Input(Readable.from(archive))
-  return runTar(place, unpackCommand, { input })
+interface Unpacking {
+  /** Whether the target gets the mode of the folder that is copied. */
+  setsRoot: boolean
+  skipped: Skipped
 }
 
-/** @param write gets an archive of what is in the folder; resolves when it can take more */
-export const packThere = (place: RemotePath, write: (bytes: Buffer) => Promise<void>): Promise<void> =>
-  runTar(place, packCommand(place.path), { write })
+/** Unpacks an archive of a folder `root` as the folder at this path. */
+export async function uploadArchive(
+  place: RemotePath,
+  archive: AsyncIterable<Buffer>,
+  { setsRoot, skipped }: Unpacking,
+): Promise<void> {
+  const temporary = `.sandlot-${randomUUID()}`
+  const command = unpackCommand(place.path, temporary, setsRoot)
+  const input = new Input(Readable.from(archive))
+  const { ended, stderr } = await runCommand(place, command, { input })
+  // A script that was killed has not removed its temporary folder.
+  if (ended.status !== 'exited') await cleanUp(place, cleanUpCommand(place.path, temporary))
+  if (ended.exit_code === copyExits.partial) {
+    for (const line of linesOf(stderr)) skipped.addLine(line.replaceAll(`/${temporary}/root`, ''))
+  } else assertSuccess(ended, stderr)
+}
+
+/** @param write receives an archive of the entries of the folder; resolves when it can take more */
+export async function downloadArchive(
+  place: RemotePath,
+  write: (bytes: Buffer) => Promise<void>,
+  skipped: Skipped,
+): Promise<void> {
+  let taken = 0
+  const { ended, stderr } = await runCommand(place, packCommand(place.path), {
+    write: async (bytes) => {
+      taken += bytes.length
+      await write(bytes)
+    },
+  })
+  const named = linesOf(stderr)
+  // Such as for a file that it may not read: tar names it, and packs the rest.
+  const isPartial = ended.status === 'exited' && [1, 2].includes(ended.exit_code!) && taken > 0
+  if (!isPartial || named.length === 0) assertSuccess(ended, stderr)
+  if (taken < ended.stdout_bytes) {
+    throw new CliError('network', 'The connection broke for too long, and a part of the archive is lost.')
+  }
+  for (const line of named) skipped.addLine(line)
+}
 
 interface Pipes {
   input?: Input
   write?: (bytes: Buffer) => Promise<void>
 }
 
-async function runTar({ api, id, output }: RemotePath, command: string[], { input, write }: Pipes) {
-  let said = ''
-  let taken = 0
+async function runCommand({ api, id, output }: RemotePath, command: string[], { input, write }: Pipes) {
+  let stderr = ''
   const ended = await runStreaming({
     remote: createRemote(api, id),
     // Bytes of files, as `files get` gives them: what looks like a secret must not be blanked out.
     request: { command, reveal: true },
     input,
     write: async (stream, bytes) => {
-      if (stream === 'stderr') said = `${said}${bytes}`.slice(0, keptBytes)
-      else {
-        taken += bytes.length
-        await write?.(bytes)
-      }
+      if (stream === 'stderr') stderr = `${stderr}${bytes}`.slice(0, keptBytes)
+      else await write?.(bytes)
     },
     note: output.note,
   }).catch(explainRefusal)
-  mustHaveWorked(ended, said.trim())
-  if (taken < ended.stdout_bytes) {
-    throw new CliError('network', 'The connection broke for too long, and a part of the archive is lost.')
-  }
+  return { ended, stderr }
 }
+
+const cleanUp = ({ api, id }: RemotePath, command: string[]): Promise<unknown> =>
+  createRemote(api, id)
+    .run({ command })
+    .catch(() => {})
+
+/** The lines of stderr, without the final line that refers to earlier ones. */
+const linesOf = (stderr: string): string[] =>
+  stderr
+    .split('\n')
+    .map((line) => line.replace(/^tar: /, ''))
+    .filter((line) => line !== '' && !/Exiting with failure status|[Ee]rror exit delayed/.test(line))
 
 function explainRefusal(error: unknown): never {
   if (!(error instanceof CliError) || error.code !== 'command_not_allowed') throw error
   throw addStory(
     error,
-    'A folder is copied by tar in the sandbox.',
+    'A folder is copied by sh and tar in the sandbox.',
     'Files can be copied one by one: that takes no command.',
   )
 }
 
-/** @param said what tar printed on stderr */
-function mustHaveWorked({ status, exit_code, signal, reason }: ExecEnd, said: string): void {
+function assertSuccess({ status, exit_code, signal, reason }: ExecEnd, stderr: string): void {
   if (status === 'exited' && exit_code === 0) return
-  if (exit_code === 126 || exit_code === 127) {
+  if (exit_code === 126 || exit_code === 127 || /\btar: (command )?not found/.test(stderr)) {
     throw new CliError('failed', 'The sandbox has no tar, which copies folders.', {
       hint: 'Copy files one by one, or create the session with an image that has tar.',
     })
   }
-  if (signal === 'INT') throw new CliError('interrupted', 'Interrupted. What was copied so far stays.')
-  const why = said || reason || `it ended with ${exit_code ?? signal ?? status}`
-  throw new CliError('failed', `tar failed in the sandbox: ${why}`)
+  if (signal === 'INT' || exit_code === copyExits.interrupted)
+    throw new CliError('interrupted', 'Interrupted.')
+  const why = stderr.trim().slice(0, 4096) || reason || `it ended with ${exit_code ?? signal ?? status}`
+  throw new CliError('failed', `The folder was not copied: ${why}`)
 }

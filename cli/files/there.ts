@@ -23,4 +23,6 @@ const kinds: Record<string, Kind> = {
   file_not_found: 'missing',
   // It has no first byte.
   range_not_satisfiable: 'file',
+  // A pipe, a device or a socket. A path that is invalid is refused again by the write.
+  invalid_request: 'file',
 }

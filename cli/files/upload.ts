@@ -1,42 +1,41 @@
 /** A file of this machine, of any size, into a session. */
-import { createReadStream, statSync } from 'node:fs'
+import { createReadStream, type Stats, statSync } from 'node:fs'
+import type { Readable } from 'node:stream'
 import type { Reply } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import { type Progress, startTransfer } from '../core/progress.ts'
 import type { RemotePath } from './download.ts'
+import { openPipeForReading, resolveTarget } from './local-file.ts'
 
 /** No transfer takes longer than its session lives. */
 const timeoutMs = 24 * 60 * 60 * 1000
 
 export interface UploadOptions {
-  /** Octal. */
+  /** Octal; by default that of the local file. */
   mode?: string | undefined
   overwrite?: boolean
   /** sha256 of the file that is to be replaced. */
   ifMatch?: string | undefined
 }
 
-/** @param local a file, or - for stdin */
+/** @param local a file, a pipe, a device, or - for stdin */
 export async function sendFile(
   { api, id, path, output }: RemotePath,
   local: string,
-  { mode, overwrite = true, ifMatch }: UploadOptions = {},
+  { overwrite = true, ifMatch, ...options }: UploadOptions = {},
 ): Promise<Reply<'writeRawFile'>> {
-  const bytes = local === '-' ? onlyOnce(process.stdin) : fileBytes(local)
+  const stats = local === '-' ? undefined : statsOf(local)
+  const isFile = stats?.isFile() ?? false
   using progress = output.progress(path)
+  const bytes = counting(openBytes(local, isFile), path, isFile ? stats!.size : undefined, progress)
+  const mode = options.mode ?? (isFile ? (stats!.mode & 0o777).toString(8).padStart(3, '0') : undefined)
   return await api.call('writeRawFile', {
     params: { id },
     query: { path, mode, overwrite: overwrite ? undefined : 'false' },
     ...(ifMatch !== undefined && { headers: { 'if-match': `"${ifMatch}"` } }),
-    bytes: counting(bytes, path, sizeOf(local), progress),
+    bytes,
     timeoutMs,
   })
-}
-
-/** Undefined for a pipe or a device, whose size is not known in advance. */
-function sizeOf(local: string): number | undefined {
-  const stat = local === '-' ? undefined : statSync(local, { throwIfNoEntry: false })
-  return stat?.isFile() ? stat.size : undefined
 }
 
 const counting = (
@@ -54,34 +53,40 @@ const counting = (
   },
 })
 
-/** Read anew for each try. */
-function fileBytes(path: string): AsyncIterable<Uint8Array> {
-  const unreadable = (error: unknown) =>
-    new CliError('failed', `${path} cannot be read: ${(error as Error).message}`)
+function statsOf(local: string): Stats {
   try {
-    if (statSync(path).isDirectory()) throw new Error('it is a directory')
+    const stats = statSync(local)
+    if (stats.isDirectory()) throw new Error('it is a directory')
+    return stats
   } catch (error) {
-    throw unreadable(error)
+    throw unreadable(local, error)
   }
+}
+
+/** A file is read again for each try. A pipe cannot be read twice: a second try would send only the rest. */
+function openBytes(local: string, isFile: boolean): AsyncIterable<Uint8Array> {
+  let begun = false
   return {
     async *[Symbol.asyncIterator]() {
+      if (begun && !isFile)
+        throw new CliError('network', `The connection broke, and ${nameOf(local)} cannot be read twice.`)
+      begun = true
       try {
-        yield* createReadStream(path, { highWaterMark: 256 * 1024 })
+        yield* openSource(local)
       } catch (error) {
-        throw unreadable(error)
+        throw unreadable(nameOf(local), error)
       }
     },
   }
 }
 
-/** stdin cannot be read twice: a second try would send only the rest. */
-function onlyOnce(input: NodeJS.ReadStream): AsyncIterable<Uint8Array> {
-  let begun = false
-  return {
-    async *[Symbol.asyncIterator]() {
-      if (begun) throw new CliError('network', 'The connection broke, and stdin cannot be read twice.')
-      begun = true
-      yield* input
-    },
-  }
+function openSource(local: string): Readable {
+  if (local === '-') return process.stdin
+  const { path, kind } = resolveTarget(local)
+  return kind === 'pipe' ? openPipeForReading(path) : createReadStream(path, { highWaterMark: 256 * 1024 })
 }
+
+const nameOf = (local: string): string => (local === '-' ? 'stdin' : local)
+
+const unreadable = (name: string, error: unknown) =>
+  new CliError('failed', `${name} cannot be read: ${(error as Error).message}`)

@@ -1,6 +1,7 @@
 /** Archives from a sandbox are unpacked on a user's machine, and a sandbox may send anything. */
 import { execFileSync } from 'node:child_process'
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -14,13 +15,18 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { Header } from 'tar'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { pack, unpackInto } from '../../cli/files/archive.ts'
-import { makeLinks } from '../../cli/files/links.ts'
+import { pack } from '../../cli/files/pack.ts'
+import { Skipped } from '../../cli/files/skipped.ts'
+import { encodeHeader, endOfArchive, paddingOf } from '../../cli/files/tar-header.ts'
+import { unpackInto } from '../../cli/files/unpack.ts'
+import { eventually } from '../support/eventually.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'sandlot-archive-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -69,12 +75,20 @@ const pathsIn = (folder: string): string[] =>
     return entry.isDirectory() ? [path, ...pathsIn(path)] : [path]
   })
 
-async function unpack(archive: Buffer): Promise<string[]> {
-  const unpacking = unpackInto(target)
-  // In pieces, as it comes over the network.
-  for (let at = 0; at < archive.length; at += 700) await unpacking.write(archive.subarray(at, at + 700))
-  return await unpacking.end()
+async function unpackAll(archive: Buffer): Promise<Skipped> {
+  const skipped = new Skipped()
+  const unpacking = unpackInto(target, { setsRoot: true, skipped })
+  try {
+    // In pieces, as it comes over the network.
+    for (let at = 0; at < archive.length; at += 700) await unpacking.write(archive.subarray(at, at + 700))
+    await unpacking.end()
+  } finally {
+    unpacking.abort()
+  }
+  return skipped
 }
+
+const unpack = async (archive: Buffer): Promise<string[]> => (await unpackAll(archive)).lines
 
 describe('nothing is written outside the target', () => {
   const evil = { content: 'evil' }
@@ -161,15 +175,17 @@ describe('nothing is written outside the target', () => {
     expect(readdirSync(outside)).toEqual(['precious'])
   })
 
-  test('by any chain of links', () => {
+  test('by any chain of links', async () => {
     const step = fc.constantFrom('..', '.', 'a', 'b', 'c', '')
     const way = fc.array(step, { minLength: 1, maxLength: 6 }).map((steps) => steps.join('/'))
     const link = fc.record({ path: way, target: way })
-    fc.assert(
-      fc.property(fc.array(link, { maxLength: 8 }), (links) => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(link, { maxLength: 8 }), async (links) => {
         rmSync(target, { recursive: true })
         mkdirSync(join(target, 'a', 'b', 'c'), { recursive: true })
-        makeLinks(target, links)
+        await unpack(
+          archiveOf(links.map((each) => ({ type: 'SymbolicLink', path: each.path, linkpath: each.target }))),
+        )
         mustLeadInside()
         expect(readdirSync(root).sort()).toEqual(['outside', 'target'])
       }),
@@ -178,48 +194,184 @@ describe('nothing is written outside the target', () => {
   })
 })
 
-test('what cannot be unpacked is told, and the rest is unpacked', async () => {
-  const leftOut = await unpack(
+test('names what it skips, and unpacks the rest', async () => {
+  const skipped = await unpack(
     archiveOf([
       { path: 'bin/python', type: 'SymbolicLink', linkpath: '/usr/bin/python3' },
       { path: 'pipe', type: 'FIFO' },
+      { path: 'null', type: 'CharacterDevice' },
       { path: '../up', content: 'x' },
       { path: 'suid', mode: 0o4755, content: 'x' },
     ]),
   )
-  expect(leftOut).toEqual([
-    'pipe: unsupported entry type: FIFO',
-    "../up: path contains '..'",
+  expect(skipped).toEqual([
     'bin/python: a link to /usr/bin/python3 leads out of the folder',
+    'pipe: is a pipe',
+    'null: is not a file, a folder or a link',
+    '../up: its name has .. in it',
   ])
-  expect(statSync(join(target, 'suid')).mode & 0o7000).toBe(0)
+  expect(statSync(join(target, 'suid')).mode & 0o7777).toBe(0o755)
 })
 
-test('an archive that is cut short, or is none, fails', async () => {
+test('refuses a folder in place of a file, and a file in place of a folder', async () => {
+  writeFileSync(join(target, 'file'), 'old')
+  mkdirSync(join(target, 'folder'))
+  execFileSync('mkfifo', [join(target, 'pipe')])
+  const skipped = await unpack(
+    archiveOf([
+      { path: 'file/', type: 'Directory' },
+      { path: 'file/in', content: 'new' },
+      { path: 'folder', content: 'new' },
+      { path: 'pipe', content: 'new' },
+      { path: 'last', content: 'new' },
+    ]),
+  )
+  expect(skipped.map((line) => line.split(':')[0])).toEqual(['file/', 'file/in', 'folder', 'pipe'])
+  expect(readFileSync(join(target, 'file'), 'utf8')).toBe('old')
+  expect(statSync(join(target, 'folder')).isDirectory()).toBe(true)
+  expect(statSync(join(target, 'pipe')).isFIFO()).toBe(true)
+  expect(readdirSync(target).sort()).toEqual(['file', 'folder', 'last', 'pipe'])
+})
+
+test('a file is replaced when it is complete, and nobody else can read it before', async () => {
+  writeFileSync(join(target, 'secret'), 'old', { mode: 0o600 })
+  const archive = archiveOf([{ path: 'secret', mode: 0o600, content: 'x'.repeat(5000) }])
+  const unpacking = unpackInto(target, { setsRoot: true, skipped: new Skipped() })
+  await unpacking.write(archive.subarray(0, 3000))
+  const [temporary] = await eventually(() => {
+    const names = readdirSync(target).filter((name) => name !== 'secret')
+    expect(names).toHaveLength(1)
+    return names
+  }, 5_000)
+  expect(statSync(join(target, temporary!)).mode & 0o777).toBe(0o600)
+  unpacking.abort()
+  expect(readdirSync(target)).toEqual(['secret'])
+  expect(readFileSync(join(target, 'secret'), 'utf8')).toBe('old')
+})
+
+test('an archive that is truncated, or is none, fails', async () => {
   const archive = archiveOf([{ path: 'a', content: 'x'.repeat(5000) }])
-  await expect(unpack(archive.subarray(0, 3000))).rejects.toThrow('Truncated')
-  await expect(unpack(Buffer.alloc(4096, 'nonsense'))).rejects.toThrow('Unrecognized')
+  await expect(unpack(archive.subarray(0, 3000))).rejects.toThrow('Unexpected end of data')
+  await expect(unpack(Buffer.alloc(4096, 'nonsense'))).rejects.toThrow('Invalid tar header')
+  expect(readdirSync(target)).toEqual([])
 })
 
-test('what is packed here is unpacked the same: modes, links and times', async () => {
-  const source = join(outside, 'source')
-  mkdirSync(join(source, 'sub', 'empty'), { recursive: true })
-  writeFileSync(join(source, '@name'), 'at')
-  writeFileSync(join(source, 'sub', 'run'), '#!', { mode: 0o755 })
-  symlinkSync('run', join(source, 'sub', 'last'))
-  symlinkSync('sub/last', join(source, 'first'))
-  execFileSync('touch', ['-d', '2020-02-02', join(source, '@name'), join(source, 'sub', 'empty')])
-  const leftOut: string[] = []
-  const unpacking = unpackInto(target)
-  for await (const chunk of pack(source, { prefix: 'x/y', root: false, leftOut }))
-    await unpacking.write(chunk)
-  expect([...leftOut, ...(await unpacking.end())]).toEqual([])
-  const at = (path: string) => join(target, 'x/y', path)
-  expect(readdirSync(at('')).sort()).toEqual(['@name', 'first', 'sub'])
-  for (const name of ['@name', 'sub/empty'])
-    expect(statSync(at(name)).mtime.getUTCFullYear(), name).toBe(2020)
-  expect(statSync(at('sub/run')).mode & 0o777).toBe(0o755)
-  expect(readlinkSync(at('first'))).toBe('sub/last')
-  expect(realpathSync(at('first'))).toBe(at('sub/run'))
-  expect(readdirSync(at('sub/empty'))).toEqual([])
+describe('a hostile archive takes neither disk nor memory', () => {
+  test('a compressed one is refused', async () => {
+    const archive = archiveOf([{ path: 'large', content: '0'.repeat(1_000_000) }])
+    await expect(unpack(gzipSync(archive))).rejects.toThrow('Invalid tar header')
+    expect(readdirSync(target)).toEqual([])
+  })
+
+  test('long names are skipped, cut and counted', async () => {
+    const name = Buffer.alloc(1_000_000, 'n')
+    const entry = encodeHeader({ name, type: 'file', mode: 0o644, mtime: 0 })
+    const skipped = await unpackAll(Buffer.concat([...Array<Buffer>(30).fill(entry), endOfArchive]))
+    expect(skipped.count).toBe(30)
+    expect(skipped.lines).toHaveLength(20)
+    expect(skipped.lines[0]!.length).toBeLessThan(300)
+  })
+
+  test('links are made one by one, and none is kept in memory', async () => {
+    const links = Array.from({ length: 500 }, (_, index) => ({ path: `link${index}`, linkpath: 'to' }))
+    await unpack(archiveOf(links.map((link) => ({ type: 'SymbolicLink', ...link }))))
+    expect(readdirSync(target)).toHaveLength(500)
+  })
 })
+
+test('what is packed here is unpacked the same: modes, links, times and the bytes of names', async () => {
+  const source = join(outside, 'source')
+  const at = (path: string | Buffer) => Buffer.concat([Buffer.from(`${source}/`), Buffer.from(path)])
+  mkdirSync(at('sub/empty'), { recursive: true })
+  mkdirSync(at('private'), { mode: 0o700 })
+  const modes = {
+    '@name': 0o400,
+    open: 0o666,
+    'sub/run': 0o755,
+    'private/key': 0o600,
+    [`${'n'.repeat(120)}`]: 0o664,
+  }
+  for (const [name, mode] of Object.entries(modes)) {
+    writeFileSync(at(name), name)
+    chmodSync(at(name), mode)
+  }
+  const odd = [0xc3, 0xfe, 0xff].map((byte) => Buffer.from([0x78, byte]))
+  for (const name of odd) writeFileSync(at(name), name)
+  symlinkSync('run', at('sub/last'))
+  symlinkSync('sub/last', at('first'))
+  execFileSync('touch', ['-d', '2020-02-02', join(source, '@name'), join(source, 'sub', 'empty')])
+  chmodSync(at('sub'), 0o555)
+
+  const archive: Buffer[] = []
+  const skipped = new Skipped()
+  for await (const chunk of pack(source, skipped)) archive.push(chunk)
+  expect([...skipped.lines, ...(await unpack(Buffer.concat(archive)))]).toEqual([])
+  const got = (path: string | Buffer) => Buffer.concat([Buffer.from(`${target}/root/`), Buffer.from(path)])
+  const names = (folder: Buffer) => readdirSync(folder, { encoding: 'latin1' }).sort()
+  expect(names(got(''))).toEqual(names(at('')))
+  for (const name of odd) expect(readFileSync(got(name))).toEqual(name)
+  for (const [name, mode] of Object.entries(modes)) {
+    expect(readFileSync(got(name), 'utf8')).toBe(name)
+    expect(statSync(got(name)).mode & 0o777, name).toBe(mode)
+  }
+  expect(statSync(got('private')).mode & 0o777).toBe(0o700)
+  for (const name of ['@name', 'sub/empty'])
+    expect(statSync(got(name)).mtime.getUTCFullYear(), name).toBe(2020)
+  expect(readlinkSync(got('first'))).toEqual('sub/last')
+  expect(readdirSync(got('sub/empty'))).toEqual([])
+  // The script in the sandbox sets this one.
+  const modesFile = readFileSync(join(target, 'modes'), 'utf8')
+  expect(modesFile).toBe('555\0./sub\0')
+})
+
+test('special, unreadable and vanished entries are skipped, and the rest is packed', async () => {
+  const source = join(outside, 'source')
+  mkdirSync(source)
+  for (const name of ['a', 'gone', 'z']) writeFileSync(join(source, name), name)
+  execFileSync('mkfifo', [join(source, 'pipe')])
+  await using socket = await listenOn(join(source, 'socket'))
+  expect(socket.listening).toBe(true)
+  const skipped = new Skipped()
+  const archive: Buffer[] = []
+  for await (const chunk of pack(source, skipped)) {
+    archive.push(chunk)
+    // The names were read, and the first header is out.
+    rmSync(join(source, 'gone'), { force: true })
+  }
+  await unpack(Buffer.concat(archive))
+  expect(readdirSync(join(target, 'root')).sort()).toEqual(['a', 'z'])
+  expect(skipped.lines.sort()).toEqual([
+    'gone: ENOENT: no such file or directory',
+    'pipe: is a pipe',
+    'socket: is a socket',
+  ])
+})
+
+test('a file that becomes shorter is filled, and named', async () => {
+  const source = join(outside, 'source')
+  mkdirSync(source)
+  writeFileSync(join(source, 'log'), Buffer.alloc(1_000_000, 'x'))
+  const skipped = new Skipped()
+  const archive: Buffer[] = []
+  for await (const chunk of pack(source, skipped)) {
+    archive.push(chunk)
+    // Its header is out, and a part of it.
+    if (chunk.length > 1000) writeFileSync(join(source, 'log'), '')
+  }
+  await unpack(Buffer.concat(archive))
+  expect(statSync(join(target, 'root/log')).size).toBe(1_000_000)
+  expect(skipped.lines).toEqual([expect.stringContaining('log: became shorter')])
+})
+
+test('a file above 8 GiB has its size in the header', async () => {
+  const size = 10 * 2 ** 30
+  const header = encodeHeader({ name: Buffer.from('large'), type: 'file', mode: 0o644, mtime: 0, size })
+  expect(new Header(header).size).toBe(size)
+  expect(paddingOf(size)).toHaveLength(0)
+})
+
+async function listenOn(path: string) {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(path, resolve))
+  return server
+}

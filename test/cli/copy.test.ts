@@ -1,17 +1,23 @@
+import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmodSync,
+  closeSync,
+  lstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
-import { clientPath } from './client.ts'
+import { clientPath, runProcess } from './client.ts'
 import { openTerminal } from './terminal.ts'
 import { makeUsers, shareSession } from './users.ts'
 
@@ -42,6 +48,8 @@ test('moves files, in place of the target or into it', async () => {
   expect((await cp(local('one'), ':cp/deep', '--json')).json()).toMatchObject({ bytes: 3 })
   expect(await cp(there, local('two'))).toMatchObject({ code: 0, stdout: `${local('two')}\n` })
   expect(readFileSync(local('two'), 'utf8')).toBe('one')
+  // As long as a name can be.
+  expect(await cp(there, local('n'.repeat(255)))).toMatchObject({ code: 0 })
   mkdirSync(local('into'))
   expect(await cp(there, local('into'))).toMatchObject({ code: 0, stdout: `${local('into/one')}\n` })
   expect(await cp(there, '-')).toMatchObject({ code: 0, stdout: 'one' })
@@ -93,11 +101,79 @@ test('moves folders with modes and links, as cp -r does', async () => {
   expect(ps.screen()).toContain('  cd trees/new;')
 })
 
+test('writes into pipes and devices of this machine, and follows links', async () => {
+  await user.run(['files', 'create', 'small', '--content', 'small'])
+  symlinkSync('linked', local('to-file'))
+  symlinkSync('made/later', local('to-nothing'))
+  mkdirSync(local('made'))
+  symlinkSync('/dev/null', local('to-null'))
+  writeFileSync(local('linked'), 'old')
+  execFileSync('mkfifo', [local('fifo')])
+  for (const command of [
+    ['cp', ':small'],
+    ['files', 'get', 'small'],
+  ]) {
+    const reading = readFile(local('fifo'), 'utf8')
+    for (const name of ['fifo', 'to-file', 'to-nothing', 'to-null'])
+      expect(await user.run([...command, local(name)]), name).toMatchObject({ code: 0 })
+    expect(await reading).toBe('small')
+  }
+  expect(statSync(local('fifo')).isFIFO()).toBe(true)
+  for (const name of ['to-file', 'to-nothing', 'to-null'])
+    expect(lstatSync(local(name)).isSymbolicLink(), name).toBe(true)
+  for (const name of ['linked', 'made/later']) expect(readFileSync(local(name), 'utf8')).toBe('small')
+  expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
+  // A file that a shell has opened gets the bytes, not another file of its name.
+  const descriptor = openSync(local('opened'), 'w')
+  const { environment } = user.home
+  const child = spawn(process.execPath, [clientPath, 'cp', '-q', ':small', '/dev/fd/3'], {
+    env: environment.call(user.home),
+    stdio: ['ignore', 'ignore', 'inherit', descriptor],
+  })
+  expect(await once(child, 'close')).toEqual([0, null])
+  closeSync(descriptor)
+  expect(readFileSync(local('opened'), 'utf8')).toBe('small')
+})
+
+test('sends what a pipe gives', async () => {
+  execFileSync('mkfifo', [local('source')])
+  const sending = user.run(['files', 'put', local('source'), 'from-pipe'])
+  await writeFile(local('source'), 'piped')
+  expect(await sending).toMatchObject({ code: 0 })
+  expect(await cp(':from-pipe', '-')).toMatchObject({ stdout: 'piped' })
+})
+
+test.each([
+  ['read', (pipe: string) => ['cp', ':waiting', pipe]],
+  ['written', (pipe: string) => ['cp', pipe, ':waiting/new']],
+])('Ctrl-C ends the wait for a pipe that is not %s', async (name, argsOf) => {
+  const pipe = local(`never-${name}`)
+  execFileSync('mkfifo', [pipe])
+  await user.run(['files', 'create', 'waiting', '--overwrite', '--content', 'x'])
+  const ran = user.run([...argsOf(pipe), '--debug'], {
+    // Once the service has answered its first request.
+    onStart: (child) => child.stderr!.once('data', () => child.kill('SIGINT')),
+  })
+  expect(await ran).toMatchObject({ code: 130 })
+})
+
+test('refuses arguments that Node has changed', async () => {
+  const run = (words: string) =>
+    runProcess('bash', ['-c', `"$0" "$@" ${words}`, process.execPath, clientPath], user.home.environment())
+  expect(await run("exec -- printf %s $'a\\xff'")).toMatchObject({
+    code: 125,
+    stdout: '',
+    stderr: expect.stringContaining('is not UTF-8'),
+  })
+  for (const words of ["files view $'caf\\xe9'", "cp $'caf\\xe9' :"])
+    expect(await run(words), words).toMatchObject({ code: 2, stdout: '' })
+})
+
 test('keeps what looks like a secret, and says what it left out', async () => {
   await user.run(['secrets', 'create', 'TOKEN'], { input: 'hunter2-hunter2' })
   await user.run(['exec', '-c', 'mkdir -p odd; echo hunter2-hunter2 > odd/it; ln -s /etc/passwd odd/out'])
   expect(await cp(':odd', local('odd'))).toMatchObject({
-    code: 1,
+    code: 9,
     stdout: `${local('odd')}\n`,
     stderr: 'sandlot: not copied: ./out: a link to /etc/passwd leads out of the folder\n',
   })
@@ -115,10 +191,17 @@ test('says what it cannot do', async () => {
   await says([local('nothing'), ':x'], 1, 'cannot be read')
   await says([folder, local('x')], 2, 'Write SESSION:PATH')
   await says([':a', ':b'], 2, 'on this machine')
+  await says(['a:b.txt', ':'], 2, 'write ./a:b.txt')
+  await says([':x', 'a:b.txt'], 2, 'write ./a:b.txt')
+  writeFileSync(local('no-session:b.txt'), '')
+  expect(await user.run(['cp', 'no-session:b.txt', 'x'], { cwd: world.folder })).toMatchObject({
+    code: 3,
+    stderr: expect.stringContaining('write ./no-session:b.txt'),
+  })
   await says([`${user.id}x:a`, local('x')], 3, `${user.id}x`)
   await user.run(['exec', '-c', 'mkdir a-folder'])
   await says([':a-folder', join(folder, 'big')], 1, 'is a file')
-  await says([folder, ':/proc/none'], 1, 'tar failed in the sandbox: tar:')
+  await says([folder, ':/proc/none'], 1, 'The folder was not copied: mkdir:')
   await user.run(['allowlist', 'set', 'ls'])
   await says([folder, ':x'], 1, 'Files can be copied one by one')
   await says([join(folder, 'sub', 'run'), ':x'], 0, '')

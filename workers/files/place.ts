@@ -81,12 +81,12 @@ must_be_writable() {
 }
 receive() {
   t=\${f%/*}/.sandlot-$$.tmp
-  if [ -e "$f" ] && [ ! -w "\${f%/*}/" ]; then t=/tmp/.sandlot-$$.tmp; fi
+  if [ -n "$into" ] || { [ -e "$f" ] && [ ! -w "\${f%/*}/" ]; }; then t=/tmp/.sandlot-$$.tmp; fi
   link=/tmp/.sandlot-turn held=
   trap 'rm -f "$t" "$t.old" $held' EXIT
   trap 'exit 143' HUP INT TERM
-  umask 022
-  cat >"$t" || exit 1
+  # Until its content is whole, nobody else may read it.
+  : >"$t" && chmod 600 "$t" && cat >"$t" || exit 1
 }
 be_whole() {
   hash_of "$t" || exit 1
@@ -116,22 +116,33 @@ put() {
 }
 write_over() {
   trap '' HUP INT TERM
-  cat "$f" >"$t.old" || return
-  if [ "$1" != keep ]; then chmod "$(stat -c %a "$f")" "$f" || return; fi
-  if ! write_through "$1" >"$f"; then if [ -f "$f" ]; then cat "$t.old" >"$f"; fi; return 1; fi
+  : >"$t.old" && chmod 600 "$t.old" && cat "$f" >"$t.old" || return
+  if [ "$1" != keep ]; then before=$(stat -c %a "$f") && chmod "$before" "$f" || return; fi
+  if write_through "$1" >"$f"; then return; fi
+  if [ -f "$f" ]; then
+    if [ "$1" != keep ]; then chmod u+w "$f"; fi
+    cat "$t.old" >"$f"
+    if [ "$1" != keep ]; then chmod "$before" "$f"; fi
+  fi
+  return 1
 }
 write_through() {
-  cat "$t" || return
-  if [ "$1" != keep ]; then chmod "$1" /proc/self/fd/1; fi
+  if [ "$1" != keep ]; then chmod "$1" /proc/self/fd/1 || return; fi
+  cat "$t"
 }
 `
 
-/** A stream of unknown length has its sha256 at its end, so one that broke off shows. */
+/**
+ * A stream of unknown length has its sha256 at its end, so one that broke off shows. A pipe or a device is written into,
+ * where a condition does not ask for a file.
+ */
 export const writeScript = `${probes}${writing}
 wanted=$2 overwrite=$3 match=$4 whole=$5
 f=$1
 if [ "$overwrite" = yes ]; then follow "$1"; fi
-must_be_replaceable
+into=
+if [ "$overwrite" = yes ] && [ -z "$match" ]; then if [ -p "$f" ] || [ -c "$f" ] || [ -b "$f" ]; then into=yes; fi; fi
+if [ -z "$into" ]; then must_be_replaceable; fi
 if [ -n "$match" ]; then (be_unchanged "$match") || be_unchanged_in_turn "$match" || exit; fi
 umask 022
 [ -d "\${f%/*}/" ] || mkdir -p "\${f%/*}/" || exit 1
@@ -143,6 +154,7 @@ if [ -z "$whole" ]; then
   dd if=/dev/null of="$t" bs=1 seek="$size" 2>/dev/null || exit 1
 fi
 be_whole "$whole"
+if [ -n "$into" ]; then cat "$t" >"$f"; exit; fi
 take_turn
 set_mode "$wanted"
 if [ -n "$match" ]; then be_unchanged "$match"; fi

@@ -81,7 +81,7 @@ function asText(bytes: Buffer): string | undefined {
 /** A file of more bytes is hashed only for a request that asks for it. */
 const taggedBytes = 1024 * 1024
 
-/** Prints the size and the sha256, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
+/** Prints size, mode and sha256, waits for a range of bytes, and prints that. If nothing comes, it does nothing. */
 export const rawScript = `${probes}
 f=$1 tagged=$2
 must_be_file "$f"
@@ -90,7 +90,8 @@ size=$(stat -L -c %s "$f" 2>/dev/null) || size=0
 if [ "$size" -eq 0 ]; then size=$(wc -c <"$f") || exit 1; fi
 sum=
 if [ "$tagged" = yes ] || [ "$size" -le ${taggedBytes} ]; then sum=$(sha256sum <"$f") || exit 1; fi
-printf '%s %s\\n' "$size" "\${sum%% *}"
+mode=$(stat -L -c %a "$f" 2>/dev/null) || mode=644
+printf '%s %s %s\\n' "$size" "$mode" "\${sum%% *}"
 read -r first count || exit 0
 if [ "$first" -eq 1 ] && [ "$count" -eq "$size" ]; then exec cat "$f"; fi
 tail -c "+$first" "$f" | head -c "$count"`
@@ -105,14 +106,14 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
   const state: { stdin?: Writable; left?: number; error?: unknown } = {}
   let header = ''
 
-  const begin = (size: number, sha256: string) => {
+  const begin = (size: number, mode: string, sha256: string) => {
     const { isSame, range } = weigh(args, size, sha256)
     const shown = range ?? { from: 0, to: isSame ? 0 : size }
     state.left = shown.to - shown.from
-    const tag = sha256 === '' ? {} : { etag: tagOf(sha256) }
+    const facts = { 'x-file-mode': mode, ...(sha256 !== '' && { etag: tagOf(sha256) }) }
     const ofBytes = headersOf(shown, range !== undefined, size)
-    if (isSame) response.writeHead(304, { ...tag, 'cache-control': 'no-store' })
-    else response.writeHead(range ? 206 : 200, { ...tag, ...shownHeaders, ...ofBytes })
+    if (isSame) response.writeHead(304, { ...facts, 'cache-control': 'no-store' })
+    else response.writeHead(range ? 206 : 200, { ...facts, ...shownHeaders, ...ofBytes })
     if (isSame) state.stdin?.end()
     else state.stdin?.write(`${shown.from + 1} ${state.left}\n`)
   }
@@ -124,9 +125,10 @@ export const readRaw: StreamHandler<'readRaw', SandboxContext> = async (
       header += chunk.toString('latin1', 0, end === -1 ? chunk.length : end)
       if (end === -1 && header.length < 100) return
       try {
-        const [, size, sha256] = /^(\d{1,15}) ([0-9a-f]{64})?$/.exec(header) ?? []
-        if (size === undefined) throw new Problem('internal_error', 'The file script printed no size.')
-        begin(Number(size), sha256 ?? '')
+        const [, size, mode, sha256] = /^(\d{1,15}) ([0-7]{1,4}) ([0-9a-f]{64})?$/.exec(header) ?? []
+        if (size === undefined || mode === undefined)
+          throw new Problem('internal_error', 'The file script printed no size.')
+        begin(Number(size), mode, sha256 ?? '')
       } catch (error) {
         state.error = error
         state.stdin?.end()

@@ -1,7 +1,8 @@
 /** `sandlot files get PATH [LOCAL]`: a file of any size, to this machine. */
 import { basename, join } from 'node:path'
 import { addSessionOption, defineCommand } from '../../core/command.ts'
-import { isFolder, printFile, saveFile } from '../../files/download.ts'
+import { printFile, saveFile } from '../../files/download.ts'
+import { isFolder } from '../../files/local-file.ts'
 
 export const define = defineCommand({
   declare: (command) =>
@@ -19,8 +20,8 @@ export const define = defineCommand({
     const source = { api, id: await session(), path, output }
     if (given === '-') return await printFile(source)
     const local = isFolder(given) ? join(given, basename(path)) : given
-    const facts = await saveFile(source, local)
-    output.result({ path, local, ...facts }, `${local}\n`)
-    output.aside(`${facts.size} bytes.`)
+    const { size, sha256 } = await saveFile(source, local)
+    output.result({ path, local, size, sha256 }, `${local}\n`)
+    output.aside(`${size} bytes.`)
   },
 })

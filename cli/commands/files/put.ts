@@ -12,7 +12,7 @@ export const define = defineCommand<{ mode?: string; overwrite: boolean; ifMatch
         '<path>',
         'relative to /workspace, or absolute; with a / at the end it is the folder to put it in',
       )
-      .option('--mode <mode>', 'permissions in octal, such as 755')
+      .option('--mode <mode>', 'permissions in octal, such as 755; by default those of the local file')
       .option('--no-overwrite', 'refuse if the file exists')
       .option('--if-match <sha256>', 'refuse unless the file has this sha256'),
   examples: [

@@ -1,0 +1,103 @@
+/** Reads a folder of this machine as a tar archive. An entry that cannot be read is skipped and named. */
+import { constants, lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Skipped } from './skipped.ts'
+import { encodeHeader, endOfArchive, paddingOf } from './tar-header.ts'
+
+const chunkBytes = 256 * 1024
+
+interface Context {
+  skipped: Skipped
+  /** Mode and path of each folder that its owner may not read, write or search, each with a NUL. */
+  modes: Buffer[]
+}
+
+const rootName = 'root'
+
+/** Packs a folder for the script that unpacks it (tar-commands.ts). */
+export async function* pack(folder: string, skipped: Skipped): AsyncGenerator<Buffer> {
+  const context: Context = { skipped, modes: [] }
+  yield* packEntry(Buffer.from(folder), Buffer.from(rootName), context)
+  const modes = Buffer.concat(context.modes)
+  yield encodeHeader({ name: Buffer.from('modes'), type: 'file', mode: 0o600, mtime: 0, size: modes.length })
+  yield modes
+  yield paddingOf(modes.length)
+  yield endOfArchive
+}
+
+async function* packEntry(path: Buffer, name: Buffer, context: Context): AsyncGenerator<Buffer> {
+  const { skipped } = context
+  const shown = name.toString().slice(rootName.length + 1) || '.'
+  try {
+    const stats = lstatSync(path)
+    if (stats.isDirectory()) yield* packFolder(path, name, stats, context)
+    else if (stats.isSymbolicLink()) {
+      const link = readlinkSync(path, { encoding: 'buffer' })
+      yield encodeHeader({ name, type: 'symlink', ...metadataOf(stats), link })
+    } else if (stats.isFile()) yield* packFile(path, name, (reason) => skipped.add(shown, reason))
+    else skipped.add(shown, `is ${kindOf(stats)}`)
+  } catch (error) {
+    skipped.addError(shown, error)
+  }
+}
+
+async function* packFolder(path: Buffer, name: Buffer, stats: Stats, context: Context) {
+  const names = readdirSync(path, { encoding: 'buffer' })
+  const { mode, mtime } = metadataOf(stats)
+  const header = encodeHeader({ name: join(name, ''), type: 'directory', mode: mode | 0o700, mtime })
+  yield header
+  for (const each of names) yield* packEntry(join(path, each), join(name, each), context)
+  // Its entries have changed its time.
+  yield header
+  if ((mode & 0o700) === 0o700) return
+  context.modes.push(Buffer.from(`${mode.toString(8)}\0.`), name.subarray(rootName.length), Buffer.alloc(1))
+}
+
+async function* packFile(path: Buffer, name: Buffer, skip: (reason: string) => void) {
+  // The file may have become a pipe or a link since it was examined: neither is waited for or followed.
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) return skip(`is ${kindOf(stats)}`)
+    const { size } = stats
+    yield encodeHeader({ name, type: 'file', ...metadataOf(stats), size })
+    yield* readExactly(file, size, skip)
+    yield paddingOf(size)
+  } finally {
+    await file.close()
+  }
+}
+
+/** The header has already announced the size, so missing bytes are filled with zeros. */
+async function* readExactly(file: FileHandle, size: number, skip: (reason: string) => void) {
+  let isMissing = false
+  for (let left = size; left > 0; ) {
+    const buffer = Buffer.alloc(Math.min(left, chunkBytes))
+    const length = isMissing ? buffer.length : await readSome(file, buffer, skip)
+    if (length === 0) isMissing = true
+    left -= length
+    yield buffer.subarray(0, length)
+  }
+}
+
+/** @returns 0 after it has called `skip` */
+async function readSome(file: FileHandle, buffer: Buffer, skip: (reason: string) => void): Promise<number> {
+  try {
+    const { bytesRead } = await file.read(buffer)
+    if (bytesRead === 0) skip('became shorter while it was read, and is filled with zeros in the copy')
+    return bytesRead
+  } catch (error) {
+    skip(`could not be read completely, and is filled with zeros in the copy: ${(error as Error).message}`)
+    return 0
+  }
+}
+
+const metadataOf = ({ mode, mtimeMs }: Stats) => ({ mode: mode & 0o7777, mtime: mtimeMs / 1000 })
+
+const join = (folder: Buffer, name: Buffer | string): Buffer =>
+  Buffer.concat([folder, Buffer.from('/'), Buffer.from(name)])
+
+function kindOf(stats: Stats): string {
+  if (stats.isFIFO()) return 'a pipe'
+  return stats.isSocket() ? 'a socket' : 'a device'
+}

@@ -1,0 +1,27 @@
+/** Entries that a copy skipped: the first ones by name, the rest counted. A sandbox may send any number of them. */
+const namedCount = 20
+const maxLineLength = 400
+
+export class Skipped {
+  readonly lines: string[] = []
+  count = 0
+
+  /** @param name is untrusted, and may have any length */
+  add(name: string, reason: string): void {
+    this.addLine(`${shorten(name)}: ${reason}`)
+  }
+
+  addLine(line: string): void {
+    this.count++
+    if (this.lines.length < namedCount) this.lines.push(line.slice(0, maxLineLength))
+  }
+
+  addError(name: string, error: unknown): void {
+    this.add(name, reasonOf(error))
+  }
+}
+
+const shorten = (name: string): string => (name.length > 200 ? `${name.slice(0, 200)}…` : name)
+
+/** Node's message without the path, which may be as long as the name. */
+const reasonOf = (error: unknown): string => (error as Error).message.replace(/, \w+ (<Buffer|').*$/s, '')

@@ -1,0 +1,262 @@
+/**
+ * Unpacks an archive from a sandbox, which may send anything, below a folder of this machine and nowhere else. Each file
+ * is written under a temporary name and renamed when it is complete. Names are bytes, kept in strings as latin1.
+ */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  closeSync,
+  fchmodSync,
+  futimesSync,
+  linkSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  symlinkSync,
+  utimesSync,
+  writeSync,
+} from 'node:fs'
+import { posix } from 'node:path'
+import { extract, type Header } from 'tar-stream'
+import type { Skipped } from './skipped.ts'
+
+/** Linux takes no longer paths. */
+const maxPathBytes = 4096
+/** Once there is no space, every other file would fail too. */
+const fatalCodes = ['ENOSPC', 'EDQUOT']
+
+interface Unpacking {
+  /** Whether the folder itself gets the mode of the one in the archive. */
+  setsRoot: boolean
+  skipped: Skipped
+}
+
+/** @param folder exists, and its path has no symbolic links in it */
+export function unpackInto(folder: string, { setsRoot, skipped }: Unpacking) {
+  const options = { filenameEncoding: 'latin1' }
+  // It knows no compression, so an archive cannot grow on its way to the disk.
+  const archive = extract(options as Parameters<typeof extract>[0])
+  const target = new Target(Buffer.from(folder).toString('latin1'), { setsRoot, skipped })
+  const done = unpackEntries()
+  // It may fail while nothing waits for it.
+  done.catch(() => {})
+  return {
+    /** Resolves when more can be written. @throws when the archive is broken */
+    async write(bytes: Buffer): Promise<void> {
+      if (!archive.write(bytes))
+        await Promise.race([once(archive as unknown as NodeJS.EventEmitter, 'drain'), done])
+    },
+    /** @throws when the archive is broken or truncated */
+    async end(): Promise<void> {
+      archive.end(undefined)
+      await done
+    },
+    /** Ends the work, and removes the incomplete file. */
+    abort(): void {
+      archive.destroy()
+      target.removeTemporary()
+    },
+  }
+
+  async function unpackEntries() {
+    for await (const entry of archive) {
+      const { header } = entry
+      try {
+        const { path, link } = namesOf(header)
+        if (header.type === 'file') await target.writeFile(path, header, entry as AsyncIterable<Buffer>)
+        else target.makeEntry(path, link, header)
+      } catch (error) {
+        if (archive.destroying || fatalCodes.includes((error as NodeJS.ErrnoException).code ?? ''))
+          throw error
+        skipped.addError(textOf(header.name), error)
+      }
+      entry.resume()
+    }
+    target.finish()
+  }
+}
+
+/** pax headers carry names as UTF-8, and all others as bytes. */
+function namesOf({ name, linkname, pax }: Header): { path: string[]; link: string } {
+  const { path, linkpath } = (pax ?? {}) as Record<string, string | undefined>
+  if ([path, linkpath].some((each) => each?.includes('\ufffd'))) throw new Error('its name is not UTF-8')
+  const bytesOf = (text: string) => Buffer.from(text).toString('latin1')
+  const whole = path === undefined ? name : bytesOf(path)
+  return { path: partsOf(whole), link: linkpath === undefined ? (linkname ?? '') : bytesOf(linkpath) }
+}
+
+/** An absolute name is one below the folder. */
+function partsOf(name: string): string[] {
+  if (name.length > maxPathBytes) throw new Error(`its name has ${name.length} bytes`)
+  const parts = name.split('/').filter((part) => part !== '' && part !== '.')
+  if (parts.includes('..')) throw new Error('its name has .. in it')
+  return parts
+}
+
+const textOf = (latin1: string): string => Buffer.from(latin1.slice(0, 1000), 'latin1').toString()
+const bytesOf = (path: string): Buffer => Buffer.from(path, 'latin1')
+
+type FolderFacts = Pick<Header, 'mode' | 'mtime'>
+
+/** A folder that is being filled. Its mode and time are set when it is left, because its entries need or change both. */
+interface OpenFolder {
+  name: string
+  facts?: FolderFacts
+}
+
+class Target {
+  private readonly root: string
+  private readonly setsRoot: boolean
+  private readonly skipped: Skipped
+  private rootFacts: FolderFacts | undefined
+  /** The folders above the current entry. An archive lists a folder right before its entries. */
+  private readonly open: OpenFolder[] = []
+  private temporary: string | undefined
+
+  constructor(root: string, { setsRoot, skipped }: Unpacking) {
+    this.root = root
+    this.setsRoot = setsRoot
+    this.skipped = skipped
+  }
+
+  makeEntry(path: string[], link: string, { type, mode, mtime }: Header): void {
+    if (type === 'directory') this.makeFolder(path, { mode, mtime })
+    else if (type === 'symlink') this.makeLink(path, link, mtime)
+    else if (type === 'link') this.makeHardLink(path, partsOf(link))
+    else throw new Error(type === 'fifo' ? 'is a pipe' : 'is not a file, a folder or a link')
+  }
+
+  async writeFile(path: string[], { mode, mtime }: Header, content: AsyncIterable<Buffer>): Promise<void> {
+    const file = openSync(this.prepare(path), 'wx', 0o600)
+    try {
+      for await (const chunk of content)
+        for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at)
+      futimesSync(file, mtime, mtime)
+      // A program from a sandbox never runs as its owner.
+      fchmodSync(file, mode & 0o777)
+      this.commit(path)
+    } finally {
+      closeSync(file)
+      this.removeTemporary()
+    }
+  }
+
+  finish(): void {
+    this.leaveFolders(0)
+    if (this.rootFacts) this.setFacts([], this.rootFacts)
+  }
+
+  removeTemporary(): void {
+    if (this.temporary !== undefined) rmSync(bytesOf(this.temporary), { force: true })
+    this.temporary = undefined
+  }
+
+  private makeFolder(path: string[], facts: FolderFacts): void {
+    if (path.length > 0) {
+      this.enter(path.slice(0, -1), { mode: undefined })
+      this.enter(path, { mode: 0o700 })
+      this.open.at(-1)!.facts = facts
+    } else if (this.setsRoot) this.rootFacts = facts
+    else return
+    // Until it is left, its owner can write into it, also when it was there before.
+    chmodSync(this.pathOf(path), (facts.mode & 0o777) | 0o700)
+  }
+
+  private makeLink(path: string[], target: string, mtime: Date): void {
+    if (!staysInside(path.join('/'), target))
+      throw new Error(`a link to ${textOf(target)} leads out of the folder`)
+    this.place(path, (temporary) => {
+      symlinkSync(bytesOf(target), temporary)
+      lutimesSync(temporary, mtime, mtime)
+    })
+  }
+
+  private makeHardLink(path: string[], target: string[]): void {
+    this.enter(target.slice(0, -1))
+    const existing = this.pathOf(target)
+    if (!statsOf(existing)?.isFile()) throw new Error('is a hard link, and its target is not a file here')
+    this.place(path, (temporary) => linkSync(existing, temporary))
+  }
+
+  private place(path: string[], make: (temporary: Buffer) => void): void {
+    const temporary = this.prepare(path)
+    try {
+      make(temporary)
+      this.commit(path)
+    } finally {
+      this.removeTemporary()
+    }
+  }
+
+  /** @returns a temporary path next to an entry */
+  private prepare(path: string[]): Buffer {
+    if (path.length === 0) throw new Error('is not a folder, but has the name of the folder itself')
+    const folder = path.slice(0, -1)
+    this.enter(folder, { mode: undefined })
+    this.temporary = [this.root, ...folder, `.sandlot-${randomUUID()}.part`].join('/')
+    return bytesOf(this.temporary)
+  }
+
+  private commit(path: string[]): void {
+    const final = this.pathOf(path)
+    const stats = statsOf(final)
+    if (stats && !stats.isFile() && !stats.isSymbolicLink())
+      throw new Error('the existing entry is not a file, and is not replaced')
+    renameSync(bytesOf(this.temporary!), final)
+  }
+
+  /**
+   * Enters a folder, and leaves all that are not above it. A link to a folder is not entered.
+   * @param missing how a missing folder is made
+   */
+  private enter(path: string[], missing?: { mode: number | undefined }): void {
+    let depth = 0
+    while (depth < path.length && this.open[depth]?.name === path[depth]) depth++
+    this.leaveFolders(depth)
+    for (const name of path.slice(depth)) {
+      const folder = this.pathOf([...this.open.map((each) => each.name), name])
+      const stats = statsOf(folder)
+      if (stats === undefined && missing) mkdirSync(folder, missing.mode)
+      else if (!stats?.isDirectory()) throw new Error(`${textOf(name)} is not a folder here`)
+      this.open.push({ name })
+    }
+  }
+
+  private leaveFolders(depth: number): void {
+    for (; this.open.length > depth; this.open.pop()) {
+      const { facts } = this.open.at(-1)!
+      const path = this.open.map(({ name }) => name)
+      if (facts) this.setFacts(path, facts)
+    }
+  }
+
+  private setFacts(path: string[], { mode, mtime }: FolderFacts): void {
+    try {
+      utimesSync(this.pathOf(path), mtime, mtime)
+      chmodSync(this.pathOf(path), mode & 0o777)
+    } catch (error) {
+      this.skipped.addError(textOf(path.join('/')) || '.', error)
+    }
+  }
+
+  private pathOf = (path: string[]): Buffer => bytesOf([this.root, ...path].join('/'))
+}
+
+const statsOf = (path: Buffer): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
+
+/**
+ * Whether a link leads into the folder, also when parts of its target are such links themselves. So `..` may be at the
+ * start of a target only: after the name of a link it would lead to an unchecked place.
+ */
+function staysInside(path: string, target: string): boolean {
+  const climb = /^(?:\.{1,2}(?:\/+|$))*/.exec(target)![0]
+  const reached = posix.join(posix.dirname(path), climb)
+  return ![reached, target.slice(climb.length)].some(leadsOut)
+}
+
+const leadsOut = (path: string): boolean => posix.isAbsolute(path) || path.split('/').includes('..')

@@ -1,0 +1,106 @@
+/** `sandlot cp` while it is interrupted, and with a sandbox that sends a hostile archive. */
+import type { ChildProcess } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
+import { closeSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { describeOnBothDrivers } from '../support/drivers.ts'
+import { eventually } from '../support/eventually.ts'
+import { startWorld, type World } from '../support/index.ts'
+import type { Ran } from './client.ts'
+import { makeUsers, type Users } from './users.ts'
+
+// Not with busybox: its shell runs its own tar regardless of PATH.
+describeOnBothDrivers('copies', (driver) => {
+  let world: World
+  let user: Awaited<ReturnType<Users['newUser']>>
+  beforeAll(async () => {
+    world = await startWorld({ driver })
+    user = await makeUsers(world).newUser()
+    // Where a test puts a tar that stops half-way, or sends something else.
+    const path = 'PATH=/workspace/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+    expect(await user.run(['session', 'create', '--env', path])).toMatchObject({ code: 0 })
+  })
+  afterAll(async () => {
+    await user?.run(['session', 'rm', '--all', '--yes'])
+    user?.[Symbol.dispose]()
+    await world?.[Symbol.asyncDispose]()
+  })
+  afterEach(() => sh('rm -rf .bin'))
+
+  const local = (name: string) => join(world.folder, name)
+  const cp = (...args: string[]) => user.run(['cp', ...args])
+  const sh = async (script: string): Promise<string> => {
+    const ran = await user.run(['exec', '-c', script])
+    expect(ran).toMatchObject({ code: 0 })
+    return ran.stdout
+  }
+  const putTar = (script: string) =>
+    user.run(['files', 'create', '.bin/tar', '--mode', '755', '--content', `#!/bin/sh\n${script}\n`])
+
+  /** Interrupts the client once it is half-way. */
+  async function interrupt(args: string[], isHalfWay: () => Promise<unknown> | unknown): Promise<Ran> {
+    const started = Promise.withResolvers<ChildProcess>()
+    const ran = user.run(['cp', ...args], { onStart: started.resolve })
+    const child = await started.promise
+    await eventually(isHalfWay, 15_000)
+    child.kill('SIGINT')
+    return await ran
+  }
+
+  test('an interrupted copy into a session leaves every file old or new', async () => {
+    makeLarge(local('large'))
+    await sh('mkdir large; echo old > large/file0')
+    // Without the rest of the archive it fails, and then waits.
+    await putTar('head -c 700000 | /bin/tar "$@"; sleep 600')
+    const ran = await interrupt([`${local('large')}/.`, ':large'], async () =>
+      (await sh('ls -A large/.sandlot-*/root 2>/dev/null || true')).includes('file1'),
+    )
+    expect(ran).toMatchObject({ code: 130 })
+    await eventually(async () => (await sh('ls -A large; cat large/file0')) === 'file0\nold\n', 15_000)
+  })
+
+  test('an interrupted copy out of a session leaves every file old or new', async () => {
+    await sh('mkdir source; for n in 0 1 2 3; do head -c 500000 /dev/zero > source/file$n; done')
+    await putTar('/bin/tar "$@" | head -c 700000; sleep 600')
+    mkdirSync(local('fetched'))
+    for (const name of ['file0', 'file1', 'file2', 'file3']) writeFileSync(local(`fetched/${name}`), 'old')
+    const ran = await interrupt([':source/.', local('fetched')], () =>
+      readdirSync(local('fetched')).some((name) => name.endsWith('.part')),
+    )
+    expect(ran).toMatchObject({ code: 130 })
+    const sizes = readdirSync(local('fetched')).map((name) => statSync(local(`fetched/${name}`)).size)
+    expect(sizes.sort()).toEqual([3, 3, 3, 500_000])
+  })
+
+  test('an interrupted copy of one file leaves nothing behind', async () => {
+    await sh('echo old > one')
+    execFileSync('mkfifo', [local('endless')])
+    // Opened for both, so that no open waits for the other side.
+    const pipe = openSync(local('endless'), 'r+')
+    writeSync(pipe, Buffer.alloc(60_000))
+    const up = await interrupt([local('endless'), ':one'], async () =>
+      (await sh('ls -A')).includes('.sandlot-'),
+    )
+    closeSync(pipe)
+    expect(up).toMatchObject({ code: 130 })
+    await eventually(async () => !(await sh('ls -A')).includes('.sandlot-'), 15_000)
+    expect(await sh('cat one')).toBe('old\n')
+  })
+
+  test('a hostile tar fills neither the disk nor the memory of the client', async () => {
+    await sh('mkdir hostile; head -c 30000000 /dev/zero | gzip > .packed')
+    await putTar('cat /workspace/.packed')
+    expect(await cp(':hostile', local('hostile'))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Invalid tar header'),
+    })
+    expect(readdirSync(local('hostile'))).toEqual([])
+  })
+})
+
+function makeLarge(folder: string): void {
+  mkdirSync(folder)
+  for (const name of ['file0', 'file1', 'file2', 'file3'])
+    writeFileSync(join(folder, name), Buffer.alloc(500_000))
+}
