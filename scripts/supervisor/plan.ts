@@ -5,7 +5,7 @@ import type { StackSettings } from './stack-settings.ts'
 /**
  * @param say reports each port that another program made it choose
  * @returns each with its name, `worker`, or `worker.2` of several
- * @throws in words for the terminal when a port that the user chose is taken
+ * @throws a message for the terminal when a port that the user chose is taken
  */
 export async function planProcesses(
   commands: Map<string, string>,
@@ -28,12 +28,12 @@ export async function planProcesses(
     { setting: 'CALLS_PORT', host: internalHost, ...ports.CALLS_PORT, count: countOf('worker') },
   ]
   const claimed = { PORT: [] as number[], INTERNAL_PORT: [] as number[], CALLS_PORT: [] as number[] }
-  // Those that the user chose come first, so that no default takes them.
+  // Ports that the user chose are claimed first, so that no default takes them.
   for (const need of needs.toSorted((a, b) => Number(b.isSet) - Number(a.isSet)))
     claimed[need.setting] = await claimPorts(need, say)
   return processes.map((planned, index) => ({
     ...planned,
-    /** Every process listens on an internal port of its own; the APIs also for clients, the workers for calls. */
+    /** Every process has a separate internal port; the APIs also listen for clients, the workers for calls. */
     ports: {
       INTERNAL_PORT: String(claimed.INTERNAL_PORT[index]),
       ...(planned.kind === 'api' && { PORT: String(claimed.PORT.shift()) }),

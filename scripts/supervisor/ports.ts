@@ -16,7 +16,7 @@ export interface PortNeed {
 /**
  * Reserves consecutive ports, from the first if they are free.
  * @param say reports that a default was replaced
- * @throws in words for the terminal when a port that the user chose is not free: which one, and what to type
+ * @throws a message for the terminal when a port that the user chose is not free: which one, and what to type
  */
 export async function claimPorts(
   { setting, host, first, isSet, count }: PortNeed,
