@@ -40,7 +40,7 @@ test("stdin, stdout, stderr and the exit code are the command's", async () => {
 })
 
 test('input of the shell around the client is sent with a warning', async () => {
-  const script = `printf 'a\\nb\\n' | { read x; "$0" "$1" session create --rm -- cat; }`
+  const script = `printf 'a\\nb\\n' | while read x; do "$0" "$1" session create --rm -- cat; done`
   const args = ['-c', script, process.execPath, clientPath]
   const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
   expect(stdout).toBe('b\n')
