@@ -74,7 +74,7 @@ export function openApi(context: Context) {
   return {
     /**
      * @returns the ports, the actual ones where 0 was asked for
-     * @throws in words when one is taken
+     * @throws {SettingsError} when one is taken or cannot be used
      */
     async listen(): Promise<{ port: number; internalPort: number }> {
       const { http, internal: inside, allowedHosts } = context.settings

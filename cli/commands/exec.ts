@@ -13,6 +13,7 @@ import { Input } from '../exec/input.ts'
 import { addDetachKeys, mustBeTerminal, stayAttached } from '../exec/on-terminal.ts'
 import { print } from '../exec/print.ts'
 import { createRemote, type Remote } from '../exec/remote.ts'
+import { noteSharedStdin } from '../exec/shared-stdin.ts'
 import { runStreaming, sendInput } from '../exec/stream.ts'
 
 interface Options {
@@ -57,7 +58,7 @@ export const define = defineCommand<Options>({
       )
       .option('--reveal', 'show secrets in its output, not [secret NAME]')
       .option('-i, --stdin', 'send stdin; the default when something is piped in')
-      .option('-n, --no-stdin', 'send no stdin')
+      .option('-n, --no-stdin', 'send no stdin, so that a `while read` loop keeps it')
       .option('-t, --tty', 'give it a terminal, for shells and editors: exec -it -- bash')
       .option('-d, --background', 'print its id and leave it running')
     addDetachKeys(command, 'with -t: ')
@@ -65,7 +66,8 @@ export const define = defineCommand<Options>({
   notes: `
 Options after the command are the command's own. Output and stdin pass byte for byte, as they come. When the
 connection breaks, the client connects again and goes on where it broke. Ctrl-C interrupts the command; a
-second Ctrl-C leaves it. At a terminal, stdin is sent with -i alone.
+second Ctrl-C leaves it. At a terminal, stdin is sent only with -i. A pipe or a file is read until EOF, as with
+ssh: use -n in a \`while read\` loop and in a script that a shell reads from stdin.
 
 With -t, Ctrl-P Ctrl-Q leaves the command running and says how to go back to it. A shell that has no prompt of
 its own shows the name of its session.
@@ -113,8 +115,24 @@ async function execute(invocation: Invocation<Options>): Promise<number> {
   if (options.tty) return await useTerminal(invocation, remote, request)
   const input = (options.stdin ?? hasPipedInput()) ? new Input(process.stdin) : undefined
   if (!input && !options.background) sayNoTerminal(args, output.aside)
-  if (options.background) return await leaveRunning(invocation, remote, request, input)
+  const code = await runWithoutTerminal(invocation, remote, request, input)
+  if (input && options.stdin === undefined) {
+    const advice =
+      'Use -n to leave it to the shell, as in a `while read` loop, or -i to send it without this note.'
+    noteSharedStdin(input, advice, output.note)
+  }
+  return code
+}
 
+/** @returns the exit code */
+async function runWithoutTerminal(
+  invocation: Invocation<Options>,
+  remote: Remote,
+  request: ExecRequest,
+  input: Input | undefined,
+): Promise<number> {
+  const { options, output } = invocation
+  if (options.background) return await leaveRunning(invocation, remote, request, input)
   const stdin = await readInline(input)
   const feeding = stdin === undefined ? input : undefined
   const body = { ...request, stdin }

@@ -4,6 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export class Input {
   isClosed = false
+  /** Bytes that were read from the source. */
+  byteCount = 0
   private readonly source: Readable
   private readonly chunks: AsyncIterator<Buffer>
   /** Read before, and to be pulled first. */
@@ -50,6 +52,7 @@ export class Input {
     if (next === 'late') return 'late'
     if (next.done) return 'end'
     this.asked = undefined
+    this.byteCount += next.value.length
     return next.value
   }
 }

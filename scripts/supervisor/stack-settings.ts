@@ -29,10 +29,7 @@ export function readStackSettings(args: string[], dataFolder: string) {
   return {
     host: env.HOST || defaults.HOST,
     internalHost: env.INTERNAL_HOST || defaults.INTERNAL_HOST,
-    /** 0 takes any free port. */
-    port: whole('PORT', env.PORT || defaults.PORT, 65_535),
-    internalPort: whole('INTERNAL_PORT', env.INTERNAL_PORT || defaults.INTERNAL_PORT, 65_535),
-    callsPort: whole('CALLS_PORT', env.CALLS_PORT || defaults.CALLS_PORT, 65_535),
+    ports: { PORT: port('PORT'), INTERNAL_PORT: port('INTERNAL_PORT'), CALLS_PORT: port('CALLS_PORT') },
     /** How many processes of a kind to start, by the Procfile's name; 1 unless named. */
     counts: new Map([
       ['worker', whole('WORKERS', values.workers ?? (env.WORKERS || '1'), 100)],
@@ -48,6 +45,12 @@ export function readStackSettings(args: string[], dataFolder: string) {
 }
 
 export type StackSettings = ReturnType<typeof readStackSettings>
+
+/** @returns the first port of a setting; 0 takes any free one */
+function port(setting: 'PORT' | 'INTERNAL_PORT' | 'CALLS_PORT') {
+  const text = process.env[setting]
+  return { first: whole(setting, text || defaults[setting], 65_535), isSet: Boolean(text) }
+}
 
 function whole(name: string, text: string | number, most: number): number {
   const value = Number(text)

@@ -43,7 +43,7 @@ export function startStack(args: string[], say: (line: string) => void): Stack {
     guardDataFolder(data)
     await clearUp(data, say)
     const procfile = parseProcfile(readFileSync(join(root, 'Procfile'), 'utf8'))
-    const plan = await planProcesses(procfile.processes, settings)
+    const plan = await planProcesses(procfile.processes, settings, say)
     await guardCluster(process.env)
     watchdog = openWatchdog(data, settings)
 

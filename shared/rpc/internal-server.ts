@@ -5,6 +5,7 @@ import { countByState } from '../data/sandbox-pods.ts'
 import type { Context } from '../platform/context.ts'
 import { within } from '../platform/patience.ts'
 import { wrongEvictionPolicy } from '../platform/redis.ts'
+import { SettingsError } from '../platform/settings.ts'
 import { limitRequest } from '../platform/sockets.ts'
 import { listWorkers, takesCalls } from './directory.ts'
 
@@ -97,7 +98,7 @@ export const workerChecks = (context: Context): Record<string, HealthCheck> => (
  * Listens.
  * @param setting the one of the port, for the error
  * @returns the port, the actual one where 0 was asked for
- * @throws in words, with the address, when it is taken
+ * @throws {SettingsError} with the address, when it is taken or cannot be used
  */
 export async function listen(
   server: Server,
@@ -107,7 +108,7 @@ export async function listen(
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const words = error.code === 'EADDRINUSE' ? 'is taken by another process' : error.message
-      reject(new Error(`Cannot listen on ${host}:${port}: it ${words}. Set ${setting} to another.`))
+      reject(new SettingsError(`Cannot listen on ${host}:${port}: it ${words}. Set ${setting} to another.`))
     })
     server.listen(port, host, resolve)
   })

@@ -6,10 +6,10 @@ import { describe, expect, test } from 'vitest'
 import { expectWithin } from '../support/eventually.ts'
 import { startWorld, type World } from '../support/index.ts'
 
-/** Starts an API that is not expected to live, and returns how it ended and what it printed. */
-async function startDoomed(world: World, env: Record<string, string>) {
-  await world.startApi(env).catch(() => {})
-  const process = world.apis.at(-1)!
+/** Starts a process that is not expected to live, and returns how it ended and what it printed. */
+async function startDoomed(world: World, env: Record<string, string>, kind: 'api' | 'worker' = 'api') {
+  await (kind === 'api' ? world.startApi(env) : world.startWorker(env)).catch(() => {})
+  const process = (kind === 'api' ? world.apis : world.workers).at(-1)!
   return { code: await process.ended, words: process.lines.map(({ msg }) => msg).join('\n') }
 }
 
@@ -43,14 +43,19 @@ describe('a start', () => {
     expect(words).toContain('TRUSTED_PROXIES')
   })
 
-  test.each(['PORT', 'INTERNAL_PORT'])('with its %s taken says which address it was', async (name) => {
+  test.each([
+    ['api', 'PORT'],
+    ['api', 'INTERNAL_PORT'],
+    ['worker', 'INTERNAL_PORT'],
+    ['worker', 'CALLS_PORT'],
+  ] as const)('of an %s whose %s is taken names the address and ends with 2', async (kind, name) => {
     await using world = await startWorld({ apis: 0, workers: 0 })
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as { port: number }
-    const { code, words } = await startDoomed(world, { [name]: String(port) })
+    const { code, words } = await startDoomed(world, { [name]: String(port) }, kind)
     other.close()
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(words).toContain(`127.0.0.1:${port}`)
     expect(words).toContain(`taken by another process. Set ${name} to another`)
     expect(words).not.toMatch(/^\s+at /m)

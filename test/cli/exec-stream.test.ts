@@ -7,7 +7,7 @@ import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { callAs } from '../support/account.ts'
 import { inside } from '../support/inside.ts'
 import { shareWorld } from '../support/shared.ts'
-import { clientPath } from './client.ts'
+import { clientPath, runProcess } from './client.ts'
 import { openLine } from './line.ts'
 import { startPeer } from './peer.ts'
 import { pipeThrough } from './pipe.ts'
@@ -65,6 +65,32 @@ test('a command that could not enter /workspace runs in /, and stderr says so', 
     ...{ code: 0, stdout: '/\n' },
     stderr: 'sandlot: the command ran in /, because /workspace could not be entered\n',
   })
+})
+
+/** A shell script in which `client` runs the client. */
+const inShell = (script: string) =>
+  runProcess(
+    '/bin/sh',
+    ['-c', `client() { "$NODE" "$CLIENT" "$@"; }\n${script}`],
+    user.home.environment({ NODE: process.execPath, CLIENT: clientPath }),
+  )
+
+test('input of the shell around the client is sent with a warning, and -n leaves it to the shell', async () => {
+  const loop = (options: string) =>
+    inShell(`printf 'a\\nb\\nc\\n' | while read x; do client exec ${options} -- echo "$x"; done`)
+  expect(await loop('')).toMatchObject({
+    ...{ code: 0, stdout: 'a\n' },
+    stderr:
+      'sandlot: the command was sent stdin of the shell that runs this client (4 bytes). Use -n to leave it to the ' +
+      'shell, as in a `while read` loop, or -i to send it without this note.\n',
+  })
+  expect(await loop('-n')).toMatchObject({ code: 0, stdout: 'a\nb\nc\n', stderr: '' })
+  expect(await loop('-i')).toMatchObject({ code: 0, stdout: 'a\n', stderr: '' })
+})
+
+test('input that is only for the command is sent without a warning', async () => {
+  const piped = await inShell("printf 'b\\na\\n' | client exec -- sort; true")
+  expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
 
 test('--json gives the result of a command that was fed', async () => {

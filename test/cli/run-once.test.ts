@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../support/index.ts'
-import type { RunOptions } from './client.ts'
+import { clientPath, type RunOptions, runProcess } from './client.ts'
 import { openLine } from './line.ts'
 import { makeUsers, type Users } from './users.ts'
 
@@ -37,6 +37,14 @@ test("stdin, stdout, stderr and the exit code are the command's", async () => {
   })
   expect(ran).toMatchObject({ code: 42, stdout: 'from stdin', stderr: 'problem\n' })
   expect(await newest()).toMatchObject({ name: 'once', reason: 'requested' })
+})
+
+test('input of the shell around the client is sent with a warning', async () => {
+  const script = `printf 'a\\nb\\n' | while read x; do "$0" "$1" session create --rm -- cat; done`
+  const args = ['-c', script, process.execPath, clientPath]
+  const { stdout, stderr } = await runProcess('/bin/sh', args, user.home.environment())
+  expect(stdout).toBe('b\n')
+  expect(stderr).toContain('Use </dev/null to leave it to the shell')
 })
 
 test('options behind the command are the command’s, also without --', async () => {

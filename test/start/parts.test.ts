@@ -1,10 +1,13 @@
 /** The parts of `npm start` that need no databases. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lockHolder, takeLock } from '../../scripts/lock.mjs'
 import { root } from '../../scripts/root.mjs'
+import { planProcesses } from '../../scripts/supervisor/plan.ts'
 import { prettyLine } from '../../scripts/supervisor/pretty.ts'
 import { parseProcfile } from '../../scripts/supervisor/procfile.ts'
 import { eventually } from '../support/eventually.ts'
@@ -48,6 +51,28 @@ test('of many processes that find the lock of a dead one, exactly one takes it o
   for (const { child } of racers) child.stdin.end()
   await Promise.all(racers.map(({ exit }) => exit))
   expect(racers.filter(({ words }) => words.includes('won'))).toHaveLength(1)
+})
+
+test('a default port gives way to the same port that the user set for something else', async () => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  await new Promise((closed) => server.close(closed))
+  const settings = {
+    ...{ counts: new Map<string, number>(), host: '127.0.0.1', internalHost: '127.0.0.1' },
+    ports: {
+      PORT: { first: port, isSet: false },
+      INTERNAL_PORT: { first: port, isSet: true },
+      CALLS_PORT: { first: 0, isSet: false },
+    },
+  }
+  const said: string[] = []
+  const [api] = await planProcesses(new Map([['api', 'node api']]), settings, (line) => said.push(line))
+  expect(api!.ports.INTERNAL_PORT).toBe(String(port))
+  expect(Number(api!.ports.PORT)).toBeGreaterThan(port)
+  expect(said).toEqual([
+    `Port ${port} on 127.0.0.1 is reserved for another process: PORT is ${api!.ports.PORT}.`,
+  ])
 })
 
 test('a log line becomes time, level, message and fields, an error its stack, and other lines stay', () => {

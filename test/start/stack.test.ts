@@ -104,6 +104,22 @@ describeBeside('from the first start to its end', () => {
     },
   )
 
+  test('starts that run at the same time choose different ports where none is set', async () => {
+    await using first = await startedBefore()
+    await using second = await startedBefore()
+    const unset = { PORT: '', INTERNAL_PORT: '', CALLS_PORT: '' }
+    const stacks = [first.start(unset), second.start(unset)]
+    const urls = await Promise.all(stacks.map(async (stack) => (await stack.ready())[1]!))
+    expect(new Set(urls).size).toBe(2)
+    for (const stack of stacks) {
+      await stack.says(/worker listens/)
+      expect(stack.output).not.toContain('starting it again')
+    }
+    expect(stacks.map(({ output }) => output).join('')).toMatch(
+      /Port \d+ on 127\.0\.0\.1 is (reserved for|taken by) another \w+: CALLS_PORT is \d+\./,
+    )
+  })
+
   test('what keeps workers from their cluster is told before anything starts', async () => {
     await using clone = new Clone()
     const stack = clone.start({ KUBECONFIG: join(clone.folder, 'none') })

@@ -12,6 +12,7 @@ import { Input } from '../../exec/input.ts'
 import { print } from '../../exec/print.ts'
 import { createRemote } from '../../exec/remote.ts'
 import { patiently } from '../../exec/retry.ts'
+import { noteSharedStdin } from '../../exec/shared-stdin.ts'
 import { runStreaming } from '../../exec/stream.ts'
 
 export interface Creation {
@@ -47,6 +48,10 @@ export async function runOnce(
     })
     if (output.json) output.result({ sandbox_id: id, ...(await remote.get(ended.id)) }, '')
     else sayEnd(ended, output.note)
+    if (input) {
+      const advice = 'Use </dev/null to leave it to the shell, as in a `while read` loop.'
+      noteSharedStdin(input, advice, output.note)
+    }
     return exitCodeOf(ended)
   } finally {
     await destroyOnce()
