@@ -7,7 +7,7 @@
 export const grepSyntax =
   'a POSIX extended regular expression; \\d \\w \\s \\h \\b \\t, their negations and (?:…) work too, lookaround, backreferences and inline flags do not'
 
-export type GrepPattern = { posix: string } | { refused: string }
+type GrepPattern = { posix: string } | { refused: string }
 
 /** @returns the expression for `grep -E`, or why there is none, as the end of a sentence about the pattern */
 export function translateGrepPattern(pattern: string): GrepPattern {

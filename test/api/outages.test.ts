@@ -261,7 +261,7 @@ describeBeside('PostgreSQL', () => {
     const running = "select id from exec where status = 'running' and pid is not null and not background"
     const [row] = await world.eventually(async () => {
       const rows = await world.db.query<{ id: string }>(running)
-      return rows.length > 0 && rows
+      return rows.length > 0 ? rows : undefined
     }, recoverMs)
     world.plugs.postgres!.freeze()
     await writer.write(Buffer.from('\n'))
@@ -274,7 +274,7 @@ describeBeside('PostgreSQL', () => {
     await sent
     const found = await world.eventually(async () => {
       const { body } = await alice.call('getExec', { params: { ...params, exec_id: row!.id } })
-      return body.status !== 'running' && body
+      return body.status === 'running' ? undefined : body
     }, recoverMs)
     expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
   })
@@ -291,7 +291,7 @@ describeBeside('PostgreSQL', () => {
       const rows = await world.db.query<{ id: string }>(
         "select id from exec where status = 'running' and pid is not null",
       )
-      return rows.length === 2 && rows
+      return rows.length === 2 ? rows : undefined
     }, recoverMs)
     world.workers[0]!.signal('SIGSTOP')
     await world.plugs.postgres!.kill()
