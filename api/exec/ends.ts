@@ -17,7 +17,7 @@ import {
 } from '../../shared/data/execs.ts'
 import type { OwnSandbox } from '../../shared/data/sandboxes.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { meansAway, unavailable } from '../../shared/platform/problem.ts'
+import { meansAway, type Problem, unavailable } from '../../shared/platform/problem.ts'
 import type { App } from '../app.ts'
 import { findOwn } from '../sandboxes/own.ts'
 
@@ -74,13 +74,17 @@ export async function endWithoutWorker(
       ? await endAsLost(db, row, sandbox, printed)
       : describeUnseen(started.execId, started.startedAt, sandbox)
   } catch (error) {
-    throw meansAway(error)
-      ? unavailable(
-          `The worker of this command was lost. What came of it is not known yet: see the sandbox's commands.`,
-          error,
-        )
-      : error
+    throw meansAway(error) ? unknownYet(started, error) : error
   }
+}
+
+/** Under an Idempotency-Key the id may be another one, which only the database knows. */
+function unknownYet({ key, execId }: StartedExec, cause: unknown): Problem {
+  const lost =
+    'The worker of this command was lost, and the database that keeps its exit status is unavailable.'
+  return key === undefined
+    ? unavailable(`${lost} Get the command later by exec_id.`, cause, { exec_id: execId })
+    : unavailable(`${lost} Repeat the request with its Idempotency-Key.`, cause)
 }
 
 /** The end as a result. Its output, if there was any, is gone. */

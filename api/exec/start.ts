@@ -4,9 +4,11 @@ import type { ExecRequest, ExecResult } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { newExecId } from '../../shared/data/ids.ts'
+import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { StreamReply } from '../http/route.ts'
+import { stoppingOf } from '../http/shutdown.ts'
 import {
   CallLost,
   type CallOptions,
@@ -47,13 +49,21 @@ export async function runToResult(
     return await app.workers.call('exec', { ...args, mode }, { signal, timeoutMs })
   } catch (error) {
     if (error instanceof CallLost) return withoutOutput(await endWithoutWorker(app, started))
-    if (!(error instanceof ExecOnAnotherWorker)) throw error
+    if (!(error instanceof ExecOnAnotherWorker)) throw nameCommand(error, start, started)
     const { execId, workerId } = error
     const there = { signal, timeoutMs: leftMs + marginMs, workerId }
     const { accountId, sandboxId, requestId } = start
     const args = { accountId, sandboxId, requestId, execId, wait: mode === 'json' }
     return await resultOf(app, args, { ...started, execId }, there)
   }
+}
+
+/** Adds the id of a command that this stopping process may have started. Under a key it may have another id. */
+function nameCommand(error: unknown, { signal, key }: ExecStart, { execId }: StartedExec): unknown {
+  const stopping = stoppingOf(signal)
+  if (!stopping || key !== undefined || (error instanceof Problem && error !== stopping)) return error
+  const { code, message, retryAfterSeconds = 1 } = stopping
+  return new Problem(code, message, { retryAfterSeconds, members: { exec_id: execId } })
 }
 
 /** The result of a command that was started before; without its output when no worker knows it any more. */
@@ -85,7 +95,7 @@ export async function runToEvents(app: App, start: ExecStart): Promise<StreamRep
     )
   } catch (error) {
     if (error instanceof CallLost) return answerEnd(app, started, undefined)
-    if (!(error instanceof ExecOnAnotherWorker)) throw error
+    if (!(error instanceof ExecOnAnotherWorker)) throw nameCommand(error, start, started)
     const { execId, workerId } = error
     return followOne(app, { ...args, execId }, { workerId, signal, startedAt: started.startedAt })
   }

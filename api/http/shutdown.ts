@@ -13,8 +13,8 @@ const retrySeconds = 1
 
 const stopping = new Problem(
   'unavailable',
-  'This API process is stopping and waits no longer. Ask again: under an Idempotency-Key the same request ' +
-    'attaches to its command, which lives on for its grace_ms. Without one, what was done is not known.',
+  'This API process is stopping. Repeat the request if it had an Idempotency-Key: it attaches to its command, which ' +
+    'runs on for its grace_ms. Otherwise check first what was done: exec_id, where given, names the command.',
   { retryAfterSeconds: retrySeconds },
 )
 

@@ -36,4 +36,8 @@ const steps: { [C in ErrorCode]?: string } = {
 /** For codes without a sentence of their own. */
 const otherwise = 'Tell the user what detail says.'
 
-export const nextStep = (code: ErrorCode): string => steps[code] ?? otherwise
+/** For a tool that changes something: the call may have done its work before the service became unavailable. */
+const unlessDone = 'Wait retry_after seconds, then check whether it was done; if it was not, call again.'
+
+export const nextStep = (code: ErrorCode, { readOnly }: { readOnly: boolean }): string =>
+  code === 'unavailable' && !readOnly ? unlessDone : (steps[code] ?? otherwise)

@@ -79,7 +79,7 @@ async function toResult(
     const problem = asProblem(error, { log, signal })
     code = problem.code
     app.context.metrics.refusals.inc({ code })
-    return refusal(problem, requestId)
+    return refusal(tools[name as ToolName], problem, requestId)
   } finally {
     log.info({ tool: name, code, ms: Math.round(performance.now() - startedAt) }, 'tool')
   }
@@ -122,13 +122,13 @@ const mapValues = (record: Record<string, unknown>, map: (value: unknown) => unk
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]))
 
 /** A refusal is text, so that nobody takes it for a result. */
-function refusal(problem: Problem, requestId: string): ToolResult {
+function refusal(tool: Tool, problem: Problem, requestId: string): ToolResult {
   const { code, status, message, retryAfterSeconds, members } = problem
   const told = {
     code,
     status,
     detail: message,
-    next: nextStep(code),
+    next: nextStep(code, tool),
     ...(retryAfterSeconds === undefined ? {} : { retry_after: Math.max(1, Math.ceil(retryAfterSeconds)) }),
     request_id: requestId,
     ...members,

@@ -89,7 +89,7 @@ export const stopExec = route(contract.stopExec, async (call, app) => {
   const { row, args, options } = await findInRunning(app, call)
   const stopped = app.workers
     .call('stopExec', { ...args, signal: call.query.signal }, options)
-    .catch(saySilent('Whether it was signalled is not known.'))
+    .catch(saySilent('Whether it was signalled is not known. Get the command to see whether it runs.'))
   return preferRow((await unlessForgotten(stopped)) ?? refuse('exec_finished', over), row)
 })
 

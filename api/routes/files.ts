@@ -1,9 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { readTags } from '../../shared/contract/conditions.ts'
 import { files as contract } from '../../shared/contract/files.ts'
+import { translateGrepPattern } from '../../shared/contract/grep-pattern.ts'
 import type { CallName, Calls, InSandbox, StreamCallName, Streams } from '../../shared/rpc/calls.ts'
 import type { App } from '../app.ts'
 import { type Call, route, StreamReply } from '../http/route.ts'
+import { invalid } from '../http/validate.ts'
 import { awaitRunning } from '../sandboxes/own.ts'
 import { sayLost } from '../worker-client/client.ts'
 
@@ -34,9 +36,11 @@ export const globFiles = route(contract.globFiles, (asked, app) =>
 )
 
 export const grepFiles = route(contract.grepFiles, (asked, app) => {
-  const { ignore_case, fixed, ...query } = asked.query
+  const { ignore_case, fixed, pattern: given, ...query } = asked.query
   const flags = { ignoreCase: ignore_case === 'true', fixed: fixed === 'true' }
-  return call(app, 'grepFiles', asked, { ...query, ...flags }, notRead)
+  const read = flags.fixed ? { posix: given } : translateGrepPattern(given)
+  if ('refused' in read) throw invalid({ path: 'pattern', message: read.refused })
+  return call(app, 'grepFiles', asked, { ...query, ...flags, pattern: read.posix }, notRead)
 })
 
 export const readRawFile = route(contract.readRawFile, (asked, app) => {

@@ -14,6 +14,7 @@ export interface ProblemReply {
   request_id: string
   errors?: { path: string; message: string }[]
   sandboxes?: unknown[]
+  exec_id?: string
 }
 
 export const isProblem = (value: unknown): value is ProblemReply =>
@@ -118,8 +119,10 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
       return `In the way: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
     case 'monthly_usage_limit_reached':
       return `\`sandlot whoami\` shows the usage. ${later}`
-    case 'rate_limited':
     case 'unavailable':
+      if (problem.exec_id) return `The id of the command is ${problem.exec_id}. ${execIdHint}`
+      return problem.detail.includes('Try again in') ? undefined : later
+    case 'rate_limited':
       return problem.detail.includes('Try again in') ? undefined : later
   }
   return undefined

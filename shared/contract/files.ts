@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { EntityTags, OnlyNew, Range } from './conditions.ts'
 import { ById, family, Switch, Time } from './endpoint.ts'
 import { inside, insideErrors } from './exec.ts'
+import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
 import { atMostBytes, bytes, Content, characters, pathBytes, Text, whole } from './texts.ts'
 
@@ -221,9 +222,7 @@ export const files = family({
     params: ById,
     query: z
       .strictObject({
-        pattern: characters(Text, 1, 4096).meta({
-          description: 'A POSIX extended regular expression',
-        }),
+        pattern: characters(Text, 1, 4096).meta({ description: `With fixed, text; else ${grepSyntax}` }),
         ...named,
         include: Glob.optional().meta({
           description: 'A glob that the file must match: its name, or with a / its path relative to path',

@@ -7,6 +7,7 @@ import { account } from './account.ts'
 import { type Endpoint, family } from './endpoint.ts'
 import { exec } from './exec.ts'
 import { files } from './files.ts'
+import { grepSyntax } from './grep-pattern.ts'
 import { limits } from './limits.ts'
 import { sandboxes } from './sandboxes.ts'
 
@@ -155,8 +156,7 @@ export const tools = {
   },
   file_grep: {
     title: 'Search in files',
-    description:
-      'Find lines that match a POSIX extended regular expression, in all files below path; include limits them by a glob.',
+    description: `Find lines that match pattern, in all files below path; include limits them by a glob. pattern is ${grepSyntax}.`,
     endpoint: files.grepFiles,
     ...reads,
     ...named,

@@ -30,8 +30,8 @@ export class Problem extends Error {
 /** Seconds that a client should wait while a part of the service is away. */
 const retrySeconds = 2
 
-export const unavailable = (detail: string, cause?: unknown) =>
-  new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause })
+export const unavailable = (detail: string, cause?: unknown, members: Record<string, unknown> = {}) =>
+  new Problem('unavailable', detail, { retryAfterSeconds: retrySeconds, cause, members })
 
 /**
  * Whether an error of a database or queue client means that the other side is away, rather than that it refused the

@@ -268,6 +268,26 @@ b' -n ' ' '*' "$(printf 'c\\001:1:')"; do echo needle > "./$n"; ln -sf "$n" "./l
     await expect(grep({ pattern: 'x', path: 'nowhere' })).rejects.toMatchObject({ code: 'file_not_found' })
   })
 
+  test('grep takes the common escapes of other dialects, and refuses what POSIX has no form for', async () => {
+    await sh("mkdir dialects; printf '42\\nd\\na\\tb\\nx-y_1.\\nconcat\\nthe cat\\n f()  {\\n' > dialects/a")
+    const lines = async (pattern: string) =>
+      (await grep({ path: 'dialects', pattern })).matches.map(({ text }) => text)
+    expect(await lines('^\\d+$')).toEqual(['42'])
+    expect(await lines('\\t')).toEqual(['a\tb'])
+    expect(await lines('^[\\w.-]{4,}$')).toEqual(['x-y_1.', 'concat'])
+    expect(await lines('\\bcat\\b')).toEqual(['the cat'])
+    expect(await lines('\\Bcat')).toEqual(['concat'])
+    expect(await lines('^\\W[^\\W]\\(\\)\\s+{')).toEqual([' f()  {'])
+    expect(await lines('^(?:4|d)\\d*?$')).toEqual(['42', 'd'])
+    for (const pattern of ['(?i)x', 'c(?=at)', '(a)\\1', '\\x41', '\\p{L}'])
+      await expect(grep({ pattern }), pattern).rejects.toMatchObject({
+        status: 400,
+        code: 'invalid_request',
+        problem: { errors: [{ path: 'pattern', message: expect.stringMatching(/^has ".+", which/) }] },
+      })
+    expect((await grep({ path: 'dialects', pattern: '\\d', fixed: 'true' })).matches).toEqual([])
+  })
+
   test('what is listed is cut at the bound, in order, and says so', async () => {
     const { entries: most, matches: mostMatches } = limits.listed
     await sh(

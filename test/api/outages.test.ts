@@ -242,6 +242,43 @@ describeBeside('PostgreSQL', () => {
     await world.eventually(() => alice.call('getAccount', { api }), recoverMs)
   })
 
+  test('frozen while a command without a key runs: its id in the refusal leads to its result', async () => {
+    const alice = await world.account()
+    const params = { id: (await alice.call('createSandbox')).body.id }
+    // Its stdin is open before the freeze, so that the other command can be ended during it.
+    const helper = { command: 'read -r _; touch open; read -r _; touch go', background: true }
+    const { id } = (await alice.call('execCommand', { params, body: helper })).body
+    const stdin = new TransformStream<Uint8Array>()
+    const writer = stdin.writable.getWriter()
+    const sent = alice
+      .call('writeExecStdin', { params: { ...params, exec_id: id }, bytes: stdin.readable })
+      .catch(() => {})
+    await writer.write(Buffer.from('\n'))
+    await world.eventually(() => alice.call('viewFile', { params, query: { path: 'open' } }), recoverMs)
+
+    const command = 'until [ -e go ]; do sleep 0.1; done; echo done; exit 7'
+    const call = refused(alice.call('execCommand', { params, body: { command } }))
+    const running = "select id from exec where status = 'running' and pid is not null and not background"
+    const [row] = await world.eventually(async () => {
+      const rows = await world.db.query<{ id: string }>(running)
+      return rows.length > 0 ? rows : undefined
+    }, recoverMs)
+    world.plugs.postgres!.freeze()
+    await writer.write(Buffer.from('\n'))
+    const refusal = await call
+    expectUnavailable(refusal)
+    expect(refusal.problem).toMatchObject({ exec_id: row!.id, detail: expect.stringContaining('exec_id') })
+
+    await world.plugs.postgres!.start()
+    await writer.close().catch(() => {})
+    await sent
+    const found = await world.eventually(async () => {
+      const { body } = await alice.call('getExec', { params: { ...params, exec_id: row!.id } })
+      return body.status === 'running' ? undefined : body
+    }, recoverMs)
+    expect(found).toMatchObject({ status: 'exited', exit_code: 7, stdout: 'done\n' })
+  })
+
   test('away together with a worker: no end of a command is told that could not be written down', async () => {
     const alice = await world.account()
     const params = { id: (await alice.call('createSandbox')).body.id }
@@ -250,12 +287,17 @@ describeBeside('PostgreSQL', () => {
     const events = readEvents(await alice.open('execCommand', { params, headers, body }))
     await events.until('stdout')
     const json = refused(alice.call('execCommand', { params, body }))
-    const isRunning = async () =>
-      (await world.db.query("select from exec where status = 'running' and pid is not null")).length === 2
-    await world.eventually(isRunning, recoverMs)
+    const running = await world.eventually(async () => {
+      const rows = await world.db.query<{ id: string }>(
+        "select id from exec where status = 'running' and pid is not null",
+      )
+      return rows.length === 2 ? rows : undefined
+    }, recoverMs)
     world.workers[0]!.signal('SIGSTOP')
     await world.plugs.postgres!.kill()
-    expectUnavailable(await json)
+    const refusal = await json
+    expectUnavailable(refusal)
+    expect(running).toContainEqual({ id: refusal.problem.exec_id })
     expect((await events.rest()).map(({ event }) => event)).toEqual(['start', 'stdout'])
     await world.plugs.postgres!.start()
     world.workers[0]!.signal('SIGCONT')

@@ -92,6 +92,7 @@ test('a command in JSON is told that the process stops, and the same request att
   const { status, code, retryAfter, headers, problem } = json as Refusal
   expect([status, code, retryAfter, headers.get('connection')]).toEqual([503, 'unavailable', 1, 'close'])
   expect(problem.detail).toMatch(/process is stopping.*Idempotency-Key.*attaches.*grace_ms/s)
+  expect(problem).not.toHaveProperty('exec_id')
   const running = (await alice.call('listExecs', { params, api: 1 })).body.data.filter(
     ({ command }) => command === keyed.body.command,
   )
@@ -113,7 +114,12 @@ test('a stream of events ends without a last word, and goes on elsewhere from it
 })
 
 test('a tool call has a result that says so', () => {
-  expect(tool).toMatchObject({ code: 'unavailable', detail: expect.stringContaining('process is stopping') })
+  expect(tool).toMatchObject({
+    code: 'unavailable',
+    detail: expect.stringContaining('process is stopping'),
+    next: expect.stringContaining('check whether it was done'),
+    exec_id: expect.stringMatching(/^exec_/),
+  })
 })
 
 test('the stream of a tool call ends without an answer for a client that can take it up elsewhere', async () => {

@@ -4,6 +4,7 @@ import { endSandbox } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
 import { findWarmPods } from '../../shared/data/warm-pods.ts'
 import type { Driver } from '../../workers/drivers/driver.ts'
+import { readPod } from '../../workers/drivers/local/state.ts'
 import type { Account } from '../support/account.ts'
 import { setClock } from '../support/clock.ts'
 import { describeOnBothInSoakAtOnce, openWorldDriver } from '../support/drivers.ts'
@@ -83,10 +84,14 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     const before = await full()
     const secret = 'a canary that no pod may show'
     await alice.call('createSecret', { body: { name: 'CANARY', value: secret } })
-    const { status, body } = await whileWorkersAreFrozen(() =>
-      alice.call('createSandbox', { body: { env: { WORD: secret } } }),
-    )
+    const { status, body, withoutWorkersSeconds } = await whileWorkersAreFrozen(async () => {
+      const created = await alice.call('createSandbox', { body: { env: { WORD: secret } } })
+      const { pod_name } = await rowOf(created.body.id)
+      return { ...created, withoutWorkersSeconds: await lifeOf(world, pod_name!) }
+    })
     expect(status).toBe(201)
+    // The bound that docs/reliability.md states for a claimed pod whose deadline no worker could set.
+    expect(withoutWorkersSeconds).toBe(capSeconds + 3_600)
     expect(body.timings).toMatchObject({ pod: 'claimed', claimed_ms: expect.any(Number) })
     const row = await rowOf(body.id)
     expect(row).toMatchObject({ claim: 'unused', pod_uid: expect.any(String) })
@@ -202,6 +207,17 @@ describeOnBothInSoakAtOnce('the warm pool', (driverName) => {
     },
   )
 })
+
+/** @returns seconds from the start of a pod to its deadline */
+async function lifeOf({ cluster, settings }: World, name: string): Promise<number> {
+  if (!cluster) {
+    const pod = await readPod(settings.local.directory, name)
+    return (pod!.deadline - pod!.born) / 1000
+  }
+  const { spec } = await cluster.api.readNamespacedPod({ name, namespace: cluster.namespace })
+  // Kubernetes counts from a start that is rounded down, so the driver adds a second.
+  return spec!.activeDeadlineSeconds! - 1
+}
 
 /** What the policies select is as it was made, and no part of the request stands in the pod. */
 async function expectWalls({ cluster }: World, name: string, secret: string): Promise<void> {

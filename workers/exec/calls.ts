@@ -37,8 +37,10 @@ async function waitFor(command: Command, signal: AbortSignal): Promise<void> {
   command.clients.leave()
   if (!isKnown) {
     throw unavailable(
-      'The command has ended, but the database that keeps its end is away. Ask for the command again later: ' +
-        'by its id, or with the same Idempotency-Key.',
+      'The command has ended, but the database that keeps its exit status is unavailable. Get the command later by ' +
+        'exec_id, or repeat the request if it had an Idempotency-Key.',
+      undefined,
+      { exec_id: command.facts.id },
     )
   }
 }

@@ -53,7 +53,9 @@ export async function recordStart(
   if (isInserted) return undefined
   const known = await findExecByKey(db, { sandboxId, key: idempotencyKey ?? null })
   if (!known)
-    throw unavailable('This command was taken for lost, or its start took too long. It was not run.')
+    throw unavailable(
+      'This command was taken for lost, or its start took too long. It was not run. Try again.',
+    )
   if (takenBack.has(known.id)) throw notRun()
   return {
     id: known.id,

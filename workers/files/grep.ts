@@ -45,8 +45,10 @@ done
 /** In the order of the paths' bytes, so that reading can stop when there is enough. */
 const script = `${probes}
 f=$1 each=$2 flags=$3 pattern=$4 most=$5 bytes=$6; shift 6
-echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" >/dev/null
-if [ $? -gt 1 ]; then exit ${exits.badPattern}; fi
+isBad=; words=$(echo | LC_ALL=C.UTF-8 grep -a "-$flags" -e "$pattern" 2>&1 >/dev/null)
+if [ $? -gt 1 ]; then isBad=1; fi
+case $words in *warning:*) isBad=1;; esac
+if [ "$isBad" ]; then printf '%s\\n' "$words" >&2; exit ${exits.badPattern}; fi
 if [ ! -d "$f" ]; then
   must_be_file "$f"
   exec sh -c "$each" sh "$flags" "$pattern" "$most" "$bytes" "$f"

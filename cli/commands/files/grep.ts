@@ -24,7 +24,11 @@ export const define = defineCommand<{
       .option('-l, --files-with-matches', 'print the paths of the files alone, each once')
       .option('-i, --ignore-case', 'do not tell capital letters from small ones')
       .option('-F, --fixed', 'take the pattern as plain text'),
-  notes: '\nExits with 1 when nothing matches. Names binary files on stderr.',
+  notes: `
+The pattern may use \\d \\w \\s \\h \\b \\t, their negations, and (?:…), as in other
+dialects. Lookaround, backreferences, and flags such as (?i) are refused.
+
+Exits with 1 when nothing matches. Names binary files on stderr.`,
   examples: [
     "sandlot files grep 'TODO|FIXME' src",
     'sandlot files grep -rni todo',

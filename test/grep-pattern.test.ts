@@ -1,0 +1,98 @@
+/** The translation of patterns into POSIX expressions, and the lines that GNU grep finds by them. */
+import { spawnSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { translateGrepPattern } from '../shared/contract/grep-pattern.ts'
+
+/** Pattern, its POSIX form, a line that matches, and one that does not. */
+const translations: [string, string, string, string][] = [
+  ['TODO|FIXME', 'TODO|FIXME', 'a FIXME', 'TOD'],
+  ['^\\d+$', '^[0-9]+$', '42', 'd'],
+  ['a\\Db', 'a[^0-9]b', 'axb', 'a1b'],
+  ['^\\w+$', '^[[:alnum:]_]+$', 'a_1', 'a-1'],
+  ['\\W', '[^[:alnum:]_]', '-', 'a_1'],
+  ['a\\sb', 'a[[:space:]]b', 'a\tb', 'asb'],
+  ['\\S', '[^[:space:]]', 's', ' \t'],
+  ['a\\hb', 'a[[:blank:]]b', 'a b', 'ahb'],
+  ['\\bcat\\b', '\\bcat\\b', 'a cat.', 'concat'],
+  ['\\Bcat', '\\Bcat', 'concat', 'cat'],
+  ['a\\tb', 'a\tb', 'a\tb', 'atb'],
+  ['\\Aa\\z', '^a$', 'a', 'ab'],
+  ['(?:a|b)c', '(a|b)c', 'bc', 'c'],
+  ['(?<year>\\d{4})-', '([0-9]{4})-', '2026-', '206-'],
+  ['(?P<year>x)', '(x)', 'x', 'y'],
+  ['".*?"', '".*"', '"a"', '"a'],
+  ['^a+?$', '^a+$', 'aa', 'b'],
+  ['^a{2,3}?$', '^a{2,3}$', 'aaa', 'a'],
+  ['run\\(\\) {', 'run\\(\\) \\{', 'run() {', 'run()'],
+  ['\\{a\\}\\/', '\\{a[}]/', '{a}/', 'a'],
+  ['a{1,2\\}', 'a\\{1,2[}]', 'a{1,2}', 'aa'],
+  ['\\"\\\'\\-\\#', '"\'-#', '"\'-#', '"'],
+  ['[\\d.]+x', '[.0-9]+x', '1.2x', 'x'],
+  ['^[\\w.-]+$', '^[.[:alnum:]_-]+$', 'a-b.c_d', 'a b'],
+  ['[\\s,]', '[,[:space:]]', 'a\tb', 's'],
+  ['[^\\s,]', '[^,[:space:]]', 's', ', '],
+  ['[\\S]', '[^[:space:]]', 's', ' '],
+  ['^[^\\W]$', '^[[:alnum:]_]$', 'a', '-'],
+  ['^[\\D5]$', '^([^0-9]|[5])$', '5', '6'],
+  ['^[\\s\\S]$', '^([^[:space:]]|[[:space:]])$', 'x', ''],
+  ['^[^\\n]$', '^.$', 'n', ''],
+  ['^[^"\\n]$', '^[^"]$', 'n', '"'],
+  ['[\\t\\\\]', '[\t\\]', '\\', 't'],
+  ['^[\\[\\]^-]$', '^[][^-]$', ']', '\\'],
+  ['^[^\\]]$', '^[^]]$', '\\', ']'],
+  ['^[\\^]$', '^\\^$', '^', 'a'],
+  ['^[\\^-]$', '^[-^]$', '-', 'a'],
+  ['^[^\\-a]$', '^[^a-]$', 'b', '-'],
+  ['^[\\d-x]$', '^[x0-9-]$', '-', 'y'],
+  ['^[X-\\]]$', '^[]X-\\]$', ']', 'W'],
+  ['^[!-\\]]$', '^[]!-\\]$', ']', '^'],
+  ['^[[:upper:]a-c]$', '^[a-c[:upper:]]$', 'Q', 'd'],
+  ['^[]a]$', '^[]a]$', ']', 'b'],
+  ['^[\\🐈x-z]$', '^[🐈x-z]$', '🐈', 'w'],
+  ['ä[äö]', 'ä[äö]', 'äö', 'äa'],
+]
+
+const refusals: [string, RegExp][] = [
+  ['(?i)x', /has "\(\?i\)".*flags.*ignore_case/],
+  ['(?i:x)', /flags.*ignore_case/],
+  ['a(?=b)', /has "\(\?=".*lookaround/],
+  ['a(?!b)', /lookaround/],
+  ['(?<=a)b', /lookaround/],
+  ['(?<!a)b', /lookaround/],
+  ['(?>a)', /has "\(\?>".*plain group/],
+  ['(a)\\1', /has "\\1".*backreferences/],
+  ['(?<n>a)\\k<n>', /has "\\k<n>".*backreferences/],
+  ['\\p{Lu}', /has "\\p\{Lu\}".*\[\[:upper:\]\]/],
+  ['[\\p{L}]', /has "\\p\{L\}"/],
+  ['\\x41', /has "\\x41".*the character itself/],
+  ['\\u{1F600}', /has "\\u\{1F600\}"/],
+  ['a\\nb', /has "\\n".*each line/],
+  ['[\\n]', /has "\\n".*each line/],
+  ['\\Qa.b\\E', /has "\\Q".*fixed/],
+  ['\\K', /has "\\K".*write "K"/],
+  ['a++', /possessive/],
+  ['*a', /nothing before "\*".*write "\\\*"/],
+  ['(+)', /nothing before "\+"/],
+  ['a|?', /nothing before "\?"/],
+  ['[^\\Dx]', /negated class/],
+  ['[abc', /"\[" without/],
+  ['[a\\]', /"\[" without/],
+  ['[z-a]', /range/],
+  ['a\\', /ends in a backslash/],
+]
+
+describe('patterns of grep', () => {
+  test.each(translations)('%j becomes %j, which matches %j and not %j', (pattern, posix, matching, other) => {
+    expect(translateGrepPattern(pattern)).toEqual({ posix })
+    const grep = spawnSync('grep', ['-E', '-e', posix], {
+      input: `${matching}\n${other}\n`,
+      env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' },
+      encoding: 'utf8',
+    })
+    expect(grep).toMatchObject({ status: 0, stdout: `${matching}\n`, stderr: '' })
+  })
+
+  test.each(refusals)('%s is refused by name, with what to write instead', (pattern, refused) => {
+    expect(translateGrepPattern(pattern)).toEqual({ refused: expect.stringMatching(refused) })
+  })
+})
