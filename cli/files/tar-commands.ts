@@ -17,12 +17,24 @@ const unpackScript = `${firstLine}
 export LC_ALL=C
 umask 022
 if [ -d "$1" ]; then stage=$1/$2; else stage=\${1%/*}/$2; mkdir -p "\${1%/*}/" || exit 1; fi
-trap 'trap "" HUP INT TERM; chmod -R u+rwX "$stage" 2>/dev/null; rm -rf "$stage"' EXIT
+clean_up() {
+  trap '' HUP INT TERM
+  if [ -n "$unpacking" ]; then kill -KILL "$!" 2>/dev/null; wait "$!" 2>/dev/null; fi
+  chmod -R u+rwX "$stage" 2>/dev/null
+  rm -rf "$stage"
+}
+unpacking=
+trap clean_up EXIT
 trap 'exit ${copyExits.interrupted}' INT
 trap 'exit 143' HUP TERM
 umask 077
 mkdir "$stage" || exit 1
-(umask 0; exec tar -x -p -o -f - -C "$stage") || exit 1
+# A shell that waits for a foreground command runs no trap, and tar may miss a signal while it starts.
+exec 3<&0
+unpacking=yes
+(umask 0; exec tar -x -p -o -f - -C "$stage" <&3) &
+wait "$!" || exit 1
+unpacking=
 if [ ! -e "$stage/modes" ]; then echo 'The archive is truncated.' >&2; exit 1; fi
 if [ -s "$stage/modes" ]; then (cd "$stage/root" && xargs -0 -n 2 chmod <../modes) || exit 1; fi
 status=0
