@@ -2,9 +2,8 @@
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { errors } from '../../shared/contract/errors.ts'
 import { families } from '../../shared/contract/index.ts'
-import type { Settings } from '../../shared/platform/settings.ts'
 import { escapeHtml, fieldsOf, link, type Schema, showFields, showType, words } from './docs-fields.ts'
-import { type ApiDescription, describeApi } from './openapi.ts'
+import type { ApiDescription } from './openapi.ts'
 import type { Sample } from './samples.ts'
 
 export interface Operation {
@@ -19,15 +18,7 @@ export interface Operation {
 
 type Content = Record<string, { schema: Schema }>
 
-const made = new WeakMap<Settings, string>()
-
-/** Made at the first call. */
-export function docsPage(settings: Settings): string {
-  if (!made.has(settings)) made.set(settings, makePage(describeApi(settings)))
-  return made.get(settings)!
-}
-
-function makePage({ components, info, paths }: ApiDescription): string {
+export function makeDocsPage({ components, info, paths }: ApiDescription): string {
   const showOperation = showOperationOf(paths)
   const { schemas } = components as { schemas: Record<string, Schema> }
   const { description } = info as { description: string }

@@ -1,12 +1,29 @@
-import { Readable } from 'node:stream'
 import { openApi as contract } from '../../shared/contract/openapi.ts'
-import { docsPage } from '../http/docs-page.ts'
+import type { Settings } from '../../shared/platform/settings.ts'
+import { makeDocsPage } from '../http/docs-page.ts'
 import { describeApi } from '../http/openapi.ts'
-import { route, StreamReply } from '../http/route.ts'
+import { JsonReply, route } from '../http/route.ts'
 
-export const getOpenApi = route(contract.getOpenApi, async (_, { context }) => describeApi(context.settings))
+const openApiOf = encodeOnce((settings) => JSON.stringify(describeApi(settings)))
+const docsPageOf = encodeOnce((settings) => makeDocsPage(describeApi(settings)))
 
-export const getDocs = route(contract.getDocs, async (_, { context }) => {
-  const headers = { 'content-type': 'text/html; charset=utf-8' }
-  return new StreamReply({ body: Readable.from([docsPage(context.settings)]), status: 200, headers })
-})
+export const getOpenApi = route(contract.getOpenApi, async (_, { context }) =>
+  document(openApiOf(context.settings), 'application/json; charset=utf-8'),
+)
+
+export const getDocs = route(contract.getDocs, async (_, { context }) =>
+  document(docsPageOf(context.settings), 'text/html; charset=utf-8'),
+)
+
+const document = (bytes: Buffer, type: string) =>
+  new JsonReply(bytes as never, { headers: { 'content-type': type } })
+
+/** All answers share the same bytes. They need no credential, and one that is not read must not cost memory. */
+function encodeOnce(make: (settings: Settings) => string): (settings: Settings) => Buffer {
+  const made = new WeakMap<Settings, Buffer>()
+  return (settings) => {
+    const bytes = made.get(settings) ?? Buffer.from(make(settings))
+    made.set(settings, bytes)
+    return bytes
+  }
+}
