@@ -12,8 +12,8 @@ const lingerMs = 2_000
 
 /**
  * How much of a body is still read after its answer. Many clients look at the answer only after they have sent
- * everything, and closing a connection with unread bytes resets it, which can discard that answer. The first 256 KiB are
- * parsed, so that the connection can carry the next request; beyond that, bytes are dropped without being parsed.
+ * everything, and closing a connection with unread bytes resets it, which can discard that answer. A connection whose
+ * body may be longer than 256 KiB carries no further request, and the rest of the body is dropped without being parsed.
  */
 const unreadBody = { ms: 15_000, parsedBytes: 256 * 1024, bytes: 64 * 1024 * 1024 }
 
@@ -62,7 +62,16 @@ function limitPieces(request: IncomingMessage): void {
   }
 }
 
+/** Without a length, a body may be of any. */
+const mayBeLong = ({ headers }: IncomingMessage): boolean =>
+  'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
+
 function limitUnreadBody(request: IncomingMessage, response: ServerResponse): void {
+  const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse
+  response.writeHead = (...args: unknown[]) => {
+    if (!request.complete && mayBeLong(request)) response.shouldKeepAlive = false
+    return writeHead(...args)
+  }
   // Before Node's own listener, which closes at once where no other request is expected.
   response.prependOnceListener('finish', () => {
     const { socket } = request

@@ -85,6 +85,28 @@ describe('a body in chunks of one byte', () => {
   })
 })
 
+describe('a body that is refused before it is complete', () => {
+  const path = `/v1/sandboxes/sbx_${'0'.repeat(26)}/files/raw?path=x`
+
+  test('leaves its connection to the next request, if at most 256 KiB of it may be missing', async () => {
+    const connection = openRaw(world.url(), headOf('PUT', path, { 'content-length': 256 * 1024 }))
+    await world.eventually(() => connection.text().includes('missing_credentials'), 10_000)
+    connection.socket.write('x'.repeat(256 * 1024) + headOf('HEAD', '/v1/openapi.json'))
+    await world.eventually(() => connection.text().includes('HTTP/1.1 200 '), 10_000)
+    connection.socket.destroy()
+  })
+
+  test.each([
+    ['is longer', { 'content-length': 1024 * 1024 }],
+    ['has no length', { 'transfer-encoding': 'chunked' }],
+  ])('announces the end of its connection, if it %s', async (_, headers) => {
+    const connection = openRaw(world.url(), headOf('PUT', path, headers))
+    await connection.closed
+    expect(connection.text()).toMatch(/^HTTP\/1\.1 401 .*\r\nConnection: close\r\n/is)
+    connection.socket.destroy()
+  })
+})
+
 describe('the limit on small pieces', () => {
   test('admits 4,096 empty pieces at once, and not one more', () => {
     const limit = new PieceLimit(0)
