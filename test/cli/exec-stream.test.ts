@@ -89,7 +89,7 @@ test('input of the shell around the client is sent with a warning, and -n leaves
 })
 
 test('input that is only for the command is sent without a warning', async () => {
-  const piped = await inShell("printf 'b\\na\\n' | client exec -- sort; true")
+  const piped = await inShell(`printf 'b\\na\\n' | "$NODE" "$CLIENT" exec -- sort; true`)
   expect(piped).toMatchObject({ code: 0, stdout: 'a\nb\n', stderr: '' })
 })
 

@@ -131,7 +131,8 @@ class AgentProcess implements Process {
       this.stage = 'running'
       return this.opening.resolve()
     }
-    if (this.stage === 'asked' && type === Frame.failed) {
+    // Also of one that runs: the program of its terminal may end before it.
+    if (this.stage !== 'connecting' && type === Frame.failed) {
       return this.fail(payload.subarray(0, 300).toString())
     }
     if (this.stage !== 'running') throw new Error('unexpected')

@@ -12,7 +12,7 @@ export const Frame = {
   stdinEnd: 3,
   /** Agent to driver, once, as soon as it is connected. */
   hello: 4,
-  /** Agent to driver, once: the process runs; or it could not be started, with the error as text. */
+  /** Agent to driver, once: the process runs; or it could not be started, or its exit status is lost, with the error as text. */
   started: 5,
   failed: 6,
   stdout: 7,
