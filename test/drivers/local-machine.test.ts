@@ -169,10 +169,10 @@ describe('the command line', () => {
     expect(command).not.toContain('/home/me')
   })
 
-  test('nothing but the pod’s own folders can be written', () => {
+  test('only the workspace of the pod is bound for writing', () => {
     const command = sandboxCommand({ ...plan, isolation: 'root', hostUid: 70_000 }, view)
     const bound = command.flatMap((word, index) => (word === '--bind' ? [command[index + 1]] : []))
-    expect(bound).toEqual(['/data/pod/run', '/data/pod/workspace'])
+    expect(bound).toEqual(['/data/pod/workspace'])
   })
 })
 
