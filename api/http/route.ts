@@ -16,7 +16,7 @@ import { replyWithJson } from './answer.ts'
 import { readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { readQuery } from './query.ts'
-import { allowPagers } from './stalled-clients.ts'
+import { allowLongStall } from './stalled-clients.ts'
 import { mustBeUnderstood } from './understood.ts'
 import { validate } from './validate.ts'
 import type { Upgrade } from './websocket.ts'
@@ -210,7 +210,7 @@ function replyWith(koa: KoaContext, { body, status, headers }: StreamReply) {
   koa.status = status
   koa.body = body
   koa.set(headers)
-  if (headers['content-type']?.startsWith('text/event-stream')) allowPagers(koa.res)
+  if (headers['content-type']?.startsWith('text/event-stream')) allowLongStall(koa.res)
 }
 
 function leaveAlone(koa: KoaContext) {

@@ -9,14 +9,14 @@ import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
 
 /**
- * A command waits for its reader, which may be a pager that somebody reads. So its events may stall 60 times as long: by
+ * A command waits for its reader, which may be a pager such as `less`. So its events may stall 60 times as long: by
  * default 30 minutes, the life of a sandbox.
  */
 const eventsFactor = 60
 const eventStreams = new WeakSet<Socket>()
 
-/** Gives the connection of this answer the time of a command's events until the answer has ended. */
-export function allowPagers(response: ServerResponse): void {
+/** Allows the connection of a command's events to stall longer, until the answer has ended. */
+export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
   response.once('close', () => eventStreams.delete(socket))
@@ -75,8 +75,9 @@ export class StalledClients {
 }
 
 /**
- * Bytes that wait in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a process write again only when a third of a full send
- * buffer is free, which may be a megabyte: a slow client shows here first. Only Linux has this file.
+ * Returns the bytes that wait in the kernel, in hexadecimal, by {@link portsOf} their connection. The kernel lets a
+ * process write again only when a third of a full send buffer is free, which may be a megabyte, so the progress of a slow
+ * client is visible here first. Only Linux has these files.
  */
 export async function readSendQueues(): Promise<Map<string, string>> {
   const queues = new Map<string, string>()

@@ -151,6 +151,16 @@ export class Holding {
     this.bytes += bytes
   }
 
+  /** Adds the bytes if there is room for them. @returns whether there was */
+  tryAdd(bytes: number): boolean {
+    try {
+      this.add(bytes)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /** Moves some of its bytes into a holding of another kind, which may last longer. */
   move(kind: HeldKind, bytes: number): Holding {
     const other = this.ledger.open(this.accountId, kind)
@@ -172,16 +182,6 @@ export class Holding {
     this.isOver = true
     this.ledger.count(this.owner, this.kind, -this.bytes)
     this.ledger.close(this.accountId, this.owner, this.kind)
-  }
-}
-
-/** Adds the bytes if there is room for them. */
-export function hasRoomFor(bytes: number, held: Holding): boolean {
-  try {
-    held.add(bytes)
-    return true
-  } catch {
-    return false
   }
 }
 

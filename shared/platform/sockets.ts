@@ -34,10 +34,15 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
   }
   unansweredOf.set(socket, unanswered)
   response.once('close', () => unansweredOf.set(socket, unansweredOf.get(socket)! - 1))
-  limitPieces(request)
-  limitUnreadBody(request, response)
+  if (hasBody(request)) {
+    limitPieces(request)
+    limitUnreadBody(request, response)
+  }
   return true
 }
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  'transfer-encoding' in headers || 'content-length' in headers
 
 /**
  * A destroyed socket does not stop Node's parser: it creates a request for each head that the last read contained, which
@@ -62,7 +67,7 @@ function limitPieces(request: IncomingMessage): void {
   }
 }
 
-/** Without a length, a body may be of any. */
+/** A body in chunks does not announce its length. */
 const mayBeLong = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > unreadBody.parsedBytes
 

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { allowPagers, portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
+import { allowLongStall, portsOf, readSendQueues, StalledClients } from '../../api/http/stalled-clients.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { HeldKind } from '../../shared/platform/ledger.ts'
@@ -205,7 +205,7 @@ describe('stalled clients', () => {
   /** A server that writes without end, and a client that has taken the first bytes and then stops. */
   async function openEndless({ isEvents = false } = {}) {
     const server = createServer((_, response) => {
-      if (isEvents) allowPagers(response)
+      if (isEvents) allowLongStall(response)
       const write = () => {
         while (response.write(Buffer.alloc(64 * 1024)));
       }

@@ -8,7 +8,7 @@ import { execSignals } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import { PendingBytes } from '../../shared/contract/pending-bytes.ts'
-import { type Holding, hasRoomFor } from '../../shared/platform/ledger.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { TerminalSize } from '../drivers/driver.ts'
 import type { Opened } from '../rpc/call.ts'
@@ -89,7 +89,7 @@ function feedStdin(command: Command, socket: WebSocket, held: Holding) {
   return {
     write(bytes: Buffer) {
       if (isEnding || bytes.length === 0) return
-      const isCounted = hasRoomFor(bytes.length + headroom, held)
+      const isCounted = held.tryAdd(bytes.length + headroom)
       if (isCounted) {
         held.give(headroom)
         counted += bytes.length

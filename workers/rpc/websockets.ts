@@ -5,7 +5,7 @@ import { WebSocketServer } from 'ws'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import { FrameRateLimit, RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
-import { type Holding, hasRoomFor } from '../../shared/platform/ledger.ts'
+import type { Holding } from '../../shared/platform/ledger.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
@@ -97,7 +97,7 @@ function reserveForLargeMessages(webSocket: RateLimitedWebSocket, socket: Duplex
   const isLarge = () => bytes + pieces * pieceBytes > smallBytes
   const reserve = () => {
     retry = undefined
-    isReserved = isLarge() && hasRoomFor(largeBytes, memory)
+    isReserved = isLarge() && memory.tryAdd(largeBytes)
     if (isReserved || !isLarge()) return webSocket.resumeFrom('memory')
     webSocket.pauseFor('memory')
     retry = setTimeout(reserve, retryMs).unref()
