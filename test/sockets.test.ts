@@ -1,7 +1,8 @@
 /** Limits on the requests and bodies of one HTTP connection. */
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { expect, test } from 'vitest'
+import { RunningRequests } from '../api/limits/concurrent-requests.ts'
 import { limitRequest } from '../shared/platform/sockets.ts'
 import { eventually } from './support/eventually.ts'
 import { headOf, openRaw } from './support/raw.ts'
@@ -43,5 +44,24 @@ test('the parser stops at the ninth unanswered request of a connection', async (
   await raw.closed
   expect({ seen, served }).toEqual({ seen: 9, served: 8 })
   raw.socket.destroy()
+  await new Promise((resolve) => server.close(resolve))
+})
+
+test('an account is not charged for requests whose client left during authentication', async () => {
+  const responses: ServerResponse[] = []
+  let closed = 0
+  const server = createServer((_, response) => {
+    responses.push(response)
+    response.once('close', () => closed++)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const raw = openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  raw.socket.write(headOf('GET', '/1') + headOf('GET', '/2'))
+  await eventually(() => responses.length === 2, 5_000)
+  raw.socket.destroy()
+  await eventually(() => closed === 2, 5_000)
+  const running = new RunningRequests()
+  for (let count = 0; count < 1_000; count++)
+    for (const response of responses) running.enter('acc_1', response)
   await new Promise((resolve) => server.close(resolve))
 })

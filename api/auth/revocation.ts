@@ -5,6 +5,7 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '../../shared/platform/problem.ts'
+import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
 import { rememberMs } from './api-keys.ts'
 import type { Caller } from './authenticate.ts'
@@ -16,7 +17,7 @@ const lookAgainMs = 10_000
 
 export function endOnRevocation(app: App, account: Caller, response: ServerResponse): void {
   const timer = setTimeout(() => void watch(app, account, response), longMs)
-  response.once('close', () => clearTimeout(timer))
+  onceClosed(response, () => clearTimeout(timer))
 }
 
 async function watch(
@@ -25,10 +26,10 @@ async function watch(
   response: ServerResponse,
 ): Promise<void> {
   const over = new AbortController()
-  response.once('close', () => over.abort())
+  onceClosed(response, () => over.abort())
   while (!over.signal.aborted) {
     // Listens before it looks, and looks only when what was remembered of the key is from after that.
-    const change = notifications.next('key', account.credentialId, lookAgainMs)
+    const change = notifications.next('key', account.credentialId, lookAgainMs, over.signal)
     await sleep(rememberMs, undefined, { signal: over.signal }).catch(() => {})
     if (over.signal.aborted) return
     if (await isRefused(account)) {

@@ -1,6 +1,7 @@
 /** Answers in JSON. An answer takes memory until its client has read it, so the time for that is bounded. */
 import type { Context as KoaContext } from 'koa'
 import type { Holding } from '../../shared/platform/ledger.ts'
+import { onceClosed } from '../../shared/platform/sockets.ts'
 import { toJson } from './own-turn.ts'
 
 /** Milliseconds that all of an answer may last, however steadily its client takes it. */
@@ -20,5 +21,5 @@ export async function replyWithJson(
   koa.type = 'application/json'
   koa.body = bytes
   const late = setTimeout(() => koa.res.destroy(), wholeMs)
-  koa.res.once('close', () => clearTimeout(late))
+  onceClosed(koa.res, () => clearTimeout(late))
 }

@@ -9,6 +9,7 @@ import type * as z from 'zod'
 import type { Endpoint, Input } from '../../shared/contract/endpoint.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import type { Logger } from '../../shared/platform/log.ts'
+import { onceClosed } from '../../shared/platform/sockets.ts'
 import type { App } from '../app.ts'
 import { authenticate, type Caller, mustHaveScope } from '../auth/authenticate.ts'
 import { endOnRevocation } from '../auth/revocation.ts'
@@ -109,11 +110,13 @@ export function route<E extends Endpoint>(
       const caller = await identify(app, endpoint, koa)
       await takeToken(app, endpoint, koa, caller)
       mustBeUnderstood(endpoint, koa.headers)
+      // Otherwise the body of a client that has left would be waited for.
+      state.signal.throwIfAborted()
       // A client that sent `Expect: 100-continue` learns of a refusal before it sends the body.
       if ((endpoint.body || endpoint.rawBody) && koa.headers.expect) koa.res.writeContinue()
       const { ledger } = app.context
       const [sent, unread] = [ledger.open(caller?.id, 'requests'), ledger.open(caller?.id, 'answers')]
-      koa.res.once('close', () => {
+      onceClosed(koa.res, () => {
         sent.free()
         unread.free()
       })

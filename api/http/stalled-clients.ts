@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import type { Server, Socket } from 'node:net'
 import type { Logger } from '../../shared/platform/log.ts'
+import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /**
  * A command waits for its reader, which may be a pager such as `less`. So its events may stall 60 times as long: by
@@ -19,7 +20,7 @@ const eventStreams = new WeakSet<Socket>()
 export function allowLongStall(response: ServerResponse): void {
   const { socket } = response.req
   eventStreams.add(socket)
-  response.once('close', () => eventStreams.delete(socket))
+  onceClosed(response, () => eventStreams.delete(socket))
 }
 
 /** A connection is checked this many times before it is closed, so one late check closes nothing. */

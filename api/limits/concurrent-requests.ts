@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import { Problem } from '../../shared/platform/problem.ts'
+import { onceClosed } from '../../shared/platform/sockets.ts'
 
 /** Far more requests than the sandboxes of an account need, and little for a process. */
 const most = 1_000
@@ -16,7 +17,7 @@ export class RunningRequests {
     const count = this.running.get(accountId) ?? 0
     if (count >= most) throw tooMany()
     this.running.set(accountId, count + 1)
-    response.once('close', () => {
+    onceClosed(response, () => {
       const left = this.running.get(accountId)! - 1
       if (left > 0) this.running.set(accountId, left)
       else this.running.delete(accountId)

@@ -6,7 +6,6 @@
 import { hash } from 'node:crypto'
 import type { Context } from '../../shared/platform/context.ts'
 import { notify } from '../../shared/platform/notify.ts'
-import { untilAborted } from '../../shared/platform/patience.ts'
 
 /** The client whose request is meant. Each client counts its request ids for itself. */
 export interface McpClient {
@@ -38,9 +37,7 @@ export async function whenCancelled(
   if (client.session === undefined) await context.redis.del(name).catch(() => {})
   while (!ended.aborted) {
     // Listens before it looks, so that no notification falls between the two.
-    const change = untilAborted(ended, context.notifications.next('cancellation', name, lookAgainMs)).catch(
-      () => {},
-    )
+    const change = context.notifications.next('cancellation', name, lookAgainMs, ended)
     // Redis is away: the next look may find it.
     const mark = await context.redis.get(name).catch(() => null)
     if (mark !== null) return !ended.aborted

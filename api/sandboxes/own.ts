@@ -25,15 +25,16 @@ export interface WaitOptions {
 /** Resolves with the sandbox when it is ready or destroyed, or as it is when the time is up. */
 export async function awaitSettled({ context }: App, wait: WaitOptions): Promise<OwnSandbox> {
   const end = performance.now() + wait.mostMs
+  let change: Promise<void> | undefined
   for (;;) {
-    const leftMs = end - performance.now()
-    // Listens before it looks, so that no change falls between the two.
-    const mostMs = Math.min(lookAgainMs, Math.max(0, leftMs))
-    const change = context.notifications.next('sandbox', wait.sandboxId, mostMs)
     const found = await findOwn(context.db, wait.accountId, wait.sandboxId)
+    const leftMs = end - performance.now()
     const isSettled = found.ready_at ?? found.destroyed_at
     if (isSettled || leftMs <= 0 || wait.signal.aborted) return found
     await change
+    // Subscribes before it reads the row again, so that no change is missed. Most sandboxes are ready at the first read.
+    const maxMs = Math.min(lookAgainMs, leftMs)
+    change = context.notifications.next('sandbox', wait.sandboxId, maxMs, wait.signal)
   }
 }
 

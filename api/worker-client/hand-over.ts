@@ -53,6 +53,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   let silent = false
   let answer: IncomingMessage | undefined
   let unwatch = () => {}
+  let stopSending = () => {}
   const length = isStreamed(body) ? {} : { 'content-length': sizeOf(body) }
   const request = openRequest(url, {
     ...provenTo(target.callee),
@@ -61,6 +62,14 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     headers: { ...headers, ...length, expect: '100-continue' },
     signal,
   })
+  /** Reads the rest of a client's body and drops it. */
+  const dropRest = () => {
+    if (!isStreamed(body)) return
+    stopSending()
+    body.resume()
+    // A connection whose body was broken off can carry no other request.
+    if (!request.writableEnded) request.destroy()
+  }
   const giveUpAfter = (ms: number) =>
     whenSilentFor(ms, () => {
       silent = true
@@ -73,8 +82,10 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
     unwatch = target.watch(giveUp, () => bytesOver(request.socket))
     stopWaiting = giveUpAfter(timeoutMs)
-    const source = isStreamed(body) ? body : Readable.from(piecesOf(body), { objectMode: false })
-    source.pipe(request)
+    stopSending = sendJoined(
+      isStreamed(body) ? body : Readable.from(piecesOf(body), { objectMode: false }),
+      request,
+    )
   })
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
@@ -84,7 +95,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     }
     answer = response
     // An answer that comes before the end of a client's body leaves the rest of the body unread.
-    response.on('end', () => (handedOver ? letGo(body, request) : request.destroy()))
+    response.on('end', () => (handedOver ? dropRest() : request.destroy()))
     resolve({ response })
   })
   request.on('error', reject)
@@ -92,7 +103,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     stopWaiting()
     unwatch()
     // What was not handed over goes to the next worker, so not a byte of it may be read.
-    if (handedOver) letGo(body, request)
+    if (handedOver) dropRest()
     reject(new Error('the connection was closed'))
   })
   return promise.catch((error: Error) => {
@@ -102,13 +113,27 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   })
 }
 
-/** Reads the rest of a client's body and drops it. */
-function letGo(body: HandOver['body'], request: ClientRequest) {
-  if (!isStreamed(body)) return
-  body.unpipe(request)
-  body.resume()
-  // A connection whose body was broken off can carry no other request.
-  if (!request.writableEnded) request.destroy()
+/**
+ * Pipes a body into a request. Chunks that have arrived together become one write: each write is a TLS record, and a
+ * client may send chunks of one byte.
+ * @returns a function that stops it and leaves the rest of the body unread
+ */
+function sendJoined(body: Readable, request: ClientRequest): () => void {
+  const send = () => {
+    while (!request.writableNeedDrain) {
+      // Without a size, it returns everything that is buffered.
+      const bytes = body.read()
+      if (bytes === null) return
+      request.write(bytes)
+    }
+  }
+  const end = () => void request.end()
+  body.on('readable', send).on('end', end)
+  request.on('drain', send)
+  return () => {
+    body.off('readable', send).off('end', end)
+    request.off('drain', send)
+  }
 }
 
 const isStreamed = (body: HandOver['body']): body is Readable => !Array.isArray(body)

@@ -3,6 +3,7 @@ import type { RawData, WebSocket } from 'ws'
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { frameStreams } from '../../shared/contract/exec-events.ts'
 import { keepAlive } from '../../shared/contract/keep-alive.ts'
+import { limits } from '../../shared/contract/limits.ts'
 import { CliError } from '../core/errors.ts'
 import { openWebSocket } from '../core/websocket.ts'
 import { DetachKeys } from './detach-keys.ts'
@@ -68,7 +69,10 @@ function takeTerminal(
   const { stdin, stdout } = process
   const say = (message: object) => socket.send(JSON.stringify(message))
   const keys = new DetachKeys(detachKeys, (typed) => {
-    socket.send(typed, () => stdin.isPaused() && stdin.resume())
+    for (let at = 0; at < typed.length; at += limits.messageBytes) {
+      const message = typed.subarray(at, at + limits.messageBytes)
+      socket.send(message, () => stdin.isPaused() && stdin.resume())
+    }
     if (socket.bufferedAmount > unsentBytes) stdin.pause()
   })
   const onKeys = (typed: Buffer) => {

@@ -252,7 +252,7 @@ export const exec = family({
   },
   attachExec: {
     summary:
-      'A WebSocket to a command: binary frames are stdin and output, 1 MiB a message to it; text frames are JSON',
+      'A WebSocket to a command: binary frames are stdin and output, 64 KiB a message to it; text frames are JSON',
     method: 'GET',
     path: '/v1/sandboxes/:id/exec/:exec_id/attach',
     example: { client: 'sandlot attach "$EXEC_ID"' },

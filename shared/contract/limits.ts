@@ -31,7 +31,7 @@ export const limits = {
   /** Connections to ports of one sandbox that one worker carries at once. */
   connections: 100,
   /** A WebSocket message to a port or a command; a text frame, beyond which it is ignored. */
-  messageBytes: 1024 * 1024,
+  messageBytes: 64 * 1024,
   textFrameBytes: 200,
   /** A secret's value of fewer bytes is not blanked out of output: it would be found by chance. */
   blankedBytes: 8,

@@ -59,7 +59,7 @@ export class FrameRateLimit {
  * 100 KiB; they are counted too. Use it with `allowSynchronousEvents: false`, which emits one frame per turn of the loop.
  */
 export class RateLimitedWebSocket extends WebSocket {
-  private readonly pauseReasons = new Set<string>()
+  private readonly pauseReasons = new Set<'rate' | 'reader'>()
 
   /** Counts messages, pings and pongs from now on. */
   limitFrames(limit: FrameRateLimit, owner: string): void {
@@ -82,13 +82,13 @@ export class RateLimitedWebSocket extends WebSocket {
     this.on('close', () => clearTimeout(timer))
   }
 
-  /** The socket stays paused until every reason is gone. */
-  pauseFor(reason: string): void {
+  private pauseFor(reason: 'rate' | 'reader'): void {
     this.pauseReasons.add(reason)
     super.pause()
   }
 
-  resumeFrom(reason: string): void {
+  /** The socket stays paused until every reason is gone. */
+  private resumeFrom(reason: 'rate' | 'reader'): void {
     this.pauseReasons.delete(reason)
     if (this.pauseReasons.size === 0) super.resume()
   }

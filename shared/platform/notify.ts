@@ -35,15 +35,22 @@ export class Notifications {
     this.handlers.push(handle)
   }
 
-  /** Resolves at the next one about this id, at the latest after `mostMs`. */
-  next(topic: Topic, id: string, mostMs: number): Promise<void> {
+  /**
+   * Resolves at the next notification about this id, after `maxMs`, or when the signal is aborted. Until then it keeps
+   * everything in memory that waits for it.
+   */
+  next(topic: Topic, id: string, maxMs: number, signal?: AbortSignal): Promise<void> {
     const key = `${channels[topic]} ${id}`
     const { promise, resolve } = Promise.withResolvers<void>()
     const wakers = this.waiting.get(key) ?? new Set()
     this.waiting.set(key, wakers.add(resolve))
-    const timer = setTimeout(resolve, mostMs)
+    const timer = setTimeout(resolve, maxMs)
+    const wake = () => resolve()
+    signal?.addEventListener('abort', wake)
+    if (signal?.aborted) resolve()
     return promise.finally(() => {
       clearTimeout(timer)
+      signal?.removeEventListener('abort', wake)
       wakers.delete(resolve)
       if (wakers.size === 0) this.waiting.delete(key)
     })

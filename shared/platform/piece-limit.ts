@@ -1,6 +1,6 @@
 /** A limit on input whose handling costs more than its bytes: many small pieces, such as HTTP chunks of one byte. */
 
-const maxExcess = 4_096
+const maxExcess = 1_024
 /** One piece of this many bytes is never in excess. */
 const paidBytes = 16
 /** A person who types, or a program that prints short lines, stays below this for as long as it likes. */
@@ -17,7 +17,7 @@ export class PieceLimit {
 
   /**
    * Counts one piece. Every 16 bytes and every 5 ms pay for one.
-   * @returns whether more than 4,096 pieces remain unpaid
+   * @returns whether more than 1,024 pieces remain unpaid
    */
   isExceededBy(bytes: number, now = performance.now()): boolean {
     const paid = bytes / paidBytes + ((now - this.countedAt) / 1000) * paidPerSecond

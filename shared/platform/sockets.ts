@@ -41,6 +41,15 @@ export function limitRequest(request: IncomingMessage, response: ServerResponse)
   return true
 }
 
+/**
+ * Calls back when a response has left or its connection has closed, immediately if that has already happened. A plain
+ * 'close' listener that is added after an `await` may be too late, and would never be called.
+ */
+export function onceClosed(response: ServerResponse, callback: () => void): void {
+  if (response.closed) callback()
+  else response.once('close', callback)
+}
+
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   'transfer-encoding' in headers || 'content-length' in headers
 

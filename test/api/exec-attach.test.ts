@@ -122,7 +122,7 @@ describeOnBothDrivers('attaching to a command', (driver) => {
 
   test('a signal passes megabytes of stdin that the command does not read', async () => {
     const line = await open(await start({ command: ['sleep', '661'], background: true }))
-    for (let index = 0; index < 4; index++) line.type(Buffer.alloc(1024 * 1024))
+    for (let index = 0; index < 64; index++) line.type(Buffer.alloc(limits.messageBytes))
     line.send({ type: 'nonsense' })
     line.send({ type: 'eof' })
     expect(await countOf('slee[p] 661')).toBe(1)
@@ -136,8 +136,8 @@ describeOnBothDrivers('attaching to a command', (driver) => {
     const command = 'until [ -e go ]; do sleep 0.1; done; sha256sum'
     const line = await open(await start({ command, background: true }))
     const hash = createHash('sha256')
-    for (let index = 0; index < 24; index++) {
-      const bytes = randomBytes(512 * 1024)
+    for (let index = 0; index < 192; index++) {
+      const bytes = randomBytes(limits.messageBytes)
       hash.update(bytes)
       line.type(bytes)
     }

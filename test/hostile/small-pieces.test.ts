@@ -1,6 +1,9 @@
 /** Limits on pieces: pipelined requests and small HTTP chunks cost more to handle than to send. */
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
+import { Notifications } from '../../shared/platform/notify.ts'
 import { PieceLimit } from '../../shared/platform/piece-limit.ts'
+import { connectRedis } from '../../shared/platform/redis.ts'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -64,13 +67,13 @@ describe('a body in chunks of one byte', () => {
     connection.socket.destroy()
   })
 
-  test('is stored when it is as slow as a person types', async () => {
+  test('is stored when it has at most 1,024 chunks', async () => {
     const connection = openRaw(
       world.url(),
-      headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=typed`, authorized()) + chunked(1, 4_000),
+      headOf('PUT', `/v1/sandboxes/${params.id}/files/raw?path=typed`, authorized()) + chunked(1, 1_000),
     )
     connection.socket.write('0\r\n\r\n')
-    await world.eventually(() => connection.text().includes('"size":4000'), 20_000)
+    await world.eventually(() => connection.text().includes('"size":1000'), 20_000)
     connection.socket.destroy()
   })
 
@@ -107,10 +110,20 @@ describe('a body that is refused before it is complete', () => {
   })
 })
 
+test('a wait for a notification ends with its request', async () => {
+  const subscriber = connectRedis(world.plugs.redis.url, 'patient', pino({ enabled: false }))
+  const notifications = new Notifications(subscriber)
+  const request = new AbortController()
+  const waits = [0, 1].map(() => notifications.next('key', 'key_1', 600_000, request.signal))
+  request.abort()
+  await Promise.all([...waits, notifications.next('key', 'key_1', 600_000, request.signal)])
+  subscriber.disconnect()
+})
+
 describe('the limit on small pieces', () => {
-  test('admits 4,096 empty pieces at once, and not one more', () => {
+  test('admits 1,024 empty pieces at once, and not one more', () => {
     const limit = new PieceLimit(0)
-    for (let piece = 0; piece < 4_096; piece++) expect(limit.isExceededBy(0, 0)).toBe(false)
+    for (let piece = 0; piece < 1_024; piece++) expect(limit.isExceededBy(0, 0)).toBe(false)
     expect(limit.isExceededBy(0, 0)).toBe(true)
   })
 
@@ -136,6 +149,6 @@ describe('the limit on small pieces', () => {
     const limit = new PieceLimit(0)
     limit.isExceededBy(1024 * 1024, 0)
     const refused = Array.from({ length: 5_000 }).findIndex(() => limit.isExceededBy(0, 0))
-    expect(refused).toBe(4_096)
+    expect(refused).toBe(1_024)
   })
 })

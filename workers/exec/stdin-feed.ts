@@ -2,7 +2,7 @@
  * A command's stdin, fed by requests that each say at which offset their bytes belong. A request that is repeated after
  * a lost connection writes nothing twice, and one that leaves a hole is refused.
  */
-import { Readable, type Writable } from 'node:stream'
+import type { Writable } from 'node:stream'
 import { limitByKey } from '../../shared/data/limit-by-key.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
@@ -28,16 +28,16 @@ export class StdinFeed {
   }
 
   /** @param bytes begin at offset `at`; without it, where the last ones ended */
-  take(bytes: AsyncIterable<Buffer>, at: number | undefined, eof: boolean): Promise<void> {
+  take(bytes: AsyncIterable<Buffer> | Buffer[], at: number | undefined, eof: boolean): Promise<void> {
     return this.inTurn('', () => this.takeNow(bytes, at ?? this.offset, eof))
   }
 
   /** The same for bytes that are in memory. */
   takeBytes(bytes: Buffer, at: number | undefined, eof: boolean): Promise<void> {
-    return this.take(Readable.from([bytes]), at, eof)
+    return this.take([bytes], at, eof)
   }
 
-  private async takeNow(bytes: AsyncIterable<Buffer>, at: number, eof: boolean): Promise<void> {
+  private async takeNow(bytes: AsyncIterable<Buffer> | Buffer[], at: number, eof: boolean): Promise<void> {
     if (at > this.offset) throw offsetConflict(this.offset)
     await this.opened.promise
     let position = at

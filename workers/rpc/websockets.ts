@@ -13,29 +13,29 @@ import { problemOf } from './problem.ts'
 
 export const isAttachment = ({ url }: IncomingMessage): boolean => url === attachPath
 
-const maxFragments = 64
+const maxFragments = 8
+const maxBufferedReads = 256
 /** The largest read of a socket with TLS. Each fragment of a message may keep one in memory, even a fragment of one byte. */
 const readBytes = 16 * 1024
-/** Bytes that a small message may have cost before it is complete, its fragments and the pongs between included. */
-const smallBytes = 128 * 1024
 /** Bytes that a read costs beyond its content. */
-const pieceBytes = 512
-/** Reserved while a socket is open: a small message, and what Node and ws have buffered when the socket is paused. */
-const socketBytes = smallBytes + 128 * 1024
-/** Reserved besides while a larger message is incomplete. */
-const largeBytes = limits.messageBytes + maxFragments * readBytes
-/** Milliseconds until a socket that waits for memory tries again. */
-const retryMs = 100
+const readOverheadBytes = 512
+/** What Node and ws may have buffered when the socket is paused. */
+const pausedBytes = 64 * 1024
+/** Reserved while a socket is open: the most that an incomplete message and unread input can take. */
+const socketBytes =
+  limits.messageBytes + maxFragments * readBytes + maxBufferedReads * readOverheadBytes + pausedBytes
 
 const sockets = new WebSocketServer({
   noServer: true,
   WebSocket: RateLimitedWebSocket,
   perMessageDeflate: false,
+  // Milliseconds that a client has to answer a close frame.
+  ...{ closeTimeout: 5_000 },
   // One frame per turn of the event loop; the default handles all frames of a read in one.
   allowSynchronousEvents: false,
   maxPayload: limits.messageBytes,
   maxFragments,
-  maxBufferedChunks: 2048,
+  maxBufferedChunks: maxBufferedReads,
 })
 
 /** Of each account, over all its sockets in this worker. */
@@ -66,7 +66,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
       // Without a listener, a wrong frame would end the process. ws itself closes the connection.
       webSocket.on('error', () => {})
       webSocket.limitFrames(frameLimit, args.accountId)
-      reserveForLargeMessages(webSocket, socket, memory!)
+      webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
     })
     // It is called at once, or never.
@@ -83,42 +83,4 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
     )
     endSoon(socket)
   }
-}
-
-/**
- * Pauses a socket until there is memory for its large message, and frees all of it when the socket is closed. A message
- * reserves all of it in one step, so sockets that wait for memory never wait for each other.
- */
-function reserveForLargeMessages(webSocket: RateLimitedWebSocket, socket: Duplex, memory: Holding): void {
-  let bytes = 0
-  let pieces = 0
-  let isReserved = false
-  let retry: NodeJS.Timeout | undefined
-  const isLarge = () => bytes + pieces * pieceBytes > smallBytes
-  const reserve = () => {
-    retry = undefined
-    isReserved = isLarge() && memory.tryAdd(largeBytes)
-    if (isReserved || !isLarge()) return webSocket.resumeFrom('memory')
-    webSocket.pauseFor('memory')
-    retry = setTimeout(reserve, retryMs).unref()
-  }
-  socket.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
-    pieces++
-    if (isLarge() && !isReserved && !retry) reserve()
-  })
-  const onControl = () => {
-    if (pieces > 0) pieces--
-  }
-  webSocket.on('ping', onControl).on('pong', onControl)
-  webSocket.on('message', () => {
-    bytes = 0
-    pieces = 0
-    if (isReserved) memory.give(largeBytes)
-    isReserved = false
-  })
-  webSocket.on('close', () => {
-    clearTimeout(retry)
-    memory.free()
-  })
 }
