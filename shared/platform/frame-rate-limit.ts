@@ -16,6 +16,8 @@ export interface FrameRate {
   burst: number
 }
 
+const pongIntervalMs = 10
+
 /** A token bucket per owner. */
 export class FrameRateLimit {
   private readonly rate: FrameRate
@@ -60,6 +62,26 @@ export class FrameRateLimit {
  */
 export class RateLimitedWebSocket extends WebSocket {
   private readonly pauseReasons = new Set<'rate' | 'reader'>()
+
+  /**
+   * Answers pings, at most every 10 ms and then only the latest, which RFC 6455 permits. Each pong is a TLS record, and
+   * the receiver of thousands would have to handle them in one turn. Use it with `autoPong: false`.
+   */
+  answerPings(): void {
+    let latest: Buffer | undefined
+    let timer: NodeJS.Timeout | undefined
+    const answer = () => {
+      timer = undefined
+      if (!latest) return
+      if (this.readyState === WebSocket.OPEN) this.pong(latest)
+      latest = undefined
+      timer = setTimeout(answer, pongIntervalMs).unref()
+    }
+    this.on('ping', (data) => {
+      latest = data
+      if (!timer) answer()
+    })
+  }
 
   /** Counts messages, pings and pongs from now on. */
   limitFrames(limit: FrameRateLimit, owner: string): void {

@@ -119,6 +119,14 @@ test('a turn of the event loop handles one frame of a socket', async () => {
   expect(ledger.sums.websockets).toBe(0)
 })
 
+test('of many pings only some are answered, the latest of them always', async () => {
+  const { client } = await serveOne()
+  for (let number = 1; number <= 5_000; number++) client.socket.write(frame('ping', `ping ${number}.`))
+  await world.eventually(() => client.text().includes('ping 5000.'), 20_000)
+  expect(client.text()).toContain('ping 1.')
+  expect(client.text().split('ping ').length).toBeLessThan(2_500)
+})
+
 test('a socket over the limit is paused until its account has paid, whatever its reader asks for', async () => {
   const { webSocket, client } = await serveOne()
   let now = 0
@@ -157,21 +165,38 @@ test('frames beyond the rate of an account wait, over two sockets and of every k
   expect(performance.now() - startedAt).toBeGreaterThan(1_000)
 })
 
+/** Of RFC 6455. */
+const [policyViolation, messageTooBig] = [1008, 1009]
+
 test.each([
-  ['a message of more than 64 KiB', () => frame('binary', Buffer.alloc(64 * kibibyte + 1))],
-  ['an unfinished message of more than 64 KiB', () => frame('binary', 'x', { announced: 65 * kibibyte })],
+  ['a message of more than 64 KiB', messageTooBig, frame('binary', Buffer.alloc(64 * kibibyte + 1))],
   [
-    'one-byte fragments with pongs between',
-    () =>
-      Buffer.concat([
-        frame('binary', 'x', { fin: false }),
-        repeat(Buffer.concat([frame('pong'), frame('continuation', 'x', { fin: false })]), 100),
-      ]),
+    'an incomplete message of more than 64 KiB',
+    messageTooBig,
+    frame('binary', 'x', { announced: 65 * kibibyte }),
   ],
-])('%s closes the socket', async (_, bytes) => {
-  const connection = await open()
-  connection.socket.write(bytes())
-  await connection.closed
+  [
+    'a ninth fragment, with pongs in between',
+    policyViolation,
+    Buffer.concat([
+      frame('binary', 'x', { fin: false }),
+      ...Array.from({ length: 8 }, () => [frame('pong'), frame('continuation', 'x', { fin: false })]).flat(),
+    ]),
+  ],
+])('%s closes the socket', async (_, code, bytes) => {
+  const { client } = await serveOne()
+  client.socket.write(bytes)
+  expect(await closeCode(client)).toBe(code)
+})
+
+test('a message of 64 KiB in eight fragments is received', async () => {
+  const { webSocket, client } = await serveOne()
+  const received = once(webSocket, 'message')
+  const part = Buffer.alloc(8 * kibibyte, 'x')
+  client.socket.write(frame('binary', part, { fin: false }))
+  for (let number = 2; number <= 8; number++)
+    client.socket.write(frame('continuation', part, { fin: number === 8 }))
+  expect((await received)[0]).toHaveLength(64 * kibibyte)
 })
 
 test('each open socket reserves memory for one incomplete message until it is closed', async () => {

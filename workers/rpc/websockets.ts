@@ -29,6 +29,7 @@ const sockets = new WebSocketServer({
   noServer: true,
   WebSocket: RateLimitedWebSocket,
   perMessageDeflate: false,
+  autoPong: false,
   // Milliseconds that a client has to answer a close frame.
   ...{ closeTimeout: 5_000 },
   // One frame per turn of the event loop; the default handles all frames of a read in one.
@@ -65,6 +66,7 @@ export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(
       isServed = true
       // Without a listener, a wrong frame would end the process. ws itself closes the connection.
       webSocket.on('error', () => {})
+      webSocket.answerPings()
       webSocket.limitFrames(frameLimit, args.accountId)
       webSocket.on('close', () => memory!.free())
       opened.serve(webSocket)
