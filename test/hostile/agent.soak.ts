@@ -1,4 +1,5 @@
 /** A tenant of the local driver who has replaced the agent of a sandbox, and a neighbour who measures. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Frame } from '../../workers/drivers/local/frames.mjs'
 import { shareWorld } from '../support/shared.ts'
@@ -8,6 +9,9 @@ import { withNeighbour } from './neighbour.ts'
 const world = shareWorld()
 const bounds = { floorMs: 1_000, growthMiB: 64 }
 const seconds = 10
+const callers = 8
+/** Together the callers send what the default rate limit admits: 120 requests a minute. */
+const pauseMs = (callers * 60_000) / 120
 
 const floods = {
   'repeats of `started`': { endless: frame(Frame.started) },
@@ -27,8 +31,10 @@ test.each(Object.entries(floods))('endless %s of an agent delay no neighbour', a
       const sent = await replaceAgent(agentSocketOf(world, params.id), flood)
       const until = performance.now() + seconds * 1_000
       await Promise.all(
-        Array.from({ length: 8 }, async () => {
-          while (performance.now() < until) await sh('true', { timeout_ms: 2_000 }).catch(() => {})
+        Array.from({ length: callers }, async () => {
+          while (performance.now() < until) {
+            await Promise.all([sh('true', { timeout_ms: 2_000 }).catch(() => {}), sleep(pauseMs)])
+          }
         }),
       )
       const mebibytes = sent.reduce((sum, bytes) => sum + bytes, 0) / 1024 / 1024

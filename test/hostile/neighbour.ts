@@ -46,6 +46,7 @@ export interface Measurement<T> {
 /** The stalls that this is about took 10 s and more; two tests and what they start share two cores. */
 const usualFloorMs = 2_500
 const usualRounds = 20
+const warmUpRounds = 40
 /** However short the work is. */
 const leastRounds = 5
 /** Not a load of its own. */
@@ -65,6 +66,8 @@ export async function withNeighbour<T>(
   const [hostile, neighbour] = await Promise.all([settle(world), settle(world)])
   const usual = async () => median(await measure(neighbour, (rounds) => rounds < usualRounds))
   const usualBeforeMs = await usual()
+  // The heap of a process that has just started is small. Ordinary load makes it grow as well, to a size that stays.
+  await Promise.all(Array.from({ length: 8 }, () => measure(neighbour, (rounds) => rounds < warmUpRounds)))
   const waiting = await runsOn(neighbour)
   const processes = [...world.apis, ...world.workers]
   const before = processes.map(memoryOf)
