@@ -16,8 +16,8 @@ const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
 /** In milliseconds, for a health check and a neighbour's command. */
 const longestMs = 1_000
-/** What one account may add to a process. */
-const bounds = { floorMs: longestMs, growthMiB: 64 }
+/** What one account may add to a process: 64 MiB, and 32 MiB by which V8 enlarges its young generation under load. */
+const bounds = { floorMs: longestMs, growthMiB: 64 + 32 }
 
 /** Consumes port 3000, or leaves it unread. */
 const listener = (reads: boolean) =>
