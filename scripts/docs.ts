@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { baseline } from './docs/baseline.ts'
 import { withSettings } from './docs/chart.ts'
 import { commands, exitCodes, globalOptions, localSettings } from './docs/commands.ts'
 import { errorCodes, routes, tools, withRoutes } from './docs/contract.ts'
@@ -42,7 +43,10 @@ export async function makePages(): Promise<Map<string, string>> {
   const missing = Object.keys(parts).filter((name) => !used.has(name))
   if (missing.length > 0) throw new Error(`No page has a place for: ${missing.join(', ')}.`)
   const [ofClient, ofChart] = ['shared/contract/routes.ts', 'deploy/chart/values.schema.json']
-  return filled.set(ofClient, withRoutes(readPage(ofClient))).set(ofChart, withSettings(readPage(ofChart)))
+  return filled
+    .set(ofClient, withRoutes(readPage(ofClient)))
+    .set(ofChart, withSettings(readPage(ofChart)))
+    .set('docs/baseline.txt', await baseline())
 }
 
 export const readPage = (path: string): string => readFileSync(join(root, path), 'utf8')
