@@ -24,8 +24,6 @@ export interface ExecStart {
   sandboxId: string
   requestId: string
   request: ExecRequest
-  /** The request's stdin, where it is large. */
-  stdin: Buffer | undefined
   /** Whether the account has an allowlist. */
   isListed: boolean
   key: string | undefined
@@ -138,18 +136,10 @@ async function answerEnd(
   return new StreamReply({ body, status: 200, headers })
 }
 
-/** Characters of stdin that go to the worker as they are; fewer are quicker in JSON. */
-const largeLength = 64 * 1024
-
-function prepare(start: ExecStart) {
-  const { accountId, sandboxId, requestId, isListed, key } = start
+function prepare({ accountId, sandboxId, requestId, request, isListed, key }: ExecStart) {
   const execId = newExecId()
-  const { stdin: text = '', ...others } = start.request
-  const isLarge = text.length >= largeLength
-  const request = isLarge ? others : start.request
-  const stdin = isLarge ? Buffer.from(text) : start.stdin
   return {
-    args: { accountId, sandboxId, requestId, execId, request, stdin, isListed, idempotencyKey: key },
+    args: { accountId, sandboxId, requestId, execId, request, isListed, idempotencyKey: key },
     started: { accountId, sandboxId, execId, key, startedAt: new Date(), request } satisfies StartedExec,
   }
 }

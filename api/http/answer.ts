@@ -2,7 +2,6 @@
 import type { Context as KoaContext } from 'koa'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
-import { toJson } from './own-turn.ts'
 
 /** Milliseconds that all of an answer may last, however steadily its client takes it. */
 const wholeMs = 300_000
@@ -16,7 +15,7 @@ export async function replyWithJson(
   reply: object,
   held: Holding | undefined,
 ): Promise<void> {
-  const bytes = Buffer.from(await toJson(reply, held?.accountId))
+  const bytes = Buffer.from(JSON.stringify(reply))
   held?.add(bytes.length)
   koa.type = 'application/json'
   koa.body = bytes

@@ -1,7 +1,4 @@
-/**
- * Reads the JSON body of a request. It is bounded in bytes (by its route), in pace, in its share of all bodies' memory,
- * and in how many values it holds, so that validating it is quick.
- */
+/** Reads the JSON body of a request, within limits on its bytes, its duration, its memory and its number of values. */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
@@ -10,8 +7,6 @@ import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { lift } from './lift.ts'
-import { inTurn, largeLength } from './own-turn.ts'
 import { wrongEncoding } from './understood.ts'
 import { whyNoText } from './utf8.ts'
 
@@ -19,29 +14,22 @@ import { whyNoText } from './utf8.ts'
 const pace = { ms: 10_000, bytes: 64 * 1024 }
 /** Milliseconds for a whole body, however steady its pace. */
 const wholeMs = 120_000
-/** A larger body may unpack to so many times what was sent. Text has a tenth of that. */
+/** A body of more bytes may be at most this many times as large as what was sent. Text has a tenth of that ratio. */
+const anyRatioBytes = 256 * 1024
 const mostRatio = 100
 /** More values than any request needs. A body of nothing but brackets would take twenty times its size, and seconds. */
 const mostValues = 100_000
-/** Bytes of a text that is taken out of the JSON. A string of fewer costs less. */
-const liftedBytes = 64 * 1024
 /** Memory of the object that holds a chunk, measured on Node 24: a body of small chunks takes more than its bytes. */
 const chunkObjectBytes = 128
 
-export interface Body {
-  /** The parsed JSON, without what was lifted out of it; undefined for no body. */
-  value?: unknown
-  /** The member that its route lifts, in UTF-8, where it is large. */
-  lifted?: Buffer
-}
-
 /**
- * @param held counts the bytes of the body until the request has its answer
+ * @param held counts the bytes of the body until the request is answered
+ * @returns undefined when there is no body
  * @throws {Problem} `body_too_large`, `body_too_slow`, `unsupported_media_type`, `invalid_request`; `rate_limited` or
- *   `unavailable` when there is no room for it
+ *   `unavailable` when there is no memory for it
  */
-export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<Body> {
-  if (koa.request.length === 0) return {}
+export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holding): Promise<unknown> {
+  if (koa.request.length === 0) return undefined
   if (koa.request.is('application/json') === false) {
     throw new Problem('unsupported_media_type', 'Send the body as JSON, with Content-Type: application/json.')
   }
@@ -50,15 +38,9 @@ export async function readBody(koa: KoaContext, endpoint: Endpoint, held: Holdin
   if (!unpack && (koa.request.length ?? 0) > most) throw tooLarge(most)
   try {
     const bytes = await gather(koa.req, unpack, most, held)
-    if (bytes.length === 0) return {}
-    const inOrder = <T>(work: () => T) => (bytes.length < largeLength ? work() : inTurn(held.accountId, work))
-    await inOrder(() => mustBeUtf8(bytes))
-    const { lifts } = endpoint
-    const lifted = lifts && bytes.length >= liftedBytes ? await liftFrom(bytes, lifts, inOrder) : undefined
-    const value = await inOrder(() => parse(new TextDecoder().decode(lifted?.rest ?? bytes)))
-    if (!lifts || !lifted) return { value }
-    delete (value as Record<string, unknown>)[lifts]
-    return { value, lifted: lifted.text }
+    if (bytes.length === 0) return undefined
+    mustBeUtf8(bytes)
+    return parse(bytes.toString())
   } catch (error) {
     // The rest of the body is not waited for.
     if (error instanceof Problem && error.code === 'body_too_slow') koa.res.shouldKeepAlive = false
@@ -92,7 +74,7 @@ async function gather(
     size += chunk.length
     try {
       if (size > most) throw tooLarge(most)
-      if (unpack && size > largeLength && size > came * mostRatio) throw tooPacked()
+      if (unpack && size > anyRatioBytes && size > came * mostRatio) throw tooPacked()
       held.add(chunk.length + chunkObjectBytes)
       chunks.push(chunk)
     } catch (error) {
@@ -138,15 +120,6 @@ function keepPace(request: IncomingMessage, fail: (error: Problem) => void): () 
   return () => {
     clearInterval(timer)
     request.off('data', count)
-  }
-}
-
-/** Each of its steps has a turn of its own. */
-async function liftFrom(bytes: Buffer, name: string, inOrder: <T>(work: () => T) => T | Promise<T>) {
-  const steps = lift(bytes, name, liftedBytes)
-  for (;;) {
-    const { done, value } = await inOrder(() => steps.next())
-    if (done) return value
   }
 }
 
@@ -206,12 +179,17 @@ function mustBePlain(value: unknown): void {
 }
 
 const tooLarge = (most: number) =>
-  new Problem('body_too_large', `The body of this route may have at most ${most} bytes.`)
+  new Problem(
+    'body_too_large',
+    `The body of this route may have at most ${most} bytes.${most === limits.bodyBytes ? ` ${forMore}` : ''}`,
+  )
+
+const forMore = 'Send a larger file with PUT files/raw, and larger stdin with POST exec/:exec_id/stdin.'
 
 const tooPacked = () =>
   new Problem(
     'body_too_large',
-    `A compressed body of more than ${largeLength} bytes may be at most ${mostRatio} times as large as what is sent. Send it plain.`,
+    `A compressed body of more than ${anyRatioBytes} bytes may be at most ${mostRatio} times as large as what is sent. Send it plain.`,
   )
 
 const tooSlow = () =>

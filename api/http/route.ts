@@ -28,8 +28,6 @@ export interface Call<E extends Endpoint> {
   params: Input<E['params']>
   query: Input<E['query']>
   body: Input<E['body']>
-  /** The member of the body that the endpoint lifts, in UTF-8, where it is large. It is not in `body` then. */
-  lifted: Buffer | undefined
   headers: Input<E['headers']>
   /** The request itself, for a route that reads its body as a stream. */
   request: IncomingMessage
@@ -120,7 +118,7 @@ export function route<E extends Endpoint>(
         sent.free()
         unread.free()
       })
-      const { value: body, lifted } = endpoint.body ? await readBody(koa, endpoint, sent) : {}
+      const body = endpoint.body ? await readBody(koa, endpoint, sent) : undefined
       // A body takes time to arrive. The key may have been revoked meanwhile.
       const account = endpoint.body ? await caller?.again() : caller
       if (account) endOnRevocation(app, account, koa.res)
@@ -134,7 +132,6 @@ export function route<E extends Endpoint>(
       const { requestId, log, signal } = state
       const call = {
         ...given,
-        lifted,
         account,
         requestId,
         log,

@@ -14,7 +14,7 @@ import { join } from '../worker-client/tunnel.ts'
 
 export const execCommand = route(
   contract.execCommand,
-  async ({ account, params, body, lifted, headers, requestId, signal }, app) => {
+  async ({ account, params, body, headers, requestId, signal }, app) => {
     const sandbox = { accountId: account.id, sandboxId: params.id }
     const { leftMs } = await awaitRunning(app, { ...sandbox, signal })
     // The request may have waited for its sandbox, and the key or the allowlist may have changed.
@@ -22,7 +22,7 @@ export const execCommand = route(
     await mustBeAllowed(app, caller, body)
     const key = headers['idempotency-key']
     const isListed = caller.allowlist !== null
-    const start = { ...sandbox, requestId, request: body, stdin: lifted, isListed, key, leftMs, signal }
+    const start = { ...sandbox, requestId, request: body, isListed, key, leftMs, signal }
     const isBackground = body.background || body.tty
     const count = countRefused(app, account)
     if (!isBackground && wantsEvents(headers.accept)) return runToEvents(app, start).catch(count)

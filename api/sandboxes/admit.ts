@@ -101,7 +101,7 @@ export async function admit(
       podSince: warm?.born_at ?? null,
     })
     if (idempotencyKey) {
-      const hash = await hashOfRequest(body, settings.callsKeys)
+      const hash = hashOfRequest(body, settings.callsKeys)
       await rememberIdempotencyKey(transaction, {
         accountId,
         key: idempotencyKey,
@@ -143,7 +143,7 @@ export async function findReplay(
   if (key === undefined) return undefined
   const row = await findIdempotencyKey(db, { accountId, key })
   if (!row) return undefined
-  if (await isHashOf(row.request_hash, body, settings.callsKeys)) {
+  if (isHashOf(row.request_hash, body, settings.callsKeys)) {
     return { sandboxId: row.sandbox_id, replayed: true, lifeMs: 0, expired: [] }
   }
   throw new Problem(

@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
+import { json } from 'node:stream/consumers'
 import { errors } from '../../shared/contract/errors.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Ledger } from '../../shared/platform/ledger.ts'
@@ -33,8 +33,6 @@ import {
 } from '../../shared/rpc/calls.ts'
 import { openCallAgent } from '../../shared/rpc/channel.ts'
 import { type ListedWorker, takesCalls } from '../../shared/rpc/directory.ts'
-import { decodeReply } from '../../shared/rpc/replies.ts'
-import { encodeRequest } from '../../shared/rpc/requests.ts'
 import { Candidates } from './candidates.ts'
 import { CallLost, type HandedOver, type HandOver, handOver, sayLost } from './hand-over.ts'
 import { bytesOver, WorkerHealth } from './health.ts'
@@ -244,8 +242,8 @@ export class Workers {
 }
 
 function encodeArgs(args: InSandbox): Pick<HandOver, 'headers' | 'body'> {
-  const { type, body } = encodeRequest(args)
-  return { headers: { 'content-type': type, [accountHeader]: args.accountId }, body }
+  const headers = { 'content-type': 'application/json', [accountHeader]: args.accountId }
+  return { headers, body: Buffer.from(JSON.stringify(args)) }
 }
 
 /** The body is the client's own. */
@@ -259,7 +257,7 @@ const nobodyTakes = () => unavailable('No worker takes calls right now. Nothing 
 async function readReply(response: IncomingMessage, signal: AbortSignal): Promise<unknown> {
   const heard = whenSilentFor(bodyMs, () => response.destroy(new Error('the answer stopped in its middle')))
   try {
-    return decodeReply(response.headers['content-type'], await buffer(response))
+    return await json(response)
   } catch (error) {
     signal.throwIfAborted()
     throw new CallLost('a worker was lost during a call', { cause: error })

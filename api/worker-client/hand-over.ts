@@ -4,7 +4,7 @@
  */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Agent, request as openRequest } from 'node:https'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { whenSilentFor } from '../../shared/platform/standstill.ts'
 import { type Callee, provenTo } from '../../shared/rpc/channel.ts'
@@ -16,7 +16,7 @@ export interface HandOver {
   callee: Callee
   headers: Record<string, string>
   /** Bytes, or a client's own body, streamed. */
-  body: readonly Buffer[] | Readable
+  body: Buffer | Readable
   agent: Agent
   /** Aborting it ends the call and its answer: the client left. */
   signal: AbortSignal
@@ -54,7 +54,7 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
   let answer: IncomingMessage | undefined
   let unwatch = () => {}
   let stopSending = () => {}
-  const length = isStreamed(body) ? {} : { 'content-length': sizeOf(body) }
+  const length = isStreamed(body) ? {} : { 'content-length': body.length }
   const request = openRequest(url, {
     ...provenTo(target.callee),
     agent,
@@ -82,10 +82,8 @@ export async function handOver(target: HandOver): Promise<HandedOver> {
     const giveUp = () => (answer ?? request).destroy(new Error('the worker went silent'))
     unwatch = target.watch(giveUp, () => bytesOver(request.socket))
     stopWaiting = giveUpAfter(timeoutMs)
-    stopSending = sendJoined(
-      isStreamed(body) ? body : Readable.from(piecesOf(body), { objectMode: false }),
-      request,
-    )
+    if (isStreamed(body)) stopSending = sendJoined(body, request)
+    else request.end(body)
   })
   request.on('response', (response: IncomingMessage) => {
     stopWaiting()
@@ -136,15 +134,4 @@ function sendJoined(body: Readable, request: ClientRequest): () => void {
   }
 }
 
-const isStreamed = (body: HandOver['body']): body is Readable => !Array.isArray(body)
-
-const sizeOf = (body: readonly Buffer[]): number => body.reduce((sum, { length }) => sum + length, 0)
-
-/** Bytes that are encrypted at once. */
-const pieceBytes = 256 * 1024
-
-function* piecesOf(body: readonly Buffer[]): Generator<Buffer> {
-  for (const bytes of body) {
-    for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
-  }
-}
+const isStreamed = (body: HandOver['body']): body is Readable => !Buffer.isBuffer(body)

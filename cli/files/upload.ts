@@ -11,8 +11,9 @@ import { openPipeForReading, resolveTarget } from './local-file.ts'
 const timeoutMs = 24 * 60 * 60 * 1000
 
 export interface UploadOptions {
-  /** Octal; by default that of the local file. */
+  /** Octal; by default that of the local file, or the service's default without `keepsMode`. */
   mode?: string | undefined
+  keepsMode?: boolean
   overwrite?: boolean
   /** sha256 of the file that is to be replaced. */
   ifMatch?: string | undefined
@@ -22,13 +23,14 @@ export interface UploadOptions {
 export async function sendFile(
   { api, id, path, output }: RemotePath,
   local: string,
-  { overwrite = true, ifMatch, ...options }: UploadOptions = {},
+  { overwrite = true, keepsMode = true, ifMatch, ...options }: UploadOptions = {},
 ): Promise<Reply<'writeRawFile'>> {
   const stats = local === '-' ? undefined : statsOf(local)
   const isFile = stats?.isFile() ?? false
   using progress = output.progress(path)
   const bytes = counting(openBytes(local, isFile), path, isFile ? stats!.size : undefined, progress)
-  const mode = options.mode ?? (isFile ? (stats!.mode & 0o777).toString(8).padStart(3, '0') : undefined)
+  const localMode = isFile && keepsMode ? (stats!.mode & 0o777).toString(8).padStart(3, '0') : undefined
+  const mode = options.mode ?? localMode
   return await api.call('writeRawFile', {
     params: { id },
     query: { path, mode, overwrite: overwrite ? undefined : 'false' },

@@ -93,7 +93,7 @@ export const allowlist = family({
     credential: 'key',
     scope: 'run',
     bucket: 'reads',
-    bodyBytes: 2 * limits.argumentsBytes,
+    bodyBytes: limits.bodyBytes,
     body: z.strictObject({ command: ExecRequest.shape.command }),
     reply: AllowlistDecision,
     errors: [],

@@ -63,8 +63,6 @@ interface Declared {
   body?: z.ZodType
   /** Bytes of the largest JSON body, uncompressed; by default `limits.usualBodyBytes`. */
   bodyBytes?: number
-  /** The optional text of the body that the handler gets as bytes where it is large (api/http/lift.ts). */
-  lifts?: string
   /** Request headers that the route reads, in lower case. */
   headers?: z.ZodObject
   reply?: z.ZodType

@@ -162,7 +162,6 @@ export const exec = family({
       accept: z.string().optional().meta({ description: '`text/event-stream` for events as they come' }),
     }),
     bodyBytes: limits.bodyBytes,
-    lifts: 'stdin',
     body: ExecRequest,
     reply: ExecResult,
     alsoReply: 'text/event-stream',

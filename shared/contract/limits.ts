@@ -1,7 +1,7 @@
 /** The bounds of the contract, each figure in one place. Bytes, milliseconds or counts, as the names say. */
 export const limits = {
-  /** The largest JSON body, of a route that carries files or stdin. */
-  bodyBytes: 10 * 1024 * 1024,
+  /** The largest JSON body, of a route that carries files, stdin or arguments. */
+  bodyBytes: 1024 * 1024,
   /** The largest JSON body of every other route, unless its `bodyBytes` names another. */
   usualBodyBytes: 64 * 1024,
   /** Kept output of each stream of a command in a JSON answer: half of it head, half tail. */

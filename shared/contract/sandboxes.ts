@@ -52,7 +52,7 @@ export const sandboxes = family({
       prefer: z.string().optional().meta({ description: '`respond-async`: 202 once it is admitted' }),
     }),
     // Room for an environment, with JSON's escapes.
-    bodyBytes: 2 * limits.argumentsBytes,
+    bodyBytes: limits.bodyBytes,
     body: z
       .strictObject({
         image: z.string().min(1).max(512).optional().meta({ description: "By default the service's own" }),

@@ -11,10 +11,7 @@ import type { Input } from '../contract/endpoint.ts'
 import type { ExecRequest, ExecResult } from '../contract/exec.ts'
 import type { CreatedFile, FileView, files } from '../contract/files.ts'
 
-/**
- * Arguments go in JSON, but a large stdin as it is (requests.ts); a result comes in JSON, or as it is where it is large
- * (replies.ts).
- */
+/** Arguments and results are JSON. */
 export interface Calls {
   /** Starts a command. Answers when it has ended; at once for one in the background. */
   exec: { args: StartExec; result: ExecResult }
@@ -102,8 +99,6 @@ export interface StartExec extends InSandbox {
   /** How its client follows it: an answer at the end, events, or neither. This decides the default time-out. */
   mode: 'json' | 'events' | 'background'
   request: ExecRequest
-  /** The request's stdin, where it is large: the bytes of a text in UTF-8. */
-  stdin?: Buffer | undefined
   /** Whether the account has an allowlist. Then no variable may steer what the command becomes. */
   isListed?: boolean
   idempotencyKey?: string | undefined

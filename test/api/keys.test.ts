@@ -63,25 +63,13 @@ test('the hash of a request tells nobody what was in it', async () => {
   )
   const hash = Buffer.from(row!.request_hash)
   const { callsKeys } = world.settings
-  expect(await isHashOf(hash, body, callsKeys)).toBe(true)
-  expect(await isHashOf(hash, { ...body, stdin: '1235' }, callsKeys)).toBe(false)
-  const text = JSON.stringify([
-    ['command', 'cat'],
-    ['stdin', '1234'],
-  ])
-  const plain = createHash('sha256').update(text).digest()
+  expect(isHashOf(hash, body, callsKeys)).toBe(true)
+  expect(isHashOf(hash, { ...body, stdin: '1235' }, callsKeys)).toBe(false)
+  const plain = createHash('sha256')
+    .update(JSON.stringify(Object.entries(body)))
+    .digest()
   expect(hash).not.toEqual(plain)
-  // One of before is known for what it is, and so is one under the key before this one.
-  expect(await isHashOf(plain, body, callsKeys)).toBe(true)
-  expect(await isHashOf(await hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
-})
-
-test('the hash of a request is the same whether its stdin is a text or the bytes of one', async () => {
-  const stdin = `x${'ä🎈\n'.repeat(100_000)}`
-  const request = { tty: false, command: ['cat', 'ä'], env: { B: '1', A: '2' } }
-  const hash = await hashOfRequest({ ...request, stdin }, [fresh])
-  expect(await hashOfRequest({ ...request, stdin: Buffer.from(stdin) }, [fresh])).toEqual(hash)
-  expect(await isHashOf(hash, { stdin: Buffer.from(`${stdin}x`), ...request }, [fresh])).toBe(false)
+  expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
 })
 
 test('what is sealed opens for its place, under any key that is listed, and as it was sealed before', () => {

@@ -68,7 +68,7 @@ test('/v1/docs shows every route and every error to people, with links that lead
     'at most 32 entries, each name 1 to 64 characters, each value at most 512 characters',
     'list of 1 to 10,000 items: string, at most 131,071 bytes',
     'integer, 1 to 100, default 20',
-    'at most 10,485,760 bytes',
+    'at most 1,048,576 bytes',
   ])
     expect(body).toContain(bound)
   // Each error is explained once, and a route only names its own.

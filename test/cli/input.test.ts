@@ -15,7 +15,7 @@ test('stdin that no request can carry is refused without being read to its end',
   using home = new Home()
   await using peer = await silent()
   const input = Buffer.alloc(limits.bodyBytes + 1, 'a')
-  const { code, stderr } = await home.run(['files', 'create', 'a'], { env: env(peer.url), input })
+  const { code, stderr } = await home.run(['secrets', 'create', 'A'], { env: env(peer.url), input })
   expect(stderr).toContain(String(limits.bodyBytes))
   expect(code).toBe(2)
   expect(peer.asked).toEqual([])

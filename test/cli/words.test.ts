@@ -1,5 +1,5 @@
 /** The client's messages are in the words of the command line, and name what they are about. */
-import { closeSync, ftruncateSync, openSync } from 'node:fs'
+import { truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type Branch, commands } from '../../cli/commands/index.ts'
@@ -132,19 +132,19 @@ test.each(refusals)('%j is refused in the words of the command line', async (arg
   expect((await home.run(args, { env })).stderr).toMatch(words)
 })
 
-test('what is too large for a request is sent to files put', async () => {
+test('files create sends a file that is larger than any JSON body', async () => {
   using home = new Home()
   const large = join(home.folder, 'large')
-  const file = openSync(large, 'w')
-  ftruncateSync(file, limits.bodyBytes + 1)
-  closeSync(file)
-  const env = {
-    SANDLOT_URL: 'http://127.0.0.1:1',
-    SANDLOT_API_KEY: 'sandlot_live_x',
-    SANDLOT_SESSION: 'sbx_a',
-  }
-  const refused = await home.run(['files', 'create', 'a', '--from-file', large], { env })
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('`sandlot files put`') })
+  writeFileSync(large, '')
+  truncateSync(large, limits.bodyBytes + 1)
+  await using peer = await startPeer((_, response) => {
+    response.end(JSON.stringify({ path: '/workspace/a', size: limits.bodyBytes + 1 }))
+  })
+  const env = { SANDLOT_URL: peer.url, SANDLOT_API_KEY: 'sandlot_live_x', SANDLOT_SESSION: 'sbx_a' }
+  expect((await home.run(['files', 'create', 'a', '--from-file', large], { env })).code).toBe(0)
+  const [{ line, body }] = peer.asked as [(typeof peer.asked)[number]]
+  expect(line).toBe('PUT /v1/sandboxes/sbx_a/files/raw?path=a&overwrite=false')
+  expect(body).toHaveLength(limits.bodyBytes + 1)
 })
 
 test('on a terminal that cannot draw, the client says why it shows the commands', async () => {

@@ -2,7 +2,6 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { inTurn } from '../../api/http/own-turn.ts'
 import { Outbox } from '../../api/mcp/outbox.ts'
 import { endpoints } from '../../shared/contract/index.ts'
 import type { HeldKind } from '../../shared/platform/ledger.ts'
@@ -120,24 +119,6 @@ test('a command has eight readers at a time, and each gets all of it', async () 
     await reader.rest()
   }
   await world.eventually(async () => (await heldIn('streams')) === 0, 10_000)
-})
-
-test('large JSON takes turns by account, one piece a turn of the loop', async () => {
-  const order: string[] = []
-  const piece = (owner: string, name: string) => inTurn(owner, () => order.push(name))
-  const all = [piece('a', 'a1'), piece('a', 'a2'), piece('a', 'a3'), piece('b', 'b1'), piece('c', 'c1')]
-  let turns = 0
-  const count = () => {
-    turns++
-    timer = setImmediate(count)
-  }
-  let timer = setImmediate(count)
-  await Promise.all(all)
-  clearImmediate(timer)
-  expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'a3'])
-  expect(turns).toBeGreaterThanOrEqual(4)
-  await expect(inTurn('a', () => JSON.parse('{'))).rejects.toThrow(SyntaxError)
-  await expect(inTurn('a', () => 'again')).resolves.toBe('again')
 })
 
 const call = (account: Account, message: object) =>

@@ -6,7 +6,7 @@ import { routesWithBody, sendPacked } from './packed.ts'
 
 const world = shareWorld({ workers: 0 })
 
-test('ten kilobytes that are ten megabytes are refused by every route with a body, and nothing of them stays', async () => {
+test('10 KiB that unpack to 10 MiB are refused by every route with a body, and none of it is kept', async () => {
   const alice = await world.account()
   expect(routesWithBody.length).toBeGreaterThan(10)
   for (const endpoint of routesWithBody)

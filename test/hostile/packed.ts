@@ -7,8 +7,8 @@ import { type Account, pathOf } from '../support/account.ts'
 
 export const routesWithBody = Object.values<Endpoint>(endpoints).filter(({ body }) => body !== undefined)
 
-/** Ten kilobytes that are the largest body of all once they are unpacked. */
-const packed = gzipSync(Buffer.alloc(limits.bodyBytes, ' '))
+/** A body of 10 KiB that is ten times the largest one once it is unpacked. */
+const packed = gzipSync(Buffer.alloc(10 * limits.bodyBytes, ' '))
 
 /** Sends it to a route. @returns what the route answers, or its status for what is no problem */
 export async function sendPacked(url: string, account: Account, endpoint: Endpoint): Promise<string> {

@@ -6,8 +6,8 @@ export class HeldText {
   private bytes: Buffer | undefined
 
   /** @param held counts the request that the text comes from */
-  constructor(held: Holding, text: string | Buffer) {
-    this.bytes = typeof text === 'string' ? Buffer.from(text) : text
+  constructor(held: Holding, text: string) {
+    this.bytes = Buffer.from(text)
     this.holding = held.move('stdin', this.bytes.length)
   }
 

@@ -25,12 +25,11 @@ export interface KnownCommand {
  */
 export async function recordStart(
   worker: Pick<Context, 'db' | 'lines' | 'settings'> & { id: string; takenBack: TakenBack },
-  { execId, sandboxId, accountId, idempotencyKey, request, stdin }: StartExec,
+  { execId, sandboxId, accountId, idempotencyKey, request }: StartExec,
   { pid, clock }: { pid: number | null; clock: DatabaseClock },
 ): Promise<KnownCommand | undefined> {
   const { db, lines, settings, id: workerId, takenBack } = worker
-  const hashed = stdin ? { ...request, stdin } : request
-  const hash = idempotencyKey ? await hashOfRequest(hashed, settings.callsKeys) : null
+  const hash = idempotencyKey ? hashOfRequest(request, settings.callsKeys) : null
   const isBackground = (request.background || request.tty) ?? false
   const endsMs = readOf(clock) + ofRequests.statement
   const started = {
@@ -60,7 +59,7 @@ export async function recordStart(
   return {
     id: known.id,
     workerId: known.worker_id,
-    isSameRequest: await isHashOf(known.request_hash, hashed, settings.callsKeys),
+    isSameRequest: isHashOf(known.request_hash, request, settings.callsKeys),
   }
 }
 

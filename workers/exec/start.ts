@@ -98,8 +98,7 @@ const factsOf = ({ request, execId: id, sandboxId, accountId, mode }: StartExec)
 /** Takes stdin out of the request: it goes once it is written, and the rest of the request once the call is answered. */
 function takeInput(args: StartExec, held: Holding): Input {
   const { request } = args
-  const { stdin, background } = { stdin: args.stdin ?? request.stdin, background: request.background }
-  delete args.stdin
+  const { stdin, background } = request
   delete request.stdin
   return { stdin: stdin?.length ? new HeldText(held, stdin) : undefined, background }
 }

@@ -1,5 +1,6 @@
 /** Takes the API's calls. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
@@ -18,8 +19,6 @@ import {
   type StreamCallName,
   silenceHeader,
 } from '../../shared/rpc/calls.ts'
-import { encodeReply } from '../../shared/rpc/replies.ts'
-import { readRequest } from '../../shared/rpc/requests.ts'
 import { argsOf, type CallHandlers, type SocketHandlers, type StreamHandler } from './call.ts'
 import { isFault, problemOf } from './problem.ts'
 import { isAttachment, takeWebSocket } from './websockets.ts'
@@ -147,7 +146,7 @@ async function answer<Worker extends ServerContext>(
     return !hungUp.signal.aborted && !stoodStill(since, stillMs(answerMs))
   }
   try {
-    args = argsHeader in request.headers ? argsOf(request) : await readRequest(request)
+    args = argsHeader in request.headers ? argsOf(request) : await json(request)
     const reply = await handle(args as never, worker, {
       request,
       response,
@@ -156,9 +155,8 @@ async function answer<Worker extends ServerContext>(
       held,
     })
     if (reply) {
-      const { type, bytes } = encodeReply(reply)
-      response.setHeader('content-type', type)
-      response.end(bytes)
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify(reply))
     } else if (!response.writableEnded) response.end()
   } catch (error) {
     if (hungUp.signal.aborted) return

@@ -1,8 +1,9 @@
 /** `sandlot files create PATH`: writes a file, from an option, a local file or stdin. */
 import { addSessionOption, defineCommand } from '../../core/command.ts'
 import { CliError } from '../../core/errors.ts'
-import { decodeUtf8, hasPipedInput, readInput, readLocalFile } from '../../core/input.ts'
+import { hasPipedInput } from '../../core/input.ts'
 import { createdFileFields } from '../../core/shapes.ts'
+import { sendFile } from '../../files/upload.ts'
 
 interface Options {
   content?: string
@@ -28,37 +29,32 @@ export const define = defineCommand<Options>({
     'generate | sandlot files create data.json',
   ],
   fields: createdFileFields,
-  handle: async ({ args, options, settings, session, api, output }) => {
+  handle: async ({ args: [path = ''], options, settings, session, api, output }) => {
+    const source = readSource(options)
     await settings.apiKey(await settings.baseUrl())
-    const content = await readContent(options, output.note)
     const id = await session()
-    const created = await api.call('createFile', {
-      params: { id },
-      body: {
-        path: args[0]!,
-        ...content,
-        mode: options.mode,
-        overwrite: options.overwrite,
-      },
-    })
+    const { mode, overwrite = false } = options
+    const created =
+      'content' in source
+        ? await api.call('writeRawFile', {
+            params: { id },
+            query: { path, mode, overwrite: overwrite ? undefined : 'false' },
+            bytes: [Buffer.from(source.content)],
+          })
+        : await sendFile({ api, id, path, output }, source.local, { mode, overwrite, keepsMode: false })
     output.result(created, `${created.path}\n`)
     output.aside(`${created.size} bytes written.`)
   },
 })
 
-async function readContent(options: Options, note: (text: string) => void) {
-  const { content, from: fromFile = options.fromFile } = options
-  if (content !== undefined && fromFile !== undefined) {
+/** @returns the text, or the path of a local file; - is stdin */
+function readSource({ content, fromFile, from: local = fromFile }: Options) {
+  if (content !== undefined && local !== undefined) {
     throw new CliError('usage', '--content and --from do not go together.')
   }
   if (content !== undefined) return { content }
-  if (fromFile === undefined && !hasPipedInput()) {
+  if (local === undefined && !hasPipedInput()) {
     throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe it in.')
   }
-  const bytes =
-    fromFile === undefined || fromFile === '-' ? await readInput(note) : await readLocalFile(fromFile)
-  const text = decodeUtf8(bytes)
-  return text === undefined
-    ? { content: bytes.toString('base64'), encoding: 'base64' as const }
-    : { content: text }
+  return { local: local ?? '-' }
 }
