@@ -31,14 +31,20 @@ const connectMs = 20_000
 /** Milliseconds until a connection that does not close is left to itself. */
 const closeMs = 3_000
 
+export interface MigrateOptions {
+  /** Receives what is done and how far it is, a line at a time. */
+  say?: Say
+  /** Oldest first. */
+  list?: Listed[]
+}
+
 /**
- * @param options.say told what is done and how far it is, a line at a time
  * @returns the names of the migrations that it applied
  * @throws {MigrationFailed} with PostgreSQL's error as its cause
  */
 export async function migrate(
   databaseUrl: string,
-  { say = () => {} }: { say?: Say } = {},
+  { say = () => {}, list = migrationsList }: MigrateOptions = {},
 ): Promise<string[]> {
   const orm = makeOrm(
     databaseUrl,
@@ -48,7 +54,7 @@ export async function migrate(
       onCreateConnection: (connection: unknown) => takeLock(connection as Connection, say),
       extensions: [Migrator],
       migrations: {
-        migrationsList: migrationsList.map((listed) => ({ name: listed.name, class: telling(listed, say) })),
+        migrationsList: list.map((listed) => ({ name: listed.name, class: telling(listed, say) })),
         // Those that say so commit step by step, so no transaction may be around all.
         allOrNothing: false,
         snapshot: false,
@@ -64,7 +70,7 @@ export async function migrate(
     const { migrator } = orm
     migrator.on('migrating', ({ name }) => {
       current = name
-      say(`${name}: ${migrationsList.find((listed) => listed.name === name)!.does}`)
+      say(`${name}: ${list.find((listed) => listed.name === name)!.does}`)
     })
     migrator.on('migrated', ({ name }) => void applied.push(name))
     const execute = (sql: string) => orm.em.getConnection().execute(sql)

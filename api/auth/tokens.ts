@@ -46,8 +46,7 @@ const Payload = z
   .object({
     sub: z.string().regex(/^acc_[0-9a-z]{26}$/),
     exp: z.int(),
-    // Tokens of the previous version have none.
-    generation: z.int().min(0).default(0),
+    generation: z.int().min(0),
   })
   .transform(({ sub, generation }): SessionClaims => ({ accountId: sub, generation }))
 

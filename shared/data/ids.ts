@@ -18,8 +18,6 @@ export const newWorkerId = () => idOf('wrk')
 
 /** The name of a pod that is made for a sandbox: derived from its id, so that 409 and 404 mean "done". */
 export const podName = (sandboxId: string): string => sandboxId.replace('_', '-')
-/** The id of the sandbox that a pod was made for. */
-export const sandboxIdOfPod = (podName: string): string => podName.replace('-', '_')
 
 /** The part of an id that is hashed to find its slot owner (shared/rpc/directory.ts). */
 export const hashKeyOf = (id: string) => id.slice(-hashKeyLength)

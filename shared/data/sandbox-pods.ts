@@ -1,7 +1,6 @@
 /** What workers read of sandboxes and their pods. */
 import { sql } from 'kysely'
 import type { Queries } from './database.ts'
-import { sandboxIdOfPod } from './ids.ts'
 import { findSandbox, podOf, type SandboxRow, sandboxColumns } from './sandboxes.ts'
 import { now } from './sql.ts'
 import { first, only, statement } from './statement.ts'
@@ -36,7 +35,7 @@ const countAll = statement()('count unreaped sandboxes', (db) =>
     .where('reaped_at', 'is', null),
 )
 
-/** How many sandboxes have or may have a pod. Also for a database of before the last migrations. */
+/** How many sandboxes have or may have a pod. */
 export const countUnreaped = async (db: Queries) => (await only(db.run(countAll))).count
 
 const starting = statement()('starting sandboxes', (db) =>
@@ -81,18 +80,14 @@ const timeLeft = statement<{ id: string }>()('sandbox with time left', (db, { id
 /** A sandbox, how many milliseconds are left until its cap, and PostgreSQL's clock in milliseconds since 1970. */
 export const findWithTimeLeft = (db: Queries, id: string) => first(db.run(timeLeft, { id }))
 
-const owned = statement<{ name: string; uid: string | null; sandboxId: string }>()(
+const owned = statement<{ name: string; uid: string | null }>()(
   'is a pod owned',
-  (_, { name, uid, sandboxId }) => sql<{ owned: boolean }>`
+  (_, { name, uid }) => sql<{ owned: boolean }>`
   select exists (select from warm_pod where name = pod.name)
       or exists (select from sandbox
                   where pod_name = pod.name and reaped_at is null and destroyed_at is null
-                    and coalesce(pod_uid = pod.uid, true))
-      -- A row of the version before does not name its pod.
-      or exists (select from sandbox
-                  where id = pod.sandbox_id and pod_name is null and destroyed_at is null
                     and coalesce(pod_uid = pod.uid, true)) as owned
-    from (values (${name}::text, ${uid}::text, ${sandboxId}::text)) as pod (name, uid, sandbox_id)`,
+    from (values (${name}::text, ${uid}::text)) as pod (name, uid)`,
 )
 
 /**
@@ -101,8 +96,7 @@ const owned = statement<{ name: string; uid: string | null; sandboxId: string }>
  * @param pod without a uid, any pod of this name
  */
 export async function isPodOwned(db: Queries, { name, uid }: { name: string; uid?: string | undefined }) {
-  const pod = { name, uid: uid ?? null, sandboxId: sandboxIdOfPod(name) }
-  return (await only(db.run(owned, pod))).owned
+  return (await only(db.run(owned, { name, uid: uid ?? null }))).owned
 }
 
 const busiest = statement<{ oldest: string; memoryMs: number; rushMs: number }>()(

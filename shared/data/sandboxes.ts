@@ -7,7 +7,6 @@ import type { ListedState } from '../contract/sandboxes.ts'
 import type { Queries } from './database.ts'
 import type { Tables } from './entities/index.ts'
 import { Sandbox, type SandboxRow } from './entities/sandbox.ts'
-import { podName } from './ids.ts'
 import { billedMs, now, type Page } from './sql.ts'
 import { type Builder, first, hasRow, statement } from './statement.ts'
 
@@ -20,8 +19,8 @@ export const sandboxColumns = Object.keys(Sandbox.meta.properties) as (keyof Tab
 export const envSealContext = (sandboxId: string) => `sandbox-env ${sandboxId}`
 
 /** The pod of a sandbox, as its row says. */
-export const podOf = (sandbox: Pick<SandboxRow, 'id' | 'pod_name' | 'pod_uid'>) => ({
-  name: sandbox.pod_name ?? podName(sandbox.id),
+export const podOf = (sandbox: Pick<SandboxRow, 'pod_name' | 'pod_uid'>) => ({
+  name: sandbox.pod_name,
   uid: sandbox.pod_uid ?? undefined,
 })
 

@@ -17,8 +17,8 @@ import {
   randomBytes,
 } from 'node:crypto'
 
-/** The first byte of a sealed text. Before there was a public key, all was sealed under SECRETS_KEY itself. */
-const versions = { underSecretsKey: 1, toPublicKey: 2, underCallsKey: 3 }
+/** The first byte of a sealed text. */
+const formats = { toPublicKey: 2, underCallsKey: 3 }
 const bytes = { keyId: 4, publicKey: 32, iv: 12, tag: 16 }
 
 export interface Sealer {
@@ -41,7 +41,7 @@ export function makeSealer(publicKey: string): Sealer {
       const onceRaw = rawOf(once.publicKey)
       const { key, iv } = agree(once.privateKey, theirs, onceRaw, raw)
       return Buffer.concat([
-        Buffer.of(versions.toPublicKey),
+        Buffer.of(formats.toPublicKey),
         idOf(raw),
         onceRaw,
         encrypt(key, iv, text, context),
@@ -50,9 +50,8 @@ export function makeSealer(publicKey: string): Sealer {
   }
 }
 
-/** @param secrets all of SECRETS_KEY; they also open what was sealed before there was a public key */
+/** @param secrets all of SECRETS_KEY */
 export function makeOpener(secrets: readonly string[]): Opener {
-  const former = boxOf(versions.underSecretsKey, 'sandlot seal', secrets)
   const pairs = secrets.map((secret) => {
     const ours = privateKeyOf(secret)
     const raw = rawOf(createPublicKey(ours))
@@ -60,8 +59,7 @@ export function makeOpener(secrets: readonly string[]): Opener {
   })
   return {
     open(sealed, context) {
-      if (sealed[0] === versions.underSecretsKey) return former.open(sealed, context)
-      const reader = readerOf(sealed, versions.toPublicKey)
+      const reader = readerOf(sealed, formats.toPublicKey)
       const { ours, raw } = findKey(pairs, reader.take(bytes.keyId))
       const onceRaw = reader.take(bytes.publicKey)
       const { key, iv } = agree(ours, publicKeyFrom(onceRaw), onceRaw, raw)
@@ -71,22 +69,19 @@ export function makeOpener(secrets: readonly string[]): Opener {
 }
 
 /** For the lines of commands. @param secrets CALLS_KEY: the first seals, all of them open */
-export const makeBox = (secrets: readonly string[]): Sealer & Opener =>
-  boxOf(versions.underCallsKey, 'sandlot command lines', secrets)
-
-function boxOf(version: number, purpose: string, secrets: readonly string[]): Sealer & Opener {
+export function makeBox(secrets: readonly string[]): Sealer & Opener {
   const keys = secrets.map((secret) => {
-    const key = deriveKey(secret, purpose)
+    const key = deriveKey(secret, 'sandlot command lines')
     return { key, id: idOf(key) }
   })
   return {
     seal(text, context) {
       const { key, id } = keys[0]!
       const iv = randomBytes(bytes.iv)
-      return Buffer.concat([Buffer.of(version), id, iv, encrypt(key, iv, text, context)])
+      return Buffer.concat([Buffer.of(formats.underCallsKey), id, iv, encrypt(key, iv, text, context)])
     },
     open(sealed, context) {
-      const reader = readerOf(sealed, version)
+      const reader = readerOf(sealed, formats.underCallsKey)
       const { key } = findKey(keys, reader.take(bytes.keyId))
       return decrypt(key, reader.take(bytes.iv), reader.rest(), context)
     },
@@ -153,9 +148,9 @@ function decrypt(key: Buffer, iv: Buffer, sealed: Buffer, context: string): stri
   return Buffer.concat([decipher.update(sealed.subarray(bytes.tag)), decipher.final()]).toString('utf8')
 }
 
-function readerOf(sealed: Uint8Array, version: number) {
+function readerOf(sealed: Uint8Array, format: number) {
   const buffer = Buffer.from(sealed)
-  if (buffer[0] !== version) throw new Error('sealed in a form that is not known here')
+  if (buffer[0] !== format) throw new Error('sealed in a form that is not known here')
   let at = 1
   return {
     take: (length: number) => {

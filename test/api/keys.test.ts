@@ -1,6 +1,6 @@
 /** Which process has which key, and what of a request and of what is sealed can be read without it. */
 import { execFileSync } from 'node:child_process'
-import { createCipheriv, createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { root } from '../../scripts/root.mjs'
 import { envSealContext } from '../../shared/data/sandboxes.ts'
 import { keysOfApi } from '../../shared/platform/keys.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
-import { deriveKey, makeBox, makeOpener, makeSealer, publicKeyOf } from '../../shared/platform/seal.ts'
+import { makeBox, makeOpener, makeSealer, publicKeyOf } from '../../shared/platform/seal.ts'
 import type { Process } from '../support/process.ts'
 import { shareSandbox } from '../support/shared.ts'
 
@@ -72,7 +72,7 @@ test('the hash of a request tells nobody what was in it', async () => {
   expect(isHashOf(hashOfRequest(body, [old]), body, [fresh, old])).toBe(true)
 })
 
-test('what is sealed opens for its place, under any key that is listed, and as it was sealed before', () => {
+test('what is sealed opens for its place, under any key that is listed', () => {
   const sealed = makeSealer(publicKeyOf(old)).seal('text', 'here')
   expect(makeOpener([fresh, old]).open(sealed, 'here')).toBe('text')
   expect(() => makeOpener([fresh, old]).open(sealed, 'there')).toThrow()
@@ -82,14 +82,6 @@ test('what is sealed opens for its place, under any key that is listed, and as i
     changed[at]! ^= 1
     expect(() => makeOpener([old]).open(changed, 'here'), `byte ${at}`).toThrow()
   }
-
-  const key = deriveKey(old, 'sandlot seal')
-  const id = createHash('sha256').update(key).digest().subarray(0, 4)
-  const iv = randomBytes(12)
-  const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from('here'))
-  const bytes = Buffer.concat([cipher.update('of before'), cipher.final()])
-  const former = Buffer.concat([Buffer.of(1), id, iv, cipher.getAuthTag(), bytes])
-  expect(makeOpener([fresh, old]).open(former, 'here')).toBe('of before')
 })
 
 test('npm run admin -- make-keys makes four that go together, others each time', () => {

@@ -1,19 +1,45 @@
-/** Databases as earlier versions left them, for the migrations to come. */
+/** Online migrations of large tables. The first version has none, so these recreate parts of its schema. */
 import { encodeTime } from 'ulid'
+import { migrationsList } from '../../migrations/list.ts'
+import { Online } from '../../migrations/online.ts'
 import type { Database } from '../../shared/data/database.ts'
 
-/** Statements that take back as much of a migration as the code of today can do without. */
+class Past extends Online {
+  override async up(): Promise<void> {
+    await this.change(
+      `create or replace trigger sandbox_forgets before update of destroyed_at on sandbox for each row
+         when (new.destroyed_at is not null and new.sealed_env is not null)
+         execute function forget_env_of_sandbox()`,
+    )
+    await this.fill('sandbox', 'sealed_env = null', 'destroyed_at is not null and sealed_env is not null')
+    await this.index('sandbox_metadata', `on sandbox (id) where metadata <> '{}'`)
+  }
+}
+
+class Growth extends Online {
+  override async up(): Promise<void> {
+    await this.replaceIndex('sandbox_active', 'on sandbox (account_id, id desc) where destroyed_at is null')
+    await this.index('exec_left', 'on exec (worker_id) where is_left')
+    await this.constrain('sandbox', 'sandbox_times', 'check (created_at < expires_at)')
+  }
+}
+
+export const past = '20990101_past'
+export const growth = '20990102_growth'
+export const listWithOnline = [
+  ...migrationsList,
+  { name: past, class: Past, does: 'deletes environments of sandboxes that have ended' },
+  { name: growth, class: Growth, does: 'replaces indexes' },
+]
+
+/** Statements that take a migration back, as far as the code works without it. */
 const undo = {
-  '20261125_past': `
-    drop trigger if exists sandbox_forgets on sandbox;
-    drop function if exists forget_env_of_sandbox;
-    drop index if exists sandbox_metadata`,
-  '20261123_lost': 'drop index if exists exec_left',
-  '20261121_growth': `
-    drop index if exists idempotency_key_by_sandbox;
-    drop index if exists api_key_of_account;
+  [past]: 'drop trigger if exists sandbox_forgets on sandbox; drop index if exists sandbox_metadata',
+  [growth]: `
+    drop index if exists exec_left;
     drop index if exists sandbox_active;
-    create index sandbox_active on sandbox (account_id) where destroyed_at is null`,
+    create index sandbox_active on sandbox (account_id) where destroyed_at is null;
+    alter table sandbox drop constraint if exists sandbox_times`,
 }
 
 export async function forgetMigrations(db: Database, names: (keyof typeof undo)[]): Promise<void> {

@@ -74,7 +74,7 @@ async function endOrphan({ db, driver, log, metrics }: OrphansContext, orphan: O
 
 /** A command without a pid has not started: at most a shell waits on its terminal. @returns false when it may still run */
 async function endProcesses(driver: Driver, { id, pid, ...orphan }: Orphan): Promise<boolean> {
-  const pod = podOf({ ...orphan, id: orphan.sandbox_id })
+  const pod = podOf(orphan)
   if (pid === null) return await endWaiting(driver, pod, id)
   return (await endSessions(driver, { pod, leader: pid })) !== 'unreachable'
 }

@@ -139,8 +139,7 @@ async function answer<Worker extends ServerContext>(
   const hungUp = new AbortController()
   response.on('close', () => hungUp.abort())
   const since = performance.now()
-  // An API of the version before does not say it.
-  const answerMs = Number(request.headers[silenceHeader] ?? worker.settings.silence.answer)
+  const answerMs = Number(request.headers[silenceHeader])
   const isAwaited = async () => {
     await readWhatCame()
     return !hungUp.signal.aborted && !stoodStill(since, stillMs(answerMs))

@@ -18,7 +18,7 @@ export const Sandbox = defineEntity({
     destroyed_at: p.datetime(3).nullable(),
     destroy_reason: p.text().$type<DestroyReason>().nullable(),
     destroy_detail: p.text().nullable(),
-    pod_name: p.text().nullable(),
+    pod_name: p.text(),
     pod_uid: p.text().nullable(),
     pod_since: p.datetime(3).nullable(),
     claim: p.text().$type<'unused' | 'used' | 'replaced'>().nullable(),

@@ -1,0 +1,251 @@
+import { Migration } from '@mikro-orm/migrations'
+
+/** The whole schema of version 0.1.0. */
+export class First extends Migration {
+  override up(): void {
+    // The one clock of the system. Read it after taking a lock: now() is the transaction's start.
+    // Tests move time by replacing this function in their own database.
+    this.addSql(`
+      create function sandlot_now() returns timestamptz(3) language sql volatile
+      as $$ select clock_timestamp()::timestamptz(3) $$`)
+
+    // Billed time of one sandbox within [since, until): from ready to destroyed, at most to its
+    // expiry, in milliseconds. The one definition that every figure of usage comes from.
+    this.addSql(`
+      create function billed_ms(
+        ready timestamptz, destroyed timestamptz, expires timestamptz, since timestamptz, until timestamptz
+      ) returns bigint language sql immutable
+      as $$
+        select case when ready is null then 0 else
+          greatest(0, round(extract(epoch from
+            least(destroyed, expires, until) - greatest(ready, since)) * 1000))::bigint
+        end
+      $$`)
+
+    // One row for ever. Pods carry this id, so that two installations can share a namespace.
+    this.addSql(`
+      create table installation (
+        id text primary key,
+        singleton boolean not null default true unique check (singleton),
+        created_at timestamptz(3) not null default sandlot_now(),
+        -- When a worker last took the sweep, so that one does it at a time.
+        swept_at timestamptz(3)
+      )`)
+    this.addSql(`insert into installation (id) values (gen_random_uuid()::text)`)
+
+    this.addSql(`
+      create table account (
+        id text primary key,
+        email text not null unique,
+        password_hash bytea not null,
+        created_at timestamptz(3) not null default sandlot_now(),
+        suspended_at timestamptz(3),
+        -- When an operator asked for its deletion: the sweep removes it when its last pod is gone.
+        deleted_at timestamptz(3),
+        -- An operator's overrides; null means the setting.
+        concurrent_limit int check (concurrent_limit >= 0),
+        hours_limit double precision check (hours_limit >= 0),
+        sandbox_seconds_limit int check (sandbox_seconds_limit >= 1),
+        sandbox_ops_per_minute int check (sandbox_ops_per_minute >= 1),
+        sandbox_lifecycle_per_minute int check (sandbox_lifecycle_per_minute >= 1),
+        -- Entries of the command allowlist; null means that everything may run.
+        allowlist jsonb,
+        -- Counted up to end all session tokens: each carries the figure of its login.
+        session_generation int not null default 0,
+        -- Addresses of its sign-up and of the last logins that succeeded, newest first.
+        login_addresses jsonb not null default '[]',
+        check (deleted_at is null or suspended_at is not null)
+      )`)
+    this.addSql(`create index account_deleted on account (id) where deleted_at is not null`)
+
+    this.addSql(`
+      create table api_key (
+        id text primary key,
+        account_id text not null references account on delete cascade,
+        name text,
+        hash bytea not null unique,
+        last_four text not null,
+        created_at timestamptz(3) not null default sandlot_now(),
+        expires_at timestamptz(3),
+        revoked_at timestamptz(3),
+        last_used_at timestamptz(3),
+        scope text not null default 'full' check (scope in ('full', 'run')),
+        -- A replaced key expires soon; lifetime is what it had before that, null if it was to live forever.
+        is_replaced boolean not null default false,
+        lifetime interval
+      )`)
+    this.addSql(`create index api_key_by_account on api_key (account_id, id desc) where revoked_at is null`)
+    // Deleting an account deletes what refers to it, row by row, and each needs an index.
+    this.addSql(`create index api_key_of_account on api_key (account_id)`)
+
+    this.addSql(`
+      create table sandbox (
+        id text primary key,
+        account_id text not null references account,
+        name text,
+        image text not null,
+        metadata jsonb not null default '{}',
+        sealed_env bytea,
+        created_at timestamptz(3) not null,
+        expires_at timestamptz(3) not null,
+        ready_at timestamptz(3),
+        destroyed_at timestamptz(3),
+        destroy_reason text
+          check (destroy_reason in ('requested', 'expired', 'start_failed', 'suspended', 'pod_failed')),
+        destroy_detail text,
+        pod_name text not null,
+        -- Once it is known.
+        pod_uid text,
+        -- When its pod was requested, unless that was at its admission.
+        pod_since timestamptz(3),
+        -- Null for a pod that was created for it. A warm pod that dies unused is replaced by such a pod.
+        claim text check (claim in ('unused', 'used', 'replaced')),
+        -- When it ran in a warm pod that died unused: that time stays billed.
+        first_ready_at timestamptz(3),
+        first_ended_at timestamptz(3),
+        -- When the pod was seen to be gone, after the sandbox was destroyed: nothing is left to do.
+        reaped_at timestamptz(3),
+        timings jsonb not null default '{}',
+        check (created_at < expires_at),
+        check (created_at <= ready_at),
+        check (coalesce(ready_at, created_at) <= destroyed_at),
+        check ((destroyed_at is null) = (destroy_reason is null)),
+        check (destroyed_at <= reaped_at)
+      )`)
+    this.addSql(`create index sandbox_by_account on sandbox (account_id, id desc)`)
+    // An account's active sandboxes are read newest first, however many it has had.
+    this.addSql(`create index sandbox_active on sandbox (account_id, id desc) where destroyed_at is null`)
+    // No two sandboxes have one pod. The index also finds the sandbox of an unknown pod.
+    this.addSql(`create unique index sandbox_pod on sandbox (pod_name) where reaped_at is null`)
+    // The refill of the pool waits for sandboxes that are starting.
+    this.addSql(
+      `create index sandbox_starting on sandbox (created_at) where ready_at is null and destroyed_at is null`,
+    )
+    // Sandboxes whose metadata has yet to be deleted.
+    this.addSql(`create index sandbox_metadata on sandbox (id) where metadata <> '{}'`)
+    // The sweep reads this index: it has as many entries as there are pods, however old the table is.
+    this.addSql(`create index sandbox_unreaped on sandbox (expires_at) where reaped_at is null`)
+    // Both bounds are fixed at admission, so a month's sandboxes are one range of this index.
+    this.addSql(
+      `create index sandbox_usage on sandbox (account_id, expires_at) include (ready_at, destroyed_at)`,
+    )
+
+    this.addSql(`
+      create table idempotency_key (
+        account_id text not null references account on delete cascade,
+        key text not null,
+        request_hash bytea not null,
+        sandbox_id text not null references sandbox on delete cascade,
+        created_at timestamptz(3) not null,
+        primary key (account_id, key)
+      )`)
+    this.addSql(`create index idempotency_key_by_age on idempotency_key (created_at)`)
+    this.addSql(`create index idempotency_key_by_sandbox on idempotency_key (sandbox_id)`)
+
+    // No command runs in a sandbox that has ended, so its environment (up to 2 MB) is deleted in the transaction that
+    // ends it.
+    this.addSql(`
+      create function forget_env_of_sandbox() returns trigger language plpgsql
+      as $$ begin new.sealed_env := null; return new; end $$`)
+    this.addSql(`
+      create trigger sandbox_forgets before update of destroyed_at on sandbox for each row
+        when (new.destroyed_at is not null and new.sealed_env is not null)
+        execute function forget_env_of_sandbox()`)
+
+    // A pod that nobody owns. Its row is deleted in the transaction that gives it to a sandbox, or before the pod is
+    // deleted. So a pod that has a row never belonged to a sandbox.
+    this.addSql(`
+      create table warm_pod (
+        name text primary key,
+        image text not null,
+        -- All that settings make of its manifest, as a hash.
+        fingerprint text not null,
+        -- Before the pod is created: its own deadline cannot come sooner than ends_at.
+        born_at timestamptz(3) not null,
+        ends_at timestamptz(3) not null,
+        -- When the first command could have run in it: from then on it can be claimed.
+        ready_at timestamptz(3),
+        uid text,
+        check (born_at < ends_at),
+        check ((ready_at is null) = (uid is null))
+      )`)
+    this.addSql(`create index warm_pod_ready on warm_pod (image, born_at) where ready_at is not null`)
+
+    // Usage by day of sandboxes whose rows are deleted.
+    this.addSql(`
+      create table usage_day (
+        account_id text not null references account on delete cascade,
+        -- In UTC.
+        day date not null,
+        milliseconds bigint not null,
+        primary key (account_id, day)
+      )`)
+
+    // What each command was and how it ended. Its output is in the memory of its worker.
+    this.addSql(`
+      create table exec (
+        id text primary key,
+        sandbox_id text not null references sandbox on delete cascade,
+        -- The worker that runs it: when that is gone, a running command is lost.
+        worker_id text not null,
+        -- In the sandbox: what leads the command's process group, for whoever ends it when its worker is gone.
+        pid int,
+        idempotency_key text,
+        request_hash bytea,
+        -- As one line, cut, under CALLS_KEY.
+        sealed_command bytea not null,
+        background boolean not null,
+        tty boolean not null,
+        status text not null default 'running'
+          check (status in ('running', 'exited', 'signaled', 'timed_out', 'killed', 'lost')),
+        exit_code int,
+        signal text,
+        reason text,
+        stdout_bytes bigint not null default 0,
+        stderr_bytes bigint not null default 0,
+        truncated boolean not null default false,
+        started_at timestamptz(3) not null,
+        duration_ms double precision,
+        -- Clients were told that it is lost, and it may still run. The sweep finds and ends it.
+        is_left boolean not null default false,
+        unique (sandbox_id, idempotency_key)
+      )`)
+    this.addSql(`create index exec_by_sandbox on exec (sandbox_id, id desc)`)
+    this.addSql(`create index exec_running on exec (worker_id) where status = 'running'`)
+    this.addSql(`create index exec_left on exec (worker_id) where is_left`)
+
+    // How many commands the allowlist refused, by UTC day. The sweep forgets them after a month.
+    this.addSql(`
+      create table command_refusal (
+        account_id text not null references account on delete cascade,
+        day date not null,
+        count bigint not null,
+        primary key (account_id, day)
+      )`)
+    this.addSql(`create index command_refusal_by_age on command_refusal (day)`)
+
+    this.addSql(`
+      create table secret (
+        id text primary key,
+        account_id text not null references account on delete cascade,
+        -- Null for one that all sandboxes of the account get.
+        sandbox_id text references sandbox on delete cascade,
+        name text not null,
+        -- Under SECRETS_KEY.
+        sealed_value bytea not null,
+        -- What it takes in an environment, which bounds all of an account's together.
+        bytes int not null,
+        created_at timestamptz(3) not null,
+        unique nulls not distinct (account_id, sandbox_id, name)
+      )`)
+    this.addSql(`create index secret_by_sandbox on secret (sandbox_id) where sandbox_id is not null`)
+    // Deletes a sandbox's secrets in the transaction that ends it, whoever ends it.
+    this.addSql(`
+      create function delete_secrets_of_sandbox() returns trigger language plpgsql
+      as $$ begin delete from secret where sandbox_id = new.id; return null; end $$`)
+    this.addSql(`
+      create trigger sandbox_ends after update of destroyed_at on sandbox for each row
+        when (old.destroyed_at is null and new.destroyed_at is not null)
+        execute function delete_secrets_of_sandbox()`)
+  }
+}
