@@ -91,11 +91,12 @@ test('imports point one way', () => {
  */
 const rooms: Record<string, Record<string, string[]>> = {
   shared: {
-    rpc: ['platform', 'data', 'contract'],
-    platform: ['data', 'contract'],
-    data: ['contract'],
+    rpc: ['platform', 'data', 'contract', 'lib'],
+    platform: ['data', 'contract', 'lib'],
+    data: ['contract', 'lib'],
     allowlist: [],
-    contract: [],
+    contract: ['lib'],
+    lib: [],
   },
   api: {
     routes: ['mcp', 'exec', 'sandboxes', 'http', 'auth', 'limits', 'worker-client'],

@@ -17,6 +17,7 @@ import { openDriver } from './drivers/open.ts'
 import type { ExecContext } from './exec/context.ts'
 import { endCommandsWithSandboxes } from './exec/ended-sandboxes.ts'
 import { Ends } from './exec/ends.ts'
+import { OutputRate } from './exec/output-rate.ts'
 import { Commands } from './exec/registry.ts'
 import { TakenBack } from './exec/taken-back.ts'
 import * as handlers from './handlers.ts'
@@ -25,7 +26,6 @@ import { keepPool } from './pool/index.ts'
 import { announce } from './rpc/announce.ts'
 import { openChannel } from './rpc/channel.ts'
 import { CallServer } from './rpc/server.ts'
-import { makePace } from './shell/pace.ts'
 import { prepareSlots } from './shell/prepare-slots.ts'
 import { followWorkers } from './shell/slot-owner.ts'
 import { SlotPool } from './shell/slot-pool.ts'
@@ -141,7 +141,7 @@ async function openParts(context: Context, id: string, reach: ExecContext['reach
     ends: new Ends(db, log),
     slots: new SlotPool({ driver, log, metrics }),
     slotOwner: followWorkers({ ...context, id }, signal),
-    pace: makePace(),
+    outputRate: new OutputRate(),
   }
 }
 

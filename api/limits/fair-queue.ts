@@ -3,8 +3,8 @@
  * one network waits behind itself. Work that would wait too long is refused at once.
  */
 import { addAbortListener } from 'node:events'
+import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
-import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
 
 export interface Waiter {
   /** The network that it comes from, however many addresses that has. */

@@ -1,9 +1,9 @@
 /** Both ends of the WebSocket of a port: its frames on one side, a stream of bytes on the other. */
 import type { Duplex } from 'node:stream'
 import type { WebSocket } from 'ws'
+import { PendingBytes } from '../lib/pending-bytes.ts'
 import { keepAlive } from './keep-alive.ts'
 import { limits } from './limits.ts'
-import { PendingBytes } from './pending-bytes.ts'
 
 /** Why the service closes it. */
 export const portCloseCodes = {

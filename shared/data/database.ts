@@ -4,8 +4,8 @@
  */
 import { MikroORM, type PostgreSqlConnection } from '@mikro-orm/postgresql'
 import { parse } from 'pg-connection-string'
+import { limitByKey } from '../lib/limit-by-key.ts'
 import { entities, type Tables } from './entities/index.ts'
-import { limitByKey } from './limit-by-key.ts'
 import type { Builder, Statement } from './statement.ts'
 
 export type Row = Record<string, unknown>

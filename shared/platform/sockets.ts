@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { PieceLimit } from './piece-limit.ts'
+import { PieceLimit } from '../lib/piece-limit.ts'
 
 /** Node parses every pipelined request of one read in the same turn of the event loop. Clients that pipeline send a few. */
 const maxUnanswered = 8

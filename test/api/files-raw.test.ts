@@ -11,7 +11,7 @@ const kibibyte = 1024
 const megabyte = 1024 * kibibyte
 /**
  * On both sides of where something on the way ends: a pipe, a frame of Kubernetes (64 KiB), a frame of the local driver,
- * what is read with its hash (1 MiB), and, above, what goes on without a pause (workers/shell/pace.ts).
+ * what is read with its hash (1 MiB), and, above, what goes on without a pause (workers/exec/output-rate.ts).
  */
 const sizes = [64 * kibibyte, megabyte].flatMap((end) => [end - 1, end, end + 1]).concat(9 * megabyte + 1)
 

@@ -1,8 +1,8 @@
 /** Limits on pieces: pipelined requests and small HTTP chunks cost more to handle than to send. */
 import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
+import { PieceLimit } from '../../shared/lib/piece-limit.ts'
 import { Notifications } from '../../shared/platform/notify.ts'
-import { PieceLimit } from '../../shared/platform/piece-limit.ts'
 import { connectRedis } from '../../shared/platform/redis.ts'
 import { headOf, openRaw } from '../support/raw.ts'
 import { shareSandbox } from '../support/shared.ts'

@@ -7,9 +7,10 @@ import { afterEach, expect, test } from 'vitest'
 import type { WebSocket } from 'ws'
 import { endpoints } from '../../shared/contract/index.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { PendingBytes } from '../../shared/contract/pending-bytes.ts'
-import { FrameRateLimit, type RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
+import { PendingBytes } from '../../shared/lib/pending-bytes.ts'
+import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import { Ledger } from '../../shared/platform/ledger.ts'
+import type { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
 import { argsHeader } from '../../shared/rpc/calls.ts'
 import { takeWebSocket } from '../../workers/rpc/websockets.ts'
 import { pathOf } from '../support/account.ts'
@@ -55,7 +56,7 @@ const heldForSockets = async () =>
 
 test('an account pays for the frames of all its sockets together, and other accounts do not', () => {
   let now = 0
-  const limit = new FrameRateLimit({ perSecond: 1_000, burst: 100 }, () => now)
+  const limit = new TokenBuckets({ perSecond: 1_000, burst: 100 }, () => now)
   for (let sent = 0; sent < 100; sent++) expect(limit.spend('a', 1)).toBe(0)
   expect(limit.spend('a', 1)).toBe(1)
   expect(limit.spend('a', 49)).toBe(50)
@@ -130,7 +131,7 @@ test('of many pings only some are answered, the latest of them always', async ()
 test('a socket over the limit is paused until its account has paid, whatever its reader asks for', async () => {
   const { webSocket, client } = await serveOne()
   let now = 0
-  const limit = new FrameRateLimit({ perSecond: 1_000, burst: 10 }, () => now)
+  const limit = new TokenBuckets({ perSecond: 1_000, burst: 10 }, () => now)
   webSocket.limitFrames(limit, 'acc_1')
   let frames = 0
   let pausedAfter = 0

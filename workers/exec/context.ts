@@ -1,9 +1,9 @@
 import type { Context } from '../../shared/platform/context.ts'
 import type { CrashPoint } from '../faults/crash-points.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
-import type { Pace } from '../shell/pace.ts'
 import type { SlotPool } from '../shell/slot-pool.ts'
 import type { Ends } from './ends.ts'
+import type { OutputRate } from './output-rate.ts'
 import type { Commands } from './registry.ts'
 import type { TakenBack } from './taken-back.ts'
 
@@ -15,7 +15,7 @@ export interface ExecContext extends SandboxContext, Pick<Context, 'ledger' | 'l
   ends: Ends
   takenBack: TakenBack
   /** Shares out how fast output is read. */
-  pace: Pace
+  outputRate: OutputRate
   /** Called at each crash point, of commands too. */
   reach(point: CrashPoint): void
 }

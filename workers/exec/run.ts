@@ -54,7 +54,7 @@ export async function takeOutput(
   worker.commands.trim(command.facts.sandboxId)
   await taken
   const { accountId } = command.facts
-  const waitMs = worker.pace.spend(accountId, chunk.length, command.log.readerCount)
+  const waitMs = worker.outputRate.spend(accountId, chunk.length, command.log.readerCount)
   if (waitMs > 0) await sleep(waitMs)
 }
 

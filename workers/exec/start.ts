@@ -73,7 +73,6 @@ async function startInside(
   const input = takeInput(args, wire.held)
   const command = makeCommand(worker, factsOf(args), args.requestId)
   worker.commands.add(command)
-  worker.pace.see(args.accountId)
   worker.reach('start: the row is there, the command does not run')
   await run(worker, { args, sandbox, command, taken: slot, ...secrets, input, isAwaited: wire.isAwaited })
   endInTime(command, args, leftMs)

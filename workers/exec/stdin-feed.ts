@@ -3,7 +3,7 @@
  * a lost connection writes nothing twice, and one that leaves a hole is refused.
  */
 import type { Writable } from 'node:stream'
-import { limitByKey } from '../../shared/data/limit-by-key.ts'
+import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { write } from '../rpc/bytes.ts'
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { limits } from '../../shared/contract/limits.ts'
-import { limitByKey } from '../../shared/data/limit-by-key.ts'
+import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
 import { GrowingBuffer } from '../drivers/growing-buffer.ts'

@@ -4,7 +4,7 @@
  * them asks for, everything else in the worker waits for one slice at most.
  */
 import { performance } from 'node:perf_hooks'
-import { append, type Turns, takeFirst } from '../../shared/platform/turns.ts'
+import { append, type Turns, takeFirst } from '../../shared/lib/turns.ts'
 
 /** Milliseconds. Another account's command takes some ten rounds of the loop, and each may wait for a slice. */
 const sliceMs = 3

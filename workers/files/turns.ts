@@ -1,4 +1,4 @@
-import { limitByKey } from '../../shared/data/limit-by-key.ts'
+import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import type { CallName } from '../../shared/rpc/calls.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'

@@ -1,7 +1,7 @@
 /** Bytes that are streamed between the API and a sandbox. */
 import type { Readable, Writable } from 'node:stream'
+import { untilAny } from '../../shared/lib/until-any.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { untilAny } from '../../shared/platform/until-any.ts'
 
 /** Resolves when the other side can take more, or has gone. */
 export async function write(out: Writable, text: string | Buffer): Promise<void> {

@@ -3,9 +3,10 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import { limits } from '../../shared/contract/limits.ts'
+import { TokenBuckets } from '../../shared/lib/token-buckets.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { FrameRateLimit, RateLimitedWebSocket } from '../../shared/platform/frame-rate-limit.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
+import { RateLimitedWebSocket } from '../../shared/platform/rate-limited-websocket.ts'
 import { endSoon } from '../../shared/platform/sockets.ts'
 import { attachPath, type InSandbox, problemHeader } from '../../shared/rpc/calls.ts'
 import { argsOf, type SocketHandlers } from './call.ts'
@@ -40,7 +41,7 @@ const sockets = new WebSocketServer({
 })
 
 /** Of each account, over all its sockets in this worker. */
-const frameLimit = new FrameRateLimit({ perSecond: 10_000, burst: 10_000 })
+const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 /** @param worker undefined while it takes none */
 export async function takeWebSocket<Worker extends Pick<Context, 'ledger'>>(

@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
+import { untilAny } from '../../shared/lib/until-any.ts'
 import { within } from '../../shared/platform/patience.ts'
-import { untilAny } from '../../shared/platform/until-any.ts'
 import {
   type Driver,
   DriverUnavailable,

@@ -7,7 +7,8 @@
 import { Writable } from 'node:stream'
 import type WebSocket from 'ws'
 import { keepAlive } from '../../../shared/contract/keep-alive.ts'
-import { FrameRateLimit, RateLimitedWebSocket } from '../../../shared/platform/frame-rate-limit.ts'
+import { TokenBuckets } from '../../../shared/lib/token-buckets.ts'
+import { RateLimitedWebSocket } from '../../../shared/platform/rate-limited-websocket.ts'
 import { DriverUnavailable, PodGone, type Process, type ProcessEnd } from '../driver.ts'
 import { outputsOf, type ProcessOutput } from '../output.ts'
 import { type ClusterConnection, driverUnavailable, type Failure, readStatus } from './client.ts'
@@ -18,7 +19,7 @@ const frameBytes = 64 * 1024
 /** The channel of input: the first one, of an exec and of a port alike. */
 const inputChannel = 0
 /** Of each pod: every write of a program in it arrives as a frame. */
-const frameLimit = new FrameRateLimit({ perSecond: 10_000, burst: 10_000 })
+const frameLimit = new TokenBuckets({ perSecond: 10_000, burst: 10_000 })
 
 /** What the channels of a connection mean. */
 export interface Protocol {

@@ -1,4 +1,4 @@
-/** Lines of work, one for each key. They stand here because the database is at the bottom of what uses them. */
+/** Runs work one at a time, or a few at a time, for each key. */
 
 interface Line {
   running: number

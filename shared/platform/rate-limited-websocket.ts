@@ -1,60 +1,11 @@
 /**
- * Limits WebSocket frames per second and owner, an account or a pod, over all of its sockets. Limits on bytes do
- * not cover them: an empty frame costs as much time as a large one.
+ * WebSockets whose frames are limited per second and owner, an account or a pod, over all of its sockets. Limits on bytes
+ * do not cover them: an empty frame costs as much time as a large one.
  */
 import { WebSocket } from 'ws'
-
-interface Bucket {
-  /** Below zero the owner is in debt, and its sockets are paused. */
-  left: number
-  at: number
-}
-
-export interface FrameRate {
-  perSecond: number
-  /** Frames that may arrive immediately after a pause. */
-  burst: number
-}
+import type { TokenBuckets } from '../lib/token-buckets.ts'
 
 const pongIntervalMs = 10
-
-/** A token bucket per owner. */
-export class FrameRateLimit {
-  private readonly rate: FrameRate
-  private readonly now: () => number
-  private readonly buckets = new Map<string, Bucket>()
-
-  /** @param now milliseconds of a monotonic clock */
-  constructor(rate: FrameRate, now: () => number = () => performance.now()) {
-    this.rate = rate
-    this.now = now
-  }
-
-  /** Takes tokens, also beyond the last one. Returns the milliseconds until the owner has paid them back, or 0. */
-  spend(owner: string, frames: number): number {
-    const bucket = this.buckets.get(owner) ?? this.add(owner)
-    this.refill(bucket)
-    bucket.left -= frames
-    return bucket.left < 0 ? Math.ceil((-bucket.left * 1000) / this.rate.perSecond) : 0
-  }
-
-  private add(owner: string): Bucket {
-    for (const [other, bucket] of this.buckets) {
-      this.refill(bucket)
-      if (bucket.left === this.rate.burst) this.buckets.delete(other)
-    }
-    const bucket = { left: this.rate.burst, at: this.now() }
-    this.buckets.set(owner, bucket)
-    return bucket
-  }
-
-  private refill(bucket: Bucket): void {
-    const at = this.now()
-    const earned = ((at - bucket.at) * this.rate.perSecond) / 1000
-    bucket.left = Math.min(this.rate.burst, bucket.left + earned)
-    bucket.at = at
-  }
-}
 
 /**
  * A WebSocket that is also paused while its owner is over the limit. Frames of the last read still arrive then, up to
@@ -84,7 +35,7 @@ export class RateLimitedWebSocket extends WebSocket {
   }
 
   /** Counts messages, pings and pongs from now on. */
-  limitFrames(limit: FrameRateLimit, owner: string): void {
+  limitFrames(limit: TokenBuckets, owner: string): void {
     let timer: NodeJS.Timeout | undefined
     const waitFor = (ms: number) => {
       this.pauseFor('rate')
