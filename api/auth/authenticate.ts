@@ -1,10 +1,20 @@
 /** Who is asking: an API key or a session token. Each opens only its own routes. */
 import type { Credential, Endpoint, Scope } from '../../shared/contract/endpoint.ts'
 import { findSession } from '../../shared/data/accounts.ts'
+import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import type { App } from '../app.ts'
-import { looksLikeApiKey, type Overrides } from './api-keys.ts'
-import { looksLikeToken } from './tokens.ts'
+import { gone, sessionEnded, suspended } from '../errors/credentials.ts'
+import type { StrangeKeys } from '../limits/strange-keys.ts'
+import { type ApiKeys, looksLikeApiKey, type Overrides } from './api-keys.ts'
+import { looksLikeToken, type Tokens } from './tokens.ts'
+
+/** What authentication needs of the process. */
+export interface AuthContext {
+  context: Pick<Context, 'db'>
+  apiKeys: ApiKeys
+  tokens: Tokens
+  strangeKeys: StrangeKeys
+}
 
 export interface Caller {
   id: string
@@ -30,7 +40,7 @@ export interface Caller {
  * @throws {Problem} 401 or 403, with words on what is needed
  */
 export async function authenticate(
-  app: App,
+  app: AuthContext,
   needed: Exclude<Credential, 'none'>,
   header: string | undefined,
   address: () => string,
@@ -57,7 +67,7 @@ function bearerOf(header: string | undefined, needed: 'key' | 'token'): string {
 }
 
 /** @param mayAsk see {@link ApiKeys.find} */
-async function callerOfKey(app: App, credential: string, mayAsk?: () => void): Promise<Caller> {
+async function callerOfKey(app: AuthContext, credential: string, mayAsk?: () => void): Promise<Caller> {
   if (looksLikeToken(credential)) {
     throw new Problem(
       'wrong_credential_type',
@@ -82,7 +92,7 @@ export function mustHaveScope({ scope }: Caller, endpoint: Endpoint): void {
   )
 }
 
-async function callerOfToken(app: App, credential: string): Promise<Caller> {
+async function callerOfToken(app: AuthContext, credential: string): Promise<Caller> {
   if (looksLikeApiKey(credential)) {
     throw new Problem(
       'wrong_credential_type',
@@ -99,12 +109,3 @@ async function callerOfToken(app: App, credential: string): Promise<Caller> {
   const again = () => callerOfToken(app, credential)
   return { id, credentialId: id, scope: undefined, generation, allowlist: [], overrides: {}, again }
 }
-
-/** For a request that finds no account any more: a key is remembered for a moment. */
-export const gone = () => new Problem('invalid_credentials', 'The account of this credential is gone.')
-
-export const sessionEnded = () =>
-  new Problem('invalid_credentials', 'The session of this token was ended. Log in to get a new one.')
-
-export const suspended = () =>
-  new Problem('account_suspended', 'The account is suspended. Ask the operator of this service why.')

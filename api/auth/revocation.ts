@@ -4,24 +4,28 @@
  */
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { onceClosed } from '../../shared/platform/sockets.ts'
-import type { App } from '../app.ts'
 import { rememberMs } from './api-keys.ts'
 import type { Caller } from './authenticate.ts'
+
+interface RevocationContext {
+  context: Pick<Context, 'notifications' | 'log'>
+}
 
 /** Milliseconds. A shorter request is not watched. */
 const longMs = 100
 /** A notification tells of a revocation. In case it was lost, or the key expires, the key is looked up this often. */
 const lookAgainMs = 10_000
 
-export function endOnRevocation(app: App, account: Caller, response: ServerResponse): void {
+export function endOnRevocation(app: RevocationContext, account: Caller, response: ServerResponse): void {
   const timer = setTimeout(() => void watch(app, account, response), longMs)
   onceClosed(response, () => clearTimeout(timer))
 }
 
 async function watch(
-  { context: { notifications, log } }: App,
+  { context: { notifications, log } }: RevocationContext,
   account: Caller,
   response: ServerResponse,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 /** Reads the query of a request. */
 import { parse } from 'node:querystring'
+import { invalid } from '../errors/invalid.ts'
 import { whyNoText } from './utf8.ts'
-import { invalid } from './validate.ts'
 
 /**
  * @param text as it came; Node refuses requests in which it is not ASCII

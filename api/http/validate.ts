@@ -2,15 +2,13 @@
 import * as z from 'zod'
 import type { Endpoint } from '../../shared/contract/endpoint.ts'
 import { Problem } from '../../shared/platform/problem.ts'
+import { type FieldError, invalid } from '../errors/invalid.ts'
 
 const parts = ['query', 'headers', 'body'] as const
 
 type RequestParts = Record<'params' | 'query' | 'headers' | 'body', unknown>
 
 const nothing = z.strictObject({})
-
-/** How many errors are named, and how many characters of a name that the client made up. */
-const shown = { errors: 100, characters: 200 }
 
 /**
  * @returns each part as its schema parsed it, undefined where the endpoint has none
@@ -31,23 +29,6 @@ export async function validate(endpoint: Endpoint, given: RequestParts): Promise
   if (errors.length === 0) return taken
   throw invalid(...errors)
 }
-
-export interface FieldError {
-  path: string
-  message: string
-}
-
-export function invalid(...errors: FieldError[]): Problem {
-  const named = errors.slice(0, shown.errors).map(({ path, message }) => ({ path: cut(path), message }))
-  const [first] = named
-  const more = errors.length > 1 ? ` There are ${errors.length} such errors.` : ''
-  return new Problem('invalid_request', `${first?.path || 'The body'}: ${first?.message}.${more}`, {
-    members: { errors: named },
-  })
-}
-
-const cut = (path: string) =>
-  path.length <= shown.characters ? path : `${path.slice(0, shown.characters)}…`.toWellFormed()
 
 /** What a schema says in code; what it says in words stays. */
 const inWords: z.core.$ZodErrorMap = (issue) => {

@@ -2,7 +2,7 @@
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon } from '../../shared/platform/sockets.ts'
-import { invalid } from './validate.ts'
+import { invalid } from '../errors/invalid.ts'
 
 /** The client's side of a WebSocket, not answered yet. */
 export interface Upgrade {

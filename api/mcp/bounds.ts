@@ -5,7 +5,7 @@
 import { limits } from '../../shared/contract/limits.ts'
 import { type Tool, tools } from '../../shared/contract/mcp.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { invalid } from '../http/validate.ts'
+import { invalid } from '../errors/invalid.ts'
 
 /** Characters of an id, a method, the name of a tool, a progress token. */
 const mostNamed = 200

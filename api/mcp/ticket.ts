@@ -7,7 +7,7 @@ import * as z from 'zod'
 import { Id } from '../../shared/contract/endpoint.ts'
 import { parseJson } from '../../shared/contract/json.ts'
 import { mcpEventId, type ToolName, tools } from '../../shared/contract/mcp.ts'
-import { invalid } from '../http/validate.ts'
+import { invalid } from '../errors/invalid.ts'
 
 /** The version of the protocol whose clients can take a stream up before anything came over it. */
 export const resumable = '2025-11-25'

@@ -1,7 +1,7 @@
 import { account as contract } from '../../shared/contract/account.ts'
 import { findAccountWithSandboxes } from '../../shared/data/accounts.ts'
 import { readUsage, readUsageBySandbox, toHours } from '../../shared/data/usage.ts'
-import { gone } from '../auth/authenticate.ts'
+import { gone } from '../errors/credentials.ts'
 import { route } from '../http/route.ts'
 
 export const getAccount = route(

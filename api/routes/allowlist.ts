@@ -6,7 +6,7 @@ import { readAllowlist, writeAllowlist } from '../../shared/data/accounts.ts'
 import { readRefusedCommands } from '../../shared/data/command-refusals.ts'
 import type { Database, Queries } from '../../shared/data/database.ts'
 import { rememberMs } from '../auth/api-keys.ts'
-import { gone } from '../auth/authenticate.ts'
+import { gone } from '../errors/credentials.ts'
 import { route } from '../http/route.ts'
 
 export const getAllowlist = route(contract.getAllowlist, async ({ account }, { context: { db } }) =>

@@ -17,10 +17,10 @@ import { newApiKeyId } from '../../shared/data/ids.ts'
 import { notify } from '../../shared/platform/notify.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { makeApiKey } from '../auth/api-keys.ts'
-import { gone } from '../auth/authenticate.ts'
+import { gone } from '../errors/credentials.ts'
+import { invalid } from '../errors/invalid.ts'
 import { takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
-import { invalid } from '../http/validate.ts'
 
 export const createApiKey = route(
   contract.createApiKey,

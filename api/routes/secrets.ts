@@ -15,11 +15,11 @@ import {
 } from '../../shared/data/secrets.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { refuseDestroyed } from '../../shared/platform/sandbox-check.ts'
-import { gone } from '../auth/authenticate.ts'
+import { gone } from '../errors/credentials.ts'
+import { invalid } from '../errors/invalid.ts'
 import { mayBeKept } from '../exec/allowlist.ts'
 import { takePage } from '../http/page.ts'
 import { route } from '../http/route.ts'
-import { invalid } from '../http/validate.ts'
 import { findOwn } from '../sandboxes/own.ts'
 
 export const createSecret = route(

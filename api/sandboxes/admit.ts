@@ -17,8 +17,8 @@ import type { Context } from '../../shared/platform/context.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import { hashOfRequest, isHashOf } from '../../shared/platform/request-hash.ts'
 import type { Settings } from '../../shared/platform/settings.ts'
-import { gone, suspended } from '../auth/authenticate.ts'
-import { invalid } from '../http/validate.ts'
+import { gone, suspended } from '../errors/credentials.ts'
+import { invalid } from '../errors/invalid.ts'
 
 export type CreateRequest = z.output<typeof sandboxes.createSandbox.body>
 

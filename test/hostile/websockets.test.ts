@@ -1,6 +1,7 @@
 /** WebSocket frames: how many one account may send, and what its open sockets may keep in memory. */
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import { afterEach, expect, test } from 'vitest'
@@ -221,6 +222,40 @@ test('a text frame above 200 bytes is ignored, and a shorter one is read', async
   await world.eventually(() => connection.text().includes('still open'), 20_000)
   connection.socket.write(frame('text', eof.padEnd(limits.textFrameBytes)))
   expect(await closeCode(connection)).toBe(1000)
+})
+
+/** A reverse proxy in front of the API, as a browser's WebSocket meets one. Returns its address. */
+async function startProxy(): Promise<URL> {
+  const proxy = createServer().listen(0, '127.0.0.1')
+  proxy.on('upgrade', ({ url, headers }, near) => {
+    request(new URL(url!, world.url()), { headers })
+      .on('upgrade', ({ rawHeaders }, far) => {
+        const lines = rawHeaders.flatMap((name, at) => (at % 2 ? [] : [`${name}: ${rawHeaders[at + 1]}`]))
+        near.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
+        near.pipe(far).pipe(near)
+      })
+      .end()
+  })
+  await once(proxy, 'listening')
+  proxy.unref()
+  return new URL(`ws://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+}
+
+test('the WebSocket of a browser passes megabytes both ways through a proxy', async () => {
+  await listen()
+  const headers = { authorization: `Bearer ${alice.key}` }
+  // Node's own client is the one of the WHATWG standard; only it takes headers.
+  const browser = new globalThis.WebSocket(new URL(portPath(), await startProxy()), { headers } as never)
+  browser.binaryType = 'arraybuffer'
+  const received: Buffer[] = []
+  browser.onmessage = ({ data }) => received.push(Buffer.from(data as ArrayBuffer))
+  await once(browser, 'open')
+  const sent = Array.from({ length: 64 }, () => randomBytes(limits.messageBytes))
+  for (const message of sent) browser.send(message)
+  const { length } = Buffer.concat(sent)
+  await world.eventually(() => received.reduce((sum, each) => sum + each.length, 0) === length, 30_000)
+  expect(Buffer.concat(received).equals(Buffer.concat(sent))).toBe(true)
+  browser.close()
 })
 
 test('waiting bytes are joined in order, and small messages are copied', () => {
