@@ -2,6 +2,7 @@
  * Notifications over Redis pub/sub: something happened to this sandbox, key or call. It wakes those who wait for that.
  * Waiters also look by themselves, so a lost one costs only time.
  */
+import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
 
 const channels = {
@@ -45,12 +46,10 @@ export class Notifications {
     const wakers = this.waiting.get(key) ?? new Set()
     this.waiting.set(key, wakers.add(resolve))
     const timer = setTimeout(resolve, maxMs)
-    const wake = () => resolve()
-    signal?.addEventListener('abort', wake)
-    if (signal?.aborted) resolve()
+    const ended = signal && addAbortListener(signal, () => resolve())
     return promise.finally(() => {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', wake)
+      ended?.[Symbol.dispose]()
       wakers.delete(resolve)
       if (wakers.size === 0) this.waiting.delete(key)
     })
