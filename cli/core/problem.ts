@@ -114,7 +114,7 @@ function hintFor(problem: ProblemReply, route: Route, seconds: number | undefine
     case 'sandbox_starting':
       return 'Try again in a moment; `sandlot session get` shows whether it is ready.'
     case 'file_exists':
-      return route.method === 'PUT' ? 'Without --no-overwrite it is replaced.' : '--overwrite replaces it.'
+      return 'Without --no-overwrite it is replaced.'
     case 'concurrent_sandbox_limit_reached':
       return `In the way: ${namesOf(problem.sandboxes)}. \`sandlot session rm\` destroys one.`
     case 'monthly_usage_limit_reached':

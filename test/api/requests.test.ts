@@ -103,11 +103,11 @@ test('a large body that was packed very small is not unpacked', async () => {
       },
       body: gzipSync(JSON.stringify({ path: 'a', content })),
     })
-  const refused = await create('x'.repeat(9_000_000))
+  const refused = await create('x'.repeat(1_000_000))
   expect(refused.status).toBe(413)
   expect(JSON.parse(refused.text).detail).toContain('Send it plain')
   // Any text that says something is far below that.
-  const said = await create(Array.from({ length: 100_000 }, (_, line) => `line ${line}\n`).join(''))
+  const said = await create(Array.from({ length: 70_000 }, (_, line) => `line ${line}\n`).join(''))
   expect(said.status).toBe(404)
 })
 
@@ -168,7 +168,7 @@ test('a body is measured by its route, and the refusal names how much that takes
 test.each([
   ['of empty lists', `[${'[],'.repeat(200_000)}0]`],
   ['nested', `${'['.repeat(200_000)}${']'.repeat(200_000)}`],
-  ['of fields', `{${Array.from({ length: 150_000 }, (_, index) => `"k${index}":"\\\\",`).join('')}"a":0}`],
+  ['of fields', `{${'"a":"\\\\",'.repeat(101_000)}"a":0}`],
 ])('a body of too many values, %s, is refused before they are made', async (_, body) => {
   const { key } = await world.account()
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }

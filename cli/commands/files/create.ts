@@ -34,14 +34,12 @@ export const define = defineCommand<Options>({
     await settings.apiKey(await settings.baseUrl())
     const id = await session()
     const { mode, overwrite = false } = options
-    const created =
+    const query = { path, mode, overwrite: overwrite ? undefined : ('false' as const) }
+    const sending =
       'content' in source
-        ? await api.call('writeRawFile', {
-            params: { id },
-            query: { path, mode, overwrite: overwrite ? undefined : 'false' },
-            bytes: [Buffer.from(source.content)],
-          })
-        : await sendFile({ api, id, path, output }, source.local, { mode, overwrite, keepsMode: false })
+        ? api.call('writeRawFile', { params: { id }, query, bytes: [Buffer.from(source.content)] })
+        : sendFile({ api, id, path, output }, source.local, { mode, overwrite, keepsMode: false })
+    const created = await sending.catch(offerToOverwrite)
     output.result(created, `${created.path}\n`)
     output.aside(`${created.size} bytes written.`)
   },
@@ -57,4 +55,10 @@ function readSource({ content, fromFile, from: local = fromFile }: Options) {
     throw new CliError('usage', 'There is nothing to write: pass --content or --from, or pipe it in.')
   }
   return { local: local ?? '-' }
+}
+
+function offerToOverwrite(error: unknown): never {
+  if (!(error instanceof CliError) || error.code !== 'file_exists') throw error
+  const { code, message, details, exitCode } = error
+  throw new CliError(code, message, { hint: '--overwrite replaces it.', details, exitCode })
 }
