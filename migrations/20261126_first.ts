@@ -142,7 +142,7 @@ export class First extends Migration {
     this.addSql(`create index idempotency_key_by_age on idempotency_key (created_at)`)
     this.addSql(`create index idempotency_key_by_sandbox on idempotency_key (sandbox_id)`)
 
-    // No command runs in a sandbox that has ended, so its environment (up to 2 MB) is deleted in the transaction that
+    // No command runs in a sandbox that has ended, so its environment (up to 1 MB) is deleted in the transaction that
     // ends it.
     this.addSql(`
       create function forget_env_of_sandbox() returns trigger language plpgsql

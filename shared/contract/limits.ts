@@ -17,8 +17,11 @@ export const limits = {
   viewBytes: 1024 * 1024,
   /** The largest file that files/edit changes. */
   editBytes: 10 * 1024 * 1024,
-  /** The most of an argv, an environment, or one string of them; Linux refuses more with E2BIG. */
-  argumentsBytes: 2 * 1024 * 1024 - 64 * 1024,
+  /**
+   * The most of an argv and an environment in one request, and of one string of them. With the environment of the sandbox
+   * and the secrets, an argv then fits into the 2 MiB that Linux accepts.
+   */
+  argumentsBytes: 1024 * 1024 - 64 * 1024,
   argumentBytes: 128 * 1024 - 1,
   /** `timeout_ms` of an exec when the request names none. */
   execTimeoutMs: 60_000,

@@ -185,8 +185,8 @@ test.concurrent('an account that is being deleted stays suspended, and waits for
   await using slow = await startWorld({ workers: 0 })
   const alice = await slow.account()
   await slow.db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at)
-     values ('sbx_of_alice', ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
+     values ('sbx_of_alice', ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
     [alice.id],
   )
   await slow.db.query(

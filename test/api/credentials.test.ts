@@ -83,8 +83,8 @@ test.each(withId)("%s answers the same for another account's id as for one that 
   const bob = await world.account()
   const sandboxId = newSandboxId()
   await world.db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at)
-     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
+     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
     [sandboxId, bob.id],
   )
   const of = (id: string, key_id: string) => attempt(name, alice, { id, key_id }).catch((error) => error)
@@ -114,8 +114,8 @@ test('lists show only what belongs to the account', async () => {
   const alice = await world.account()
   const bob = await world.account()
   await world.db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at)
-     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
+     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
     [newSandboxId(), bob.id],
   )
   expect((await alice.call('listSandboxes')).body.data).toEqual([])

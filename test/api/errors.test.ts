@@ -180,8 +180,8 @@ beforeAll(async () => {
   const bob = await idle.account()
   const id = newSandboxId()
   await idle.db.query(
-    `insert into sandbox (id, account_id, image, created_at, expires_at)
-     values (?, ?, 'any', sandlot_now(), sandlot_now() + interval '1 hour')`,
+    `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at)
+     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), sandlot_now(), sandlot_now() + interval '1 hour')`,
     [id, bob.id],
   )
   const starting = calling(bob, 'execCommand', { params: { id }, body: { command: 'true' } }).call

@@ -275,9 +275,9 @@ test('a long list of sessions is cut at one of them, and its cursor leads to the
   const ids = Array.from({ length: 9 }, () => newSandboxId())
   for (const id of ids) {
     await world.db.query(
-      `insert into sandbox (id, account_id, image, metadata, created_at, expires_at, destroyed_at,
+      `insert into sandbox (id, account_id, image, pod_name, metadata, created_at, expires_at, destroyed_at,
                             destroy_reason, reaped_at)
-       values (?, ?, 'any', ?::jsonb, now(), now() + interval '1 hour', now(), 'requested', now())`,
+       values (?, ?, 'any', 'sbx-' || gen_random_uuid(), ?::jsonb, now(), now() + interval '1 hour', now(), 'requested', now())`,
       [id, bob.id, JSON.stringify(metadata)],
     )
   }

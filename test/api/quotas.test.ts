@@ -61,9 +61,9 @@ function overlap(spans: Span[]): number {
 async function spend(accountId: string, until: Date, ms: number) {
   const started = new Date(until.getTime() - ms)
   await world.db.query(
-    `insert into sandbox (id, account_id, image, created_at, ready_at, expires_at, destroyed_at,
+    `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at,
                           destroy_reason, reaped_at)
-     values (?, ?, 'any', ?, ?, ?, ?, 'requested', ?)`,
+     values (?, ?, 'any', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, 'requested', ?)`,
     [newSandboxId(), accountId, started, started, until, until, until],
   )
 }

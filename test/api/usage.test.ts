@@ -219,8 +219,8 @@ async function write({ db }: World, accountId: string, lives: Life[]) {
   const time = (ms: number | null) => (ms === null ? null : new Date(ms))
   for (const { created, expires, ready, destroyed } of lives) {
     await db.query(
-      `insert into sandbox (id, account_id, image, created_at, expires_at, ready_at, destroyed_at, destroy_reason)
-       values (?, ?, 'any', ?, ?, ?, ?, ?)`,
+      `insert into sandbox (id, account_id, image, pod_name, created_at, expires_at, ready_at, destroyed_at, destroy_reason)
+       values (?, ?, 'any', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, ?)`,
       [
         newSandboxId(),
         accountId,

@@ -19,9 +19,9 @@ test('commands and metadata of more than a month ago are forgotten, what usage i
   for (const [n, age] of rows.entries()) {
     const at = new Date(now - age * dayMs)
     await world.db.query(
-      `insert into sandbox (id, account_id, image, metadata, created_at, ready_at, expires_at, destroyed_at,
+      `insert into sandbox (id, account_id, image, pod_name, metadata, created_at, ready_at, expires_at, destroyed_at,
                             destroy_reason, reaped_at)
-       select ?, ?, 'past', '{"a": "b"}', at, at, at + interval '1 hour', at + interval '1 hour', 'expired',
+       select ?, ?, 'past', 'sbx-' || gen_random_uuid(), '{"a": "b"}', at, at, at + interval '1 hour', at + interval '1 hour', 'expired',
               at + interval '1 hour'
          from (select ?::timestamptz as at) as past`,
       [idOf('sbx', age, String(n)), alice.id, at],
@@ -66,8 +66,8 @@ test('sandboxes of long ago become sums by day, and no month loses a millisecond
   for (const [n, { from, to }] of lives.entries()) {
     const id = idOf('sbx', daysAgo, `7${n}`)
     await world.db.query(
-      `insert into sandbox (id, account_id, image, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
-       values (?, ?, 'past', ?, ?, ?, ?, 'requested', ?)`,
+      `insert into sandbox (id, account_id, image, pod_name, created_at, ready_at, expires_at, destroyed_at, destroy_reason, reaped_at)
+       values (?, ?, 'past', 'sbx-' || gen_random_uuid(), ?, ?, ?, ?, 'requested', ?)`,
       [
         ...[id, alice.id, new Date(midnight - 2_000), from === null ? null : new Date(from)],
         ...[new Date(midnight + 30 * dayMs), new Date(to), new Date(to)],
