@@ -1,4 +1,5 @@
 /** Text of a session in the user's pager. While it is loaded, keys do nothing, and Esc gives it up. */
+import { addAbortListener } from 'node:events'
 import { bytesOf, offsetOf } from '../../shared/contract/exec-events.ts'
 import { wantsColor } from '../core/drawing.ts'
 import type { OpenExchange } from '../core/http.ts'
@@ -80,8 +81,7 @@ export const gapLine = (missing: { stdout_bytes: number; stderr_bytes: number })
   `\n… ${missing.stdout_bytes + missing.stderr_bytes} bytes are no longer kept …\n`
 
 function closing(opened: OpenExchange, signal: AbortSignal): OpenExchange {
-  if (signal.aborted) opened.response.destroy()
-  signal.addEventListener('abort', () => opened.response.destroy())
+  addAbortListener(signal, () => opened.response.destroy())
   return opened
 }
 

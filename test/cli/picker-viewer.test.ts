@@ -31,7 +31,7 @@ test('a file opens in less, clean of what steers the terminal, and the picker co
   expect(await user.run(['exec', '-c', `mkdir looked; cd looked; ${big}`])).toMatchObject({ code: 0 })
   using screen = await openPicker()
   screen.type('f')
-  await screen.shows('  looked/')
+  await screen.shows('› looked/')
   screen.type('\r')
   await screen.shows(/ big +3\.3 MiB/)
   for (const key of ['\r', 'v']) {
