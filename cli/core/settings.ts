@@ -66,6 +66,7 @@ export const variables: Record<string, string> = {
   SANDLOT_PROFILE: 'the profile of the settings file',
   XDG_CONFIG_HOME: 'the folder that holds sandlot/config.toml; by default ~/.config',
   VISUAL: 'the editor of files edit; by default EDITOR, then vi',
+  PAGER: 'the pager of the picker; by default less',
   FORCE_COLOR: 'colours even without a terminal, 0 for none; wins over NO_COLOR',
   NO_COLOR: 'no colours',
   NODE_USE_ENV_PROXY:
@@ -236,6 +237,11 @@ export class Settings {
   /** A command line. */
   editor(): string {
     return this.environment.VISUAL || this.environment.EDITOR || 'vi'
+  }
+
+  /** A command line that reads stdin. */
+  pager(): string {
+    return this.environment.PAGER || 'less'
   }
 
   /** Where people and other programs keep their settings on this machine. */

@@ -1,6 +1,5 @@
 /** The calls for the commands of one session, as `sandlot exec` needs them. */
 import { randomUUID } from 'node:crypto'
-import { buffer } from 'node:stream/consumers'
 import type { ExecRequest, execSignals } from '../../shared/contract/exec.ts'
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
@@ -8,7 +7,6 @@ import type { Api, Reply } from '../core/api.ts'
 import { CliError } from '../core/errors.ts'
 import type { OpenExchange } from '../core/http.ts'
 
-export type StreamName = keyof OutputOffset
 export type Signal = (typeof execSignals)[number]
 export type Remote = ReturnType<typeof createRemote>
 
@@ -66,13 +64,6 @@ export function createRemote(api: Api, id: string) {
         (['stdout', 'stderr'] as const).map((stream) => lengthOf(api, one(execId), stream)),
       )
       return { stdout: stdout!, stderr: stderr! }
-    },
-    /** Bytes of one stream, from the one to before the other. */
-    async readOutput(execId: string, stream: StreamName, from: number, to: number): Promise<Buffer> {
-      const headers = { range: `bytes=${from}-${to - 1}` }
-      const asked = { params: one(execId), query: { stream }, headers }
-      const { response, fail } = await api.open('readExecOutput', asked)
-      return await buffer(response).catch((error) => Promise.reject(fail(error)))
     },
     get: (execId: string): Promise<Reply<'getExec'>> => api.call('getExec', { params: one(execId) }),
     feed: (execId: string, offset: number, bytes: AsyncIterable<Uint8Array>) =>

@@ -33,6 +33,7 @@ export const Bottom = ({ state, now }: { state: State; now: number }) => {
 /** As many keys as fit; always help and the way back. */
 function hintsFor(state: State): string {
   if (state.dialog?.kind === 'form') return ''
+  if (state.opening?.program === 'pager') return 'Loading… · Esc gives up'
   if (state.opening) return "Keys are the shell's · Esc leaves it"
   if (state.dialog?.kind === 'told') return 'Enter goes on'
   if (state.dialog?.kind === 'confirm') return 'y yes · any other key no'

@@ -1,17 +1,16 @@
 /** The arguments of `sandlot` that do the same as a key; undefined where nothing is selected. */
-import { placeOf, selectedRow } from './files.ts'
+import { selectedRow } from './files.ts'
+import type { Row, SandboxPath } from './folder.ts'
 import { isOpenTerminal, selectedCommand } from './outputs.ts'
 import { pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
-import type { Row, SandboxPath } from './tree.ts'
 
 export function whatIsShown(state: State): string[] | undefined {
   const page = pageOf(state)
   if (page.at === 'list') return ['session', 'ls', ...(state.showsDestroyed ? ['--all'] : [])]
-  if (page.at === 'file') return onPath(state, ['files', 'view'], placeOf(page))
   if (page.at === 'output') return onSession(state, ['exec'], ['-c', page.command])
   if (page.at !== 'session') return undefined
   return page.tab === 'files'
-    ? onPath(state, ['files', 'ls'], page.tree.root)
+    ? onPath(state, ['files', 'ls'], page.folder.location)
     : withId(state, ['session', 'get'])
 }
 
@@ -46,10 +45,16 @@ export function lookAtRow(state: State): string[] | undefined {
   return row && onPath(state, ['files', row.entry.type === 'directory' ? 'ls' : 'view'], row.location)
 }
 
-/** The file that is shown or selected. */
-export function fileInFront(state: State): SandboxPath | undefined {
+/** What `v` shows of a command. */
+export function recorded(state: State): string[] | undefined {
   const page = pageOf(state)
-  if (page.at === 'file') return placeOf(page)
+  return page.at === 'output' && page.execId !== undefined
+    ? onSession(state, ['logs'], [page.execId])
+    : undefined
+}
+
+/** The file that is selected. */
+export function fileInFront(state: State): SandboxPath | undefined {
   const row = rowInFront(state)
   return row && row.entry.type !== 'directory' ? row.location : undefined
 }

@@ -1,25 +1,24 @@
 import { Box, Text } from 'ink'
 import { selectedRow } from './files.ts'
+import { type Row, rowsOf } from './folder.ts'
 import { bodyRows } from './layout.ts'
 import { Line } from './line.tsx'
 import type { SessionPage, State } from './state.ts'
 import { oneLine } from './text.ts'
-import { keyOf, type Row, rowsOf } from './tree.ts'
 import { useWindow } from './use-window.ts'
 
 export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) => {
-  const { tree } = page
-  const all = rowsOf(tree)
+  const { location, entries, isCut } = page.folder
+  const all = rowsOf(page.folder)
   const selected = selectedRow(page)
   const { shown } = useWindow(all, Math.max(1, bodyRows(state) - 1), ({ key }) => key === selected?.key)
-  const root = tree.folders.get(keyOf(tree.root))
   return (
     <Box flexDirection="column" flexGrow={1} overflow="hidden">
       <Text wrap="truncate-start" bold>
-        {oneLine(tree.root.path)}
-        {root?.isCut ? ' (more than is shown)' : ''}
+        {oneLine(location.path)}
+        {isCut ? ' (more than is shown)' : ''}
       </Text>
-      {all.length === 0 && <Text>{root?.entries ? '  (nothing)' : root?.isOpen ? '  loading…' : '  –'}</Text>}
+      {all.length === 0 && <Text>{entries ? '  (nothing)' : '  …'}</Text>}
       {shown.map((row) => (
         <FileLine key={row.key} row={row} isSelected={row.key === selected?.key} />
       ))}
@@ -27,31 +26,24 @@ export const FilesTab = ({ state, page }: { state: State; page: SessionPage }) =
   )
 }
 
-const FileLine = ({ row, isSelected }: { row: Row; isSelected: boolean }) => {
-  const { entry, depth, isOpen, isLoading } = row
-  const sign = isOpen ? '▾' : entry.type === 'directory' ? '▸' : ' '
-  return (
-    <Box
-      height={1}
-      justifyContent="space-between"
-      gap={1}
-      aria-role="listitem"
-      aria-state={{ selected: isSelected, expanded: isOpen }}
-    >
-      <Line bold={isSelected} inverse={isSelected}>
-        {isSelected ? '›' : ' '}
-        {'  '.repeat(depth)}
-        {sign} {oneLine(entry.name)}
-        {entry.type === 'directory' ? '/' : ''}
-        {entry.target === undefined ? '' : ` → ${oneLine(entry.target)}`}
-        {isLoading ? '  loading…' : ''}
-      </Line>
-      <Box flexShrink={0}>
-        <Text dimColor>{entry.type === 'file' ? showSize(entry.size) : ''}</Text>
-      </Box>
+const FileLine = ({ row: { entry }, isSelected }: { row: Row; isSelected: boolean }) => (
+  <Box
+    height={1}
+    justifyContent="space-between"
+    gap={1}
+    aria-role="listitem"
+    aria-state={{ selected: isSelected }}
+  >
+    <Line bold={isSelected} inverse={isSelected}>
+      {isSelected ? '›' : ' '} {oneLine(entry.name)}
+      {entry.type === 'directory' ? '/' : ''}
+      {entry.target === undefined ? '' : ` → ${oneLine(entry.target)}`}
+    </Line>
+    <Box flexShrink={0}>
+      <Text dimColor>{entry.type === 'file' ? showSize(entry.size) : ''}</Text>
     </Box>
-  )
-}
+  </Box>
+)
 
 function showSize(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`

@@ -35,5 +35,4 @@ const titles: Record<Where, string> = {
   commands: "Keys of the session's commands",
   files: "Keys of the session's files",
   output: 'Keys of the output',
-  file: 'Keys of the file',
 }

@@ -10,16 +10,17 @@ import {
   fileInFront,
   lookAtRow,
   onSession,
+  recorded,
   rowInFront,
   runAgain,
   whatIsShown,
   withId,
 } from './command-lines.ts'
-import type { Step } from './file-scroll.ts'
-import { changeSelected, enter, leave, loadFile, reloadTree, showFiles } from './files.ts'
+import { changeSelected, enter, leave, reloadFolder, showFiles } from './files.ts'
 import { moveWay, stepBack, takeWay } from './first-run.ts'
-import { move } from './moving.ts'
+import { move, type Step } from './moving.ts'
 import { interrupt, interruptOrQuit, openCommand } from './outputs.ts'
+import { pageOutput } from './pager.ts'
 import { changeOpen, goBack } from './pages.ts'
 import {
   askFilter,
@@ -33,11 +34,10 @@ import {
 import { openShell } from './shell.ts'
 import { pageOf, type State, sessionInFront } from './state.ts'
 import { stopHere } from './stop.ts'
-import { attempt } from './tell.ts'
 import type { Ui } from './ui.ts'
 
 /** Where the user is; a session's page counts as two. */
-export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output' | 'file'
+export type Where = 'first-run' | 'list' | 'commands' | 'files' | 'output'
 
 export interface Key {
   /** As `keyOf` names them. */
@@ -54,8 +54,7 @@ export interface Key {
   commandLine?(state: State): string[] | undefined
 }
 
-const inSession: Where[] = ['list', 'commands', 'files', 'output', 'file']
-const scrolled: Where[] = ['output', 'file']
+const inSession: Where[] = ['list', 'commands', 'files', 'output']
 const rows: Where[] = ['list', 'commands', 'files']
 const everywhere: Where[] = ['first-run', ...inSession]
 
@@ -71,7 +70,7 @@ const moves: { keys: string[]; shown: string; label: string; step: Step }[] = [
 export const keys: Key[] = [
   ...moves.map(({ step, ...key }) => ({
     ...key,
-    where: [...rows, ...scrolled],
+    where: inSession,
     run: (ui: Ui) => move(ui, step),
   })),
   { keys: ['up', 'k'], shown: '↑ k', label: 'up', where: ['first-run'], run: (ui) => moveWay(ui, -1) },
@@ -98,16 +97,16 @@ export const keys: Key[] = [
     commandLine: runAgain,
   },
   {
-    keys: ['return', 'right', 'l'],
-    shown: 'Enter →',
-    label: 'open the folder or the file',
+    keys: ['return', 'right', 'l', 'v'],
+    shown: 'Enter v',
+    label: 'open the folder, or the file in $PAGER',
     short: 'open',
     where: ['files'],
     run: enter,
     does: (state) => rowInFront(state) !== undefined,
     commandLine: lookAtRow,
   },
-  { keys: ['left', 'h'], shown: '← h', label: 'close the folder, or go up', where: ['files'], run: leave },
+  { keys: ['left', 'h'], shown: '← h', label: 'to the folder above', where: ['files'], run: leave },
   {
     keys: ['n'],
     shown: 'n',
@@ -116,6 +115,16 @@ export const keys: Key[] = [
     where: ['list'],
     run: askNewSession,
     commandLine: () => ['session', 'create'],
+  },
+  {
+    keys: ['v'],
+    shown: 'v',
+    label: 'open all of the output in $PAGER',
+    short: 'pager',
+    where: ['output'],
+    run: pageOutput,
+    does: (state) => recorded(state) !== undefined,
+    commandLine: recorded,
   },
   {
     keys: ['i'],
@@ -161,7 +170,7 @@ export const keys: Key[] = [
     shown: 'e',
     label: 'change the file in $EDITOR',
     short: 'edit',
-    where: ['files', 'file'],
+    where: ['files'],
     run: changeSelected,
     does: (state) => hasActive(state) && fileInFront(state) !== undefined,
     commandLine: editFile,
@@ -216,7 +225,7 @@ export const keys: Key[] = [
     keys: ['r', 'ctrl+r'],
     shown: 'r',
     label: 'refresh',
-    where: [...rows, 'file'],
+    where: rows,
     run: refresh,
   },
   {
@@ -260,7 +269,7 @@ export const keys: Key[] = [
     shown: 'Esc q',
     label: 'go back',
     short: 'back',
-    where: ['commands', 'files', 'output', 'file'],
+    where: ['commands', 'files', 'output'],
     run: goBack,
   },
   {
@@ -307,9 +316,7 @@ function switchTab(ui: Ui) {
 }
 
 function refresh(ui: Ui) {
-  const where = whereIs(ui.store.get())
-  if (where === 'files') return reloadTree(ui)
-  if (where === 'file') return attempt(ui, () => loadFile(ui))
+  if (whereIs(ui.store.get()) === 'files') return reloadFolder(ui)
   ui.refresh()
 }
 

@@ -1,22 +1,29 @@
 /** Up and down, in whatever is shown. */
-
-import { type Step, scrollText } from './file-scroll.ts'
 import { selectedRow } from './files.ts'
+import { rowsOf } from './folder.ts'
 import { loadDestroyed } from './known.ts'
 import { bodyRows, listRows } from './layout.ts'
 import { selectedCommand } from './outputs.ts'
 import { changePage } from './pages.ts'
-import { listedSessions, pageOf, type SessionPage, type State, sessionInFront } from './state.ts'
+import {
+  listedSessions,
+  type OutputPage,
+  pageOf,
+  type SessionPage,
+  type State,
+  sessionInFront,
+} from './state.ts'
 import { attempt } from './tell.ts'
-import { rowsOf } from './tree.ts'
 import type { Ui } from './ui.ts'
+
+export type Step = number | '-screen' | '+screen' | 'first' | 'last'
 
 export function move(ui: Ui, step: Step) {
   const state = ui.store.get()
   const page = pageOf(state)
   if (page.at === 'list') return moveInList(ui, state, step)
   if (page.at === 'session') return moveInSession(ui, state, page, step)
-  if (page.at === 'output' || page.at === 'file') scrollText(ui, page, step)
+  if (page.at === 'output') scrollOutput(ui, state, page, step)
 }
 
 function moveInList(ui: Ui, state: State, step: Step): void {
@@ -36,9 +43,24 @@ function moveInSession(ui: Ui, state: State, page: SessionPage, step: Step): voi
     changePage(ui, page, { selectedCommand: commands[target(step, at, commands.length, rows)]?.id })
     return
   }
-  const all = rowsOf(page.tree)
+  const all = rowsOf(page.folder)
   const at = all.findIndex(({ key }) => key === selectedRow(page)?.key)
-  changePage(ui, page, { tree: { ...page.tree, selected: all[target(step, at, all.length, rows)]?.key } })
+  changePage(ui, page, { folder: { ...page.folder, selected: all[target(step, at, all.length, rows)]?.key } })
+}
+
+/** By whole lines. At the end, it follows the command. */
+function scrollOutput(ui: Ui, state: State, page: OutputPage, step: Step): void {
+  const size = [state.size.columns, bodyRows(state)] as const
+  const { output } = page
+  const { first, last } = output.show(page.top, ...size)
+  const to = {
+    first: 1,
+    last: output.total,
+    '-screen': Math.min(first - 1, output.upTo(first, ...size).first),
+    '+screen': Math.max(first + 1, last),
+  }
+  const top = typeof step === 'number' ? first + step : to[step]
+  changePage(ui, page, { top: top >= output.show('end', ...size).first ? 'end' : Math.max(1, top) })
 }
 
 function target(step: Step, at: number, count: number, rows: number): number {

@@ -1,4 +1,6 @@
-/** While a shell is being opened, what is typed is the shell's already: as keys of the picker it could quit. */
+/**
+ * While a shell or a pager is being opened, what is typed is no key of the picker: it could quit. A shell gets it.
+ */
 import type { Opening, State } from './state.ts'
 import { tell } from './tell.ts'
 import type { Ui } from './ui.ts'
@@ -9,8 +11,8 @@ export interface Press {
   text: string
 }
 
-export function beginOpening({ store }: Ui): Opening {
-  const opening = { typed: '' }
+export function beginOpening({ store }: Ui, program: Opening['program']): Opening {
+  const opening = { program, typed: '' }
   store.set({ opening, notice: undefined })
   return opening
 }
@@ -21,14 +23,14 @@ export function endOpening(ui: Ui, opening: Opening): void {
   if (isOpening(ui, opening)) ui.store.set({ opening: undefined })
 }
 
-/** Takes a key for the shell; Esc and Ctrl-C give it up, and what was typed with it. */
+/** Takes a key; Esc and Ctrl-C give up what is being opened, and what was typed with it. */
 export function typeAhead(ui: Ui, opening: Opening, { key, text }: Press): void {
   if (key !== 'escape' && key !== 'ctrl+c') {
     opening.typed += text === '' ? bytesOf(key) : text
     return
   }
   endOpening(ui, opening)
-  tell(ui, 'No shell is opened.')
+  tell(ui, `No ${opening.program} is opened.`)
 }
 
 /** Resolves once the sessions are known, or will not be soon. */

@@ -6,7 +6,8 @@ import type { OpenExchange } from '../core/http.ts'
 import { follow } from '../exec/follow.ts'
 import { createRemote } from '../exec/remote.ts'
 import { closeDialog } from './dialogs.ts'
-import { OutputText } from './output-text.ts'
+import { OutputTail } from './output-tail.ts'
+import { gapLine } from './pager.ts'
 import {
   changeOpen,
   changePage,
@@ -117,7 +118,7 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
     id,
     execId,
     command,
-    output: newOutput(ui, id, () => execId ?? findOutput(ui, pageId)?.execId),
+    output: new OutputTail(),
     status: '▸ starting',
     isRunning: true,
     isInterrupted: false,
@@ -128,10 +129,6 @@ function showOutput(ui: Ui, id: string, execId: string | undefined, command: str
   else openPage(ui, page)
   return pageId
 }
-
-/** Reads on by ranges; its command is known once it is started. */
-const newOutput = (ui: Ui, id: string, execId: () => string | undefined) =>
-  new OutputText((...range) => createRemote(ui.api, id).readOutput(execId()!, ...range))
 
 function findOutput(ui: Ui, pageId: number): OutputPage | undefined {
   const page = pageWith(ui.store.get(), pageId)
@@ -158,8 +155,7 @@ async function followOutput(ui: Ui, pageId: number): Promise<void> {
       changeOutput(ui, pageId, { status: brokenStatus })
       await sleep(retryMs)
       // The service sends everything again.
-      const { id, execId } = page
-      changeOutput(ui, pageId, { output: newOutput(ui, id, () => execId) })
+      changeOutput(ui, pageId, { output: new OutputTail() })
     }
   }
 }
@@ -187,7 +183,7 @@ async function followOnce(ui: Ui, page: OutputPage): Promise<void> {
         shown.soon()
       },
       onGap(missing) {
-        output.skip(missing)
+        output.add(gapLine(missing))
         shown.soon()
       },
     })
@@ -208,7 +204,7 @@ async function showResult(ui: Ui, page: OutputPage, why: CliError): Promise<void
       return Promise.reject(why)
     })
   if (!findOutput(ui, pageId)) return
-  if (ended.stdout !== '' || ended.stderr !== '') output.note(ended.stdout + ended.stderr)
+  if (ended.stdout !== '' || ended.stderr !== '') output.add(ended.stdout + ended.stderr)
   changeOutput(ui, pageId, { status: standingLine(ended), isRunning: false })
   if (ended.stdout_bytes + ended.stderr_bytes > 0 && output.total === 0)
     tellError(ui, new CliError('failed', 'What it printed is gone with its session.'))

@@ -6,10 +6,10 @@ import { FormView } from './form-view.tsx'
 import { HelpView } from './help-view.tsx'
 import { Line } from './line.tsx'
 import { ListPage } from './list-page.tsx'
+import { OutputPage } from './output-page.tsx'
 import { SessionPage } from './session-page.tsx'
 import { pageOf, type State } from './state.ts'
 import { oneLine } from './text.ts'
-import { TextPage } from './text-page.tsx'
 
 interface Props {
   state: State
@@ -42,5 +42,5 @@ const Middle = ({ state, now, onVisible }: Props) => {
   }
   if (page.at === 'list') return <ListPage state={state} now={now} onVisible={onVisible} />
   if (page.at === 'session') return <SessionPage state={state} page={page} now={now} />
-  return <TextPage state={state} page={page} />
+  return <OutputPage state={state} page={page} />
 }

@@ -6,13 +6,13 @@ import { CliError } from '../core/errors.ts'
 import { readSeconds } from '../core/parse.ts'
 import { chosenSession, useSession as makeCurrent } from '../core/session.ts'
 import { askForm, askLine, askWhether, closeDialog, whileBusy } from './dialogs.ts'
+import { newFolder } from './folder.ts'
 import { field, newForm } from './form.ts'
 import { loadDestroyed, putSessions } from './known.ts'
 import { newPageId, openPage } from './pages.ts'
 import { nameOf, type SessionPage, sessionInFront } from './state.ts'
 import { attempt, tell } from './tell.ts'
 import { oneLine } from './text.ts'
-import { newTree } from './tree.ts'
 import type { Ui } from './ui.ts'
 import { whyEnded } from './words.ts'
 
@@ -37,7 +37,7 @@ export function openSession(ui: Ui, tab: SessionPage['tab'] = 'commands'): Sessi
     commands: undefined,
     askedAt: 0,
     selectedCommand: undefined,
-    tree: newTree(),
+    folder: newFolder({ path: '/workspace' }),
   }
   openPage(ui, page)
   ui.refresh()

@@ -14,7 +14,7 @@ import type { Ui } from './ui.ts'
 import { standing } from './words.ts'
 
 export async function openShell(ui: Ui): Promise<void> {
-  const opening = beginOpening(ui)
+  const opening = beginOpening(ui, 'shell')
   try {
     await sessionsKnown(ui, opening)
     if (!isOpening(ui, opening)) return

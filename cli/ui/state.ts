@@ -2,10 +2,9 @@
 import type { Account } from '../../shared/contract/account.ts'
 import type { ExecSummary } from '../../shared/contract/exec.ts'
 import type { Sandbox } from '../../shared/contract/sandboxes.ts'
-import type { FileText, Place } from './file-text.ts'
+import type { Folder } from './folder.ts'
 import type { Form } from './form.ts'
-import type { OutputText } from './output-text.ts'
-import type { Tree } from './tree.ts'
+import type { OutputTail } from './output-tail.ts'
 
 export interface State {
   size: { rows: number; columns: number }
@@ -48,6 +47,7 @@ export interface Trouble {
 }
 
 export interface Opening {
+  program: 'shell' | 'pager'
   /** What is typed into it already, as a terminal sends it. */
   typed: string
 }
@@ -57,7 +57,7 @@ export interface Notice {
   isError: boolean
 }
 
-export type Page = FirstRunPage | ListPage | SessionPage | OutputPage | FilePage
+export type Page = FirstRunPage | ListPage | SessionPage | OutputPage
 interface AnyPage {
   /** What a page is known by while all else of it changes; two pages may show the same. */
   pageId: number
@@ -81,28 +81,20 @@ export interface SessionPage extends AnyPage {
   /** When they were asked for, by our clock. */
   askedAt: number
   selectedCommand: string | undefined
-  tree: Tree
+  folder: Folder
 }
 export interface OutputPage extends AnyPage {
   at: 'output'
   id: string
   execId: string | undefined
   command: string
-  output: OutputText
+  output: OutputTail
   /** In words, once it is known. */
   status: string
   isRunning: boolean
   isInterrupted: boolean
-  top: Place | 'end'
-}
-export interface FilePage extends AnyPage {
-  at: 'file'
-  id: string
-  path: string
-  pathBase64: string | undefined
-  content: FileText
-  status: string
-  top: Place
+  /** The number of the line on the first row, or the end as it grows. */
+  top: number | 'end'
 }
 
 export type Dialog =

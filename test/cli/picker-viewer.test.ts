@@ -1,4 +1,6 @@
-/** Looking through files and output in the picker, on a real terminal. */
+/** Files and output in the pager, and colors of output, on a real terminal. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { shareWorld } from '../support/shared.ts'
 import { clientPath } from './client.ts'
@@ -23,54 +25,59 @@ function colorOf(screen: Screen, start: string): number {
   return cell.isFgDefault() ? -1 : cell.getFgColor()
 }
 
-test('a file of any size opens at its first line, and is read on both ways', async () => {
-  const made = await user.run(['exec', '-c', 'mkdir looked; cd looked; seq 300000 | sed "s/^/line /" > big'])
-  expect(made).toMatchObject({ code: 0 })
+test('a file opens in less, clean of what steers the terminal, and the picker comes back', async () => {
+  const big =
+    'seq 300000 | sed "s/^/line /" > big; printf "\\033[2J\\033]0;title\\007\\033[31mred line\\033[m\\n" >> big'
+  expect(await user.run(['exec', '-c', `mkdir looked; cd looked; ${big}`])).toMatchObject({ code: 0 })
   using screen = await openPicker()
   screen.type('f')
-  await screen.shows('▸ looked/')
+  await screen.shows('› looked/')
   screen.type('\r')
   await screen.shows(/ big +3\.3 MiB/)
-  screen.type('j\r')
-  await screen.shows(/^line 1\nline 2\n/m)
-  await screen.shows('line 1 of 300000')
-  screen.type(' ')
-  await screen.hides(/^line 1$/m)
-  await screen.shows(/^line 30$/m)
-  screen.type('G')
-  await screen.shows(/^line 299999\nline 300000$/m)
-  screen.type('\u001b[5~')
-  await screen.hides(/^line 300000$/m)
-  await screen.shows(/^line 299960$/m)
-  // Beyond what was read at once.
-  screen.type('\u001b[5~'.repeat(60))
-  await screen.shows(/line 29[0-8]\d\d\d of 300000/)
-  await screen.shows(/^line 29[0-8]\d\d\d$/m)
-  screen.type('g')
-  await screen.shows(/^line 1\nline 2\n/m)
-  screen.type('r')
-  await screen.shows('line 1 of 300000')
+  for (const key of ['\r', 'v']) {
+    screen.type(key)
+    await screen.shows(/^line 1\nline 2\n/m)
+    screen.type('G')
+    await screen.shows(/^line 300000\nred line$/m)
+    expect(colorOf(screen, 'red line')).toBe(1)
+    screen.type('q')
+    await screen.shows('[Files]')
+  }
+  expect(screen.raw()).not.toContain('title\u0007')
+  screen.type('h')
+  await screen.shows(/^› looked\/$/m)
   screen.type('qq')
-  await screen.shows('SESSIONS')
-  screen.type('q')
   expect(await screen.ended).toBe(0)
 })
 
-test('what a command printed earlier is read again where one looks at it', async () => {
-  using screen = await openPicker()
+test('all of the output opens in the pager that PAGER names', async () => {
+  const kept = join(user.home.folder, 'paged')
+  using screen = await openPicker({ PAGER: `tee '${kept}' | wc -l; read x </dev/tty` })
   screen.type('x')
   await screen.shows('a line for /bin/sh')
-  screen.type('seq 300000\r')
-  await screen.shows(/✓ exit 0 .* of 300000$/m)
+  screen.type('echo error >&2; seq 300000\r')
+  await screen.shows(/✓ exit 0 .* of 300001$/m)
   await screen.shows(/^299999\n300000$/m)
   screen.type('g')
-  await screen.shows(/line 1 of 300000\n1\n2\n3$/m)
-  screen.type(' ')
-  await screen.shows(/^22\n23\n24$/m)
-  screen.type('G')
-  await screen.shows(/^299999\n300000$/m)
+  await screen.shows(/line 298002 of 300001\n298\d\d\d\n/)
+  screen.type('v')
+  await screen.shows(/^300001$/m)
+  screen.type('\r')
+  await screen.shows(/✓ exit 0 .* of 300001$/m)
+  const all = Array.from({ length: 300_000 }, (_, n) => `${n + 1}\n`).join('')
+  expect(readFileSync(kept, 'utf8').replace('error\n', '')).toBe(all)
   screen.type('qq')
   expect(await screen.ended).toBe(0)
+})
+
+test('a pager that is not there is named', async () => {
+  using screen = await openPicker({ PAGER: 'no-such-pager' })
+  screen.type('x')
+  await screen.shows('a line for /bin/sh')
+  screen.type('echo short\r')
+  await screen.shows(/✓ exit 0/)
+  screen.type('v')
+  await screen.shows('! The pager `no-such-pager` ended with 127. PAGER names another one.')
 })
 
 test.each([

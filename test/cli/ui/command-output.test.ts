@@ -3,15 +3,13 @@ import { expect, test } from 'vitest'
 import { Settings } from '../../../cli/core/settings.ts'
 import { createUi } from '../../../cli/ui/create-ui.ts'
 import { formOf } from '../../../cli/ui/dialogs.ts'
-import { rowsFrom } from '../../../cli/ui/file-place.ts'
-import { start } from '../../../cli/ui/file-text.ts'
 import { valuesOf } from '../../../cli/ui/form.ts'
 import { openCommand, runCommand } from '../../../cli/ui/outputs.ts'
 import { findPage, openPage } from '../../../cli/ui/pages.ts'
 import { paste, press, take } from '../../../cli/ui/press.ts'
 import { eventually } from '../../support/eventually.ts'
 import { startPeer } from '../peer.ts'
-import { command, ended, outputPage, session, sessionPage } from './sample.ts'
+import { command, ended, outputPage, session, sessionPage, tailOf } from './sample.ts'
 
 test('output that is no longer kept is counted where it would have stood', async () => {
   const events = [
@@ -33,7 +31,38 @@ test('output that is no longer kept is counted where it would have stood', async
     openCommand(ui)
     const page = () => findPage(ui.store.get(), 'output')!
     await eventually(async () => !page().isRunning, 10_000)
-    expect(rowsFrom(page().output, 80, 9, start)).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
+    expect(page().output.show('end', 80, 9).rows).toEqual(['', '… 42 bytes are no longer kept …', 'the rest'])
+  } finally {
+    ui.quit()
+  }
+})
+
+test('a screen moves by whole lines through the last 2,000, and follows the end', async () => {
+  const ui = await idleUi()
+  try {
+    const output = tailOf(`${Array.from({ length: 5_000 }, (_, n) => `line ${n + 1}`).join('\n')}\n`)
+    openPage(ui, outputPage({ output }))
+    const shown = () => {
+      const { first, last } = output.show(findPage(ui.store.get(), 'output')!.top, 80, 21)
+      return [first, last]
+    }
+    const at: number[][] = [shown()]
+    for (const key of ['pageup', 'k', 'home', 'k', ' ', 'j', 'end']) {
+      press(ui, { key, text: '' })
+      at.push(shown())
+    }
+    expect(at).toEqual([
+      [4_980, 5_000],
+      [4_960, 4_980],
+      [4_959, 4_979],
+      [3_001, 3_021],
+      [3_001, 3_021],
+      [3_021, 3_041],
+      [3_022, 3_042],
+      [4_980, 5_000],
+    ])
+    output.add('more\n')
+    expect(shown()).toEqual([4_981, 5_001])
   } finally {
     ui.quit()
   }

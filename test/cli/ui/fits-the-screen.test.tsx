@@ -1,31 +1,25 @@
 /** Nothing that is drawn is taller or wider than the screen, whatever stands in it. */
 import stringWidth from 'string-width'
 import { describe, expect, test } from 'vitest'
-import { FileText, start } from '../../../cli/ui/file-text.ts'
+import { newFolder } from '../../../cli/ui/folder.ts'
 import { field, newForm } from '../../../cli/ui/form.ts'
-import { OutputText } from '../../../cli/ui/output-text.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
-import { newTree, putFolder } from '../../../cli/ui/tree.ts'
 import { draw, sized } from './draw.tsx'
-import { command, ended, many, session, sessionPage, stateWith } from './sample.ts'
+import { command, ended, many, outputPage, session, sessionPage, stateWith, tailOf } from './sample.ts'
 
 const nasty = `\u001b[2J\u001b]0;title\u0007日本語の名前🎈👩‍👩‍👧‍👦\u202e\t${'long '.repeat(20)}\r\nnext\u009b31m`
 const web = session({ name: nasty, image: nasty, metadata: { [nasty]: nasty } })
 const gone = ended({ id: 'sbx_gone', name: nasty, destroy_reason: 'pod_failed', destroy_detail: nasty })
 const entry = (name: string, type: 'file' | 'directory') =>
   ({ name, type, size: 12345, mode: '644', modified_at: '2026-11-21T12:00:00.000Z', target: nasty }) as const
-const tree = putFolder(
-  newTree(),
-  { path: '/workspace' },
-  {
-    isOpen: true,
-    isCut: true,
-    entries: [
-      entry(nasty, 'directory'),
-      ...Array.from({ length: 50 }, (_, n) => entry(`${nasty}${n}`, 'file')),
-    ],
-  },
-)
+const folder = {
+  ...newFolder({ path: `/workspace/${nasty}` }),
+  isCut: true,
+  entries: [
+    entry(nasty, 'directory'),
+    ...Array.from({ length: 50 }, (_, n) => entry(`${nasty}${n}`, 'file')),
+  ],
+}
 
 const pages: Record<string, Page[]> = {
   list: [{ at: 'list', pageId: 0 }],
@@ -35,33 +29,10 @@ const pages: Record<string, Page[]> = {
       commands: Array.from({ length: 60 }, (_, n) => command({ id: `${n}`, command: nasty })),
     }),
   ],
-  files: [sessionPage(web.id, { tab: 'files', tree })],
+  files: [sessionPage(web.id, { tab: 'files', folder })],
   'a session that has ended': [sessionPage(gone.id)],
   output: [
-    {
-      at: 'output',
-      pageId: 2,
-      id: web.id,
-      execId: 'exec_1',
-      command: nasty,
-      output: OutputText.of(`${nasty}\n`.repeat(100)),
-      status: '✓ exit 0',
-      isRunning: false,
-      isInterrupted: false,
-      top: 'end',
-    },
-  ],
-  file: [
-    {
-      at: 'file',
-      pageId: 3,
-      id: web.id,
-      path: `/workspace/${nasty}`,
-      pathBase64: undefined,
-      content: FileText.of(nasty.repeat(50)),
-      status: '1 byte',
-      top: start,
-    },
+    outputPage({ id: web.id, command: nasty, output: tailOf(`${nasty}\n`.repeat(100)), status: '✓ exit 0' }),
   ],
 }
 

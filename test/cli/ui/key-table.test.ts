@@ -1,12 +1,12 @@
 /** The table of keys, and what is made from it. */
 import { expect, test } from 'vitest'
+import { newFolder } from '../../../cli/ui/folder.ts'
 import { commandLines, keys, keysOf, keysThatDo, type Where, whereIs } from '../../../cli/ui/keys.ts'
 import type { Page, State } from '../../../cli/ui/state.ts'
-import { newTree, putFolder } from '../../../cli/ui/tree.ts'
 import type { FileEntry } from '../../../shared/contract/files.ts'
 import { command, ended, outputPage, session, sessionPage, stateWith } from './sample.ts'
 
-const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output', 'file']
+const everywhere: Where[] = ['first-run', 'list', 'commands', 'files', 'output']
 
 test.each(everywhere)('no key does two things in %s', (where) => {
   const names = keysOf(where).flatMap(({ keys }) => keys)
@@ -84,7 +84,6 @@ test('a terminal that is still open is attached to', () => {
 
 test('a file with a name that is not UTF-8 can be opened and has no command line', () => {
   const { id } = session()
-  const folder = { path: '/workspace' }
   const entry = {
     name: 'caf\ufffd',
     name_base64: 'Y2Fm6Q==',
@@ -93,9 +92,9 @@ test('a file with a name that is not UTF-8 can be opened and has no command line
     mode: '0644',
     modified_at: '',
   }
-  const tree = putFolder(newTree(), folder, { entries: [entry as FileEntry] })
-  const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', tree })] })
-  expect(keysThatDo(state).map(({ shown }) => shown)).toEqual(expect.arrayContaining(['Enter →', 'e']))
+  const folder = { ...newFolder({ path: '/workspace' }), entries: [entry as FileEntry] }
+  const state = stateWith([session()], { pages: [sessionPage(id, { tab: 'files', folder })] })
+  expect(keysThatDo(state).map(({ shown }) => shown)).toEqual(expect.arrayContaining(['Enter v', 'e']))
   expect(commandLines(state).find(({ text }) => text.includes('caf'))).toBeUndefined()
   expect(commandLines(state).map(({ text }) => text)).toContain(`sandlot files ls -s ${id} /workspace`)
 })
@@ -116,8 +115,8 @@ test('keys are offered only where they can do something', () => {
   expect(offered(onPage(sessionPage(id)))).toBe('s x f d Tab c y ? Esc q')
   expect(offered(onPage(sessionPage(id, { commands: [command()] })))).toBe('Enter s x f d Tab c y ? Esc q')
   expect(offered(onPage(sessionPage(id, { commands: [command()] }), ended()))).toBe('Enter c y ? Esc q')
-  expect(offered(onPage(outputPage({ id })))).toBe('i s x c y ? Esc q')
-  expect(offered(onPage(outputPage({ id, isRunning: false })))).toBe('s x c y ? Esc q')
+  expect(offered(onPage(outputPage({ id })))).toBe('v i s x c y ? Esc q')
+  expect(offered(onPage(outputPage({ id, isRunning: false })))).toBe('v s x c y ? Esc q')
   // It has ended with its session, whatever was heard of it.
-  expect(offered(onPage(outputPage({ id }), ended()))).toBe('c y ? Esc q')
+  expect(offered(onPage(outputPage({ id }), ended()))).toBe('v c y ? Esc q')
 })

@@ -1,9 +1,9 @@
 /** States of the picker to draw. */
 
-import { OutputText } from '../../../cli/ui/output-text.ts'
+import { newFolder } from '../../../cli/ui/folder.ts'
+import { OutputTail } from '../../../cli/ui/output-tail.ts'
 import { newPageId } from '../../../cli/ui/pages.ts'
 import { firstState, type OutputPage, type SessionPage, type State } from '../../../cli/ui/state.ts'
-import { newTree } from '../../../cli/ui/tree.ts'
 import type { Account } from '../../../shared/contract/account.ts'
 import type { ExecSummary } from '../../../shared/contract/exec.ts'
 import type { Sandbox } from '../../../shared/contract/sandboxes.ts'
@@ -81,9 +81,15 @@ export const sessionPage = (id: string, change: Partial<SessionPage> = {}): Sess
   commands: undefined,
   askedAt: 0,
   selectedCommand: undefined,
-  tree: newTree(),
+  folder: newFolder({ path: '/workspace' }),
   ...change,
 })
+
+export function tailOf(text: string): OutputTail {
+  const output = new OutputTail()
+  output.add(text)
+  return output
+}
 
 /** Of a command that runs. */
 export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
@@ -92,7 +98,7 @@ export const outputPage = (change: Partial<OutputPage> = {}): OutputPage => ({
   id: 'sbx_1',
   execId: 'exec_1',
   command: 'sleep 99',
-  output: new OutputText(),
+  output: new OutputTail(),
   status: '▸ running',
   isRunning: true,
   isInterrupted: false,

@@ -1,10 +1,20 @@
 /** A session's page, its output and its files, drawn. */
 import { describe, expect, test, vi } from 'vitest'
-import { OutputText } from '../../../cli/ui/output-text.ts'
+import { newFolder } from '../../../cli/ui/folder.ts'
 import type { OutputPage } from '../../../cli/ui/state.ts'
-import { newTree, putFolder } from '../../../cli/ui/tree.ts'
 import { draw, drawRows, sized } from './draw.tsx'
-import { command, ended, many, now, outputPage, session, sessionPage, start, stateWith } from './sample.ts'
+import {
+  command,
+  ended,
+  many,
+  now,
+  outputPage,
+  session,
+  sessionPage,
+  start,
+  stateWith,
+  tailOf,
+} from './sample.ts'
 
 const web = session({ metadata: { team: 'blue' } })
 const on = (page: Parameters<typeof sessionPage>[1]) =>
@@ -42,7 +52,7 @@ test.each([
 })
 
 describe('output', () => {
-  const output = OutputText.of(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
+  const output = tailOf(Array.from({ length: 100 }, (_, line) => `line ${line + 1}\n`).join(''))
   const page = (top: OutputPage['top']) => outputPage({ id: web.id, command: 'seq 100', output, top })
 
   test('stays at its end while more comes', () => {
@@ -60,34 +70,22 @@ describe('output', () => {
   })
 
   test('stays where one has scrolled to', () => {
-    const rows = drawRows(stateWith([web], { pages: [page({ line: 10, row: 0 })] }))
+    const rows = drawRows(stateWith([web], { pages: [page(10)] }))
     expect(rows[2]).toBe('line 10')
   })
 })
 
-test('files are a tree: folders first, what is open below its folder', () => {
+test('files are a list: folders first', () => {
   const entry = (name: string, type: 'file' | 'directory', size = 2048) =>
     ({ name, type, size, mode: '644', modified_at: new Date(start).toISOString() }) as const
-  const root = putFolder(
-    newTree(),
-    { path: '/workspace' },
-    {
-      isOpen: true,
-      entries: [entry('a.txt', 'file'), entry('src', 'directory')],
-    },
-  )
-  const tree = putFolder(
-    root,
-    { path: '/workspace/src' },
-    { isOpen: true, entries: [entry('main.c', 'file', 7)] },
-  )
-  const rows = drawRows(on({ tab: 'files', tree }))
+  const entries = [entry('a.txt', 'file'), entry('src', 'directory'), entry('main.c', 'file', 7)]
+  const rows = drawRows(on({ tab: 'files', folder: { ...newFolder({ path: '/workspace' }), entries } }))
   expect(rows.slice(4, 9).map((row) => row.replace(/ {2,}(?=\d)/, ' '))).toEqual([
     ' Commands  [Files]',
     '/workspace',
-    '›▾ src/',
-    '     main.c 7 B',
-    '   a.txt 2.0 KiB',
+    '› src/',
+    '  a.txt 2.0 KiB',
+    '  main.c 7 B',
   ])
 })
 

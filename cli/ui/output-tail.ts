@@ -1,0 +1,65 @@
+/** The end of a command's output, in memory. The pager shows all of it. */
+import type { OutputOffset } from '../../shared/contract/exec-events.ts'
+import { printedLine, wrap } from './text.ts'
+
+const maxLines = 2_000
+/** A longer line continues on the next one. */
+const pieces = /.{1,8192}/gsu
+
+/** Lines that fill the screen, the first and the last by their numbers. */
+interface Shown {
+  first: number
+  last: number
+  rows: string[]
+}
+
+export class OutputTail {
+  /** As they were printed; the last one may continue. */
+  private lines = ['']
+  /** Earlier lines, which are not kept. */
+  private dropped = 0
+  private readonly decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
+
+  append(stream: keyof OutputOffset, bytes: Uint8Array): void {
+    this.add(this.decoders[stream].decode(bytes, { stream: true }))
+  }
+
+  add(text: string): void {
+    const fresh = (this.lines.pop()! + text).split('\n').flatMap((line) => line.match(pieces) ?? [''])
+    const lines = [...this.lines, ...fresh]
+    this.lines = lines.slice(-maxLines - 1)
+    this.dropped += lines.length - this.lines.length
+  }
+
+  get text(): string {
+    return this.lines.join('\n')
+  }
+
+  /** How many lines there are so far, with those that are not kept. */
+  get total(): number {
+    return this.dropped + this.lines.length - (this.lines.at(-1) === '' ? 1 : 0)
+  }
+
+  /** What a screen shows from a line on; it is filled as far as there are lines. */
+  show(top: number | 'end', width: number, height: number): Shown {
+    const end = this.upTo(this.total, width, height)
+    if (top === 'end' || top >= end.first) return end
+    const first = Math.max(top, this.dropped + 1)
+    let last = first
+    const rows = this.rowsOf(first, width)
+    while (rows.length < height) rows.push(...this.rowsOf(++last, width))
+    return { first, last, rows: rows.slice(0, height) }
+  }
+
+  /** The rows that end with a line. */
+  upTo(last: number, width: number, height: number): Shown {
+    let first = last + 1
+    let rows: string[] = []
+    while (first > this.dropped + 1 && rows.length < height) rows = [...this.rowsOf(--first, width), ...rows]
+    return { first, last, rows: rows.slice(-height) }
+  }
+
+  private rowsOf(line: number, width: number): string[] {
+    return wrap(printedLine(this.lines[line - this.dropped - 1] ?? ''), width)
+  }
+}
