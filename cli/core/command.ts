@@ -44,7 +44,6 @@ export interface Invocation<Options> {
 export interface CommonOptions {
   /** A text names fields. */
   json?: true | string
-  template?: string
   quiet?: boolean
   input?: boolean
   yes?: boolean
@@ -76,10 +75,6 @@ export function addCommonOptions(command: Command): void {
     new JsonOption(
       '--json',
       'print one JSON object, errors too; --json=FIELD,FIELD.PATH prints only these parts',
-    ),
-    new Option(
-      '--template <template>',
-      "print that object through a Mustache template, such as '{{id}} {{state}}'",
     ),
     new Option('-q, --quiet', 'print no notes on stderr, and only the ids of a list'),
     new Option('--no-input', 'never ask: fail at once, and say which option to give'),
@@ -159,7 +154,7 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
     command.action(async () => {
       const options = optionsOf<Options & CommonOptions>(command)
       const names = known(options)
-      const output = createOutput(await outputOptionsOf(options, names && { fields: names, list }))
+      const output = createOutput(outputOptionsOf(options, names && { fields: names, list }))
       const settings = new Settings(options, process.env, { mayBeNew: makesProfile, warn: output.note })
       const trace = options.debug ? output.trace : undefined
       const api = createApi(settings, trace, output)
@@ -171,34 +166,19 @@ export function defineCommand<Options extends object>(declaration: Declaration<O
         await handle({ ...own, exitWith, describeProgram })
       } catch (error) {
         if (!(error instanceof CliError)) throw error
-        if (error.details.errors !== undefined) {
-          const { inOwnWords } = await import('./own-words.ts')
-          throw inOwnWords(error, command)
-        }
-        if (error.details.session === undefined) throw error
-        const { suggestSessions } = await import('./suggest.ts')
-        throw await suggestSessions(error, api)
+        if (error.details.errors === undefined) throw error
+        const { inOwnWords } = await import('./own-words.ts')
+        throw inOwnWords(error, command)
       }
     })
   }
 }
 
-/** @throws {CliError} `usage` for fields that the result does not have, and for what is no template */
-async function outputOptionsOf(
-  { json, template, quiet, color }: CommonOptions,
-  shape: JsonShape | undefined,
-): Promise<OutputOptions> {
+/** @throws {CliError} `usage` for fields that the result does not have */
+function outputOptionsOf({ json, quiet, color }: CommonOptions, shape: JsonShape | undefined): OutputOptions {
   const fields = typeof json === 'string' ? readFields(json) : undefined
   if (fields !== undefined && shape !== undefined) mustBeKnown(fields, shape.fields)
-  const render = template === undefined ? undefined : (await import('./template.ts')).readTemplate(template)
-  return {
-    json: json !== undefined || render !== undefined,
-    fields,
-    render,
-    shape,
-    quiet: quiet === true,
-    color,
-  }
+  return { json: json !== undefined, fields, shape, quiet: quiet === true, color }
 }
 
 /** As given to the command itself, else before its name, else by default. */

@@ -101,18 +101,17 @@ export function describeError(error: unknown): CliError {
 
 /** A copy whose message first says what was done before. */
 export const addStory = (error: CliError, story: string, hint: string): CliError =>
-  addHint(error, hint, {}, `${story} ${error.message}`)
+  addHint(error, hint, `${story} ${error.message}`)
 
-/** A copy with more to say on what to do, and more members for the JSON. */
+/** A copy with more to say on what to do. */
 export const addHint = (
   { code, message, hint: before, details, exitCode }: CliError,
   hint: string,
-  more: Record<string, unknown> = {},
   words = message,
 ): CliError =>
   new CliError(code, words, {
     hint: before === undefined ? hint : `${hint}\n${before}`,
-    details: { ...details, ...more },
+    details,
     exitCode,
   })
 

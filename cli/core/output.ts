@@ -15,8 +15,6 @@ export interface OutputOptions {
   /** One JSON object on stdout instead of text; only these fields of it, if any are named. */
   json?: boolean
   fields?: string[] | undefined
-  /** Prints that object in another form than JSON. */
-  render?: ((value: unknown) => string) | undefined
   /** What the command's result looks like, where it says. */
   shape?: JsonShape | undefined
   /** No notes, and ids alone. */
@@ -26,7 +24,7 @@ export interface OutputOptions {
 
 type Style = Parameters<typeof styleText>[0]
 
-export function createOutput({ json = false, fields, render, shape, quiet = false, color }: OutputOptions) {
+export function createOutput({ json = false, fields, shape, quiet = false, color }: OutputOptions) {
   let progress = noProgress
   const paint = (stream: NodeJS.WriteStream, style: Style, text: string) =>
     wantsColor(stream, color) ? styleText(style, text, { validateStream: false }) : text
@@ -34,14 +32,10 @@ export function createOutput({ json = false, fields, render, shape, quiet = fals
     progress.clear()
     process.stderr.write(`${text}\n`)
   }
-  const show = (value: unknown) => {
-    if (render === undefined) return toJson(value)
-    return process.stdout.isTTY ? printable(render(value)) : render(value)
-  }
   const write = (value: unknown, text: string | Uint8Array) => {
     progress.clear()
     const shown = json && fields !== undefined ? pick(value, fields, shape) : value
-    process.stdout.write(json ? show(shown) : text)
+    process.stdout.write(json ? toJson(shown) : text)
   }
   return {
     json,

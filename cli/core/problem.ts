@@ -41,19 +41,8 @@ export function problemToError(problem: ProblemReply, exchanged: HttpExchange): 
   const seconds = retryAfter !== undefined && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined
   return new CliError(code, messageFor(problem, exchanged), {
     hint: hintFor(problem, route, seconds),
-    details: {
-      ...members,
-      status,
-      ...(seconds !== undefined && { retry_after: seconds }),
-      ...(code === 'not_found' && sessionIn(exchanged)),
-    },
+    details: { ...members, status, ...(seconds !== undefined && { retry_after: seconds }) },
   })
-}
-
-function sessionIn({ route, params, query, body }: HttpExchange): { session?: unknown } {
-  if (route.path.startsWith('/v1/sandboxes/:id')) return { session: params?.id }
-  const session = query?.sandbox_id ?? (body as { sandbox_id?: unknown } | undefined)?.sandbox_id
-  return session === undefined ? {} : { session }
 }
 
 function messageFor({ code, detail, errors = [] }: ProblemReply, exchanged: HttpExchange): string {

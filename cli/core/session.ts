@@ -96,7 +96,6 @@ function findByName(typed: string, active: Sandbox[]): string {
   if (found === undefined) {
     throw new CliError('not_found', `No active session has the name ${JSON.stringify(typed)}.`, {
       hint: '`sandlot session ls` lists the active sessions.',
-      details: { session: typed },
     })
   }
   if (more.length === 0) return found.id

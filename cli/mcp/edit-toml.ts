@@ -1,87 +1,84 @@
-/**
- * Puts one server into a TOML file, or takes it out, and leaves every other byte as it is. A new one is a table at
- * the end of the file. An existing one is changed in its place, and keeps its comments.
- */
+/** Changes one server in a TOML file. Comments outside of the server's tables and all other entries remain. */
 import { isDeepStrictEqual } from 'node:util'
-import { parse, stringify, type TomlTable } from 'smol-toml'
-import { type EntryPath, Unreadable } from './edit-json.ts'
+import { parse, patch, stringify } from '@decimalturn/toml-patch'
+import { type EntryPath, Unreadable } from './settings-file.ts'
 import type { ServerEntry } from './targets.ts'
 
-/** @throws {Unreadable} when it does not parse, or cannot be changed without touching the rest */
-export async function editToml(
-  before: string,
+type Table = Record<string, unknown>
+
+/**
+ * @param entry undefined removes it
+ * @param own members of the entry that are ours; other members are kept
+ * @throws {Unreadable} when the text does not parse, or no edit leads to the wanted values
+ */
+export function editEntry(
+  text: string,
   path: EntryPath,
   entry: ServerEntry | undefined,
   own: string[],
-): Promise<string> {
-  const values = read(before)
+): string {
+  const values = read(text)
   const { [path.name]: found, ...others } = serversOf(values, path)
-  if (found === undefined && entry === undefined) return before
-  const kept = Object.entries((found ?? {}) as ServerEntry).filter(([key]) => !own.includes(key))
-  const servers =
-    entry === undefined ? others : { ...others, [path.name]: { ...entry, ...Object.fromEntries(kept) } }
-  const wanted = { ...values, [path.section]: servers } as TomlTable
-  if (isDeepStrictEqual(values, wanted)) return before
-  const { cut, change } = await import('./toml-text.ts')
-  const { patch } = await import('@decimalturn/toml-patch')
-  const edit = () => {
-    if (found === undefined) return append(before, path, entry!)
-    return entry === undefined ? cut(before, path) : change(before, path, entry, own)
-  }
-  // What is not written as tables or lines of its own, toml-patch changes; it may move comments and spaces.
-  for (const way of [edit, () => patch(before, wanted)]) {
-    const after = attempt(way)
-    if (after !== undefined && says(after, wanted)) return after
+  const kept = Object.entries((found ?? {}) as Table).filter(([key]) => !own.includes(key))
+  const servers = entry ? { ...others, [path.name]: { ...entry, ...Object.fromEntries(kept) } } : others
+  const wanted = { ...values, [path.section]: servers }
+  const isDone = (after: string) =>
+    isDeepStrictEqual(plain({ [path.section]: {}, ...read(after) }), plain(wanted))
+  if (isDone(text)) return text
+  // patch() alone would move the comments above the next table into ours, or remove them with ours.
+  for (const start of [editTables(text, path, entry, found as Table | undefined), text]) {
+    try {
+      const after = isDone(start) ? start : patch(start, wanted)
+      if (isDone(after)) return after
+    } catch {
+      // The lines looked like our table, and were something else.
+    }
   }
   throw new Unreadable(`[${path.section}] is written in a way that cannot be changed safely`)
 }
 
-/** The entry that is there, undefined when there is none. @throws {Unreadable} */
-export const readTomlEntry = (before: string, path: EntryPath): unknown =>
-  serversOf(read(before), path)[path.name]
+/** @returns undefined when there is none @throws {Unreadable} */
+export const readEntry = (text: string, path: EntryPath): unknown => serversOf(read(text), path)[path.name]
 
-function read(text: string): TomlTable {
+/** Adds and removes lines of the server's table; changed values are left to patch(). */
+function editTables(text: string, { section, name }: EntryPath, entry?: ServerEntry, found?: Table): string {
+  const eol = text.includes('\r\n') ? '\r\n' : '\n'
+  const print = (values: ServerEntry) => stringify(values).trimEnd().replaceAll(/\r?\n/g, eol) + eol
+  if (found === undefined) {
+    const gap = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol
+    return entry ? `${text}${gap}[${section}.${name}]${eol}${print(entry)}` : text
+  }
+  const blank = '(?:[ \\t\\r]*\\n)*'
+  const head = (rest: string) =>
+    `(?<=^|\\n)${blank}[ \\t]*\\[[ \\t]*["']?${section}["']?[ \\t]*\\.[ \\t]*["']?${name}["']?[ \\t]*${rest}\\][^\\n]*(?:\\n|$)`
+  if (entry === undefined) {
+    // Comments behind its last line belong to the next table.
+    const lines = '(?:(?:[ \\t\\r]*(?:#[^\\n]*)?\\n)*(?![ \\t\\r]*(?:[[#\\n]|$))[^\\n]+(?:\\n|$))*'
+    return text.replace(new RegExp(`${head('(?:\\.[^\\]\\n]*)?')}${lines}`, 'g'), '')
+  }
+  const missing = Object.entries(entry).filter(([key]) => !Object.hasOwn(found, key))
+  if (missing.length === 0) return text
+  return text.replace(
+    new RegExp(head('')),
+    (line) => `${line}${line.endsWith('\n') ? '' : eol}${print(Object.fromEntries(missing))}`,
+  )
+}
+
+function read(text: string): Table {
   try {
-    return parse(text.replace(/^\ufeff/, ''))
+    return parse(text)
   } catch (error) {
     const { line } = error as { line?: number }
     throw new Unreadable(`it is not valid TOML${line === undefined ? '' : ` (line ${line})`}`)
   }
 }
 
-function serversOf(values: TomlTable, { section }: EntryPath): TomlTable {
+function serversOf(values: Table, { section }: EntryPath): Table {
   const servers = values[section] ?? {}
-  if (typeof servers === 'object' && !Array.isArray(servers)) return servers as TomlTable
+  if (typeof servers === 'object' && !Array.isArray(servers)) return servers as Table
   throw new Unreadable(`${section} is not a table`)
 }
 
-/** Our own, because toml-patch puts a new server in one line above the tables of the others. */
-function append(before: string, { section, name }: EntryPath, entry: ServerEntry): string {
-  const eol = before.includes('\r\n') ? '\r\n' : '\n'
-  const table = stringify({ [section]: { [name]: entry } }).replaceAll('\n', eol)
-  if (before.replace(/^\ufeff/, '') === '') return before + table
-  return `${before}${before.endsWith('\n') ? '' : eol}${eol}${table}`
-}
-
-function attempt<T>(work: () => T): T | undefined {
-  try {
-    return work()
-  } catch {
-    return undefined
-  }
-}
-
-const says = (text: string, wanted: TomlTable): boolean =>
-  isDeepStrictEqual(
-    attempt(() => plain(read(text))),
-    plain(wanted),
-  )
-
-/** Compares dates by their text, because equal dates are different objects. Ignores empty tables. */
-const plain = (values: TomlTable): unknown =>
-  JSON.parse(
-    JSON.stringify(Object.fromEntries(Object.entries(values).filter(([, value]) => !isEmpty(value)))),
-  )
-
-const isEmpty = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
+/** As values that equal each other: dates are objects, and JSON has no large integers. */
+const plain = (values: Table): unknown =>
+  JSON.parse(JSON.stringify(values, (_, value) => (typeof value === 'bigint' ? String(value) : value)))

@@ -3,7 +3,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { CliError } from '../core/errors.ts'
-import { readSettings } from './settings-file.ts'
+import { readSettings, Unreadable } from './settings-file.ts'
 import {
   type ConfigFolders,
   entryOf,
@@ -105,27 +105,22 @@ export interface Edit {
 export async function edit({ target, file, name }: Spot, entry: ServerEntry | undefined): Promise<Edit> {
   const known = targets[target]!
   const before = readSettings(file)
-  const [path, own] = [{ section: sectionOf(known), name }, ownOf(known)]
-  return refusing(file, async () => {
-    if (isToml(file)) {
-      const { editToml } = await import('./edit-toml.ts')
-      return { before, after: await editToml(before ?? '', path, entry, own) }
-    }
-    const { editJson } = await import('./edit-json.ts')
-    return { before, after: editJson(before ?? '', path, entry, own) }
-  })
+  const { editEntry } = await editorOf(file)
+  const [, bom = '', text = ''] = /^(\ufeff?)(.*)$/s.exec(before ?? '')!
+  const path = { section: sectionOf(known), name }
+  return { before, after: bom + refusing(file, () => editEntry(text, path, entry, ownOf(known))) }
 }
 
 /** The entry that is there, or undefined. @throws {CliError} `settings_broken` */
 export async function read({ target, file, name }: Spot): Promise<unknown> {
-  const path = { section: sectionOf(targets[target]!), name }
   const text = readSettings(file)
   if (text === undefined) return undefined
-  return refusing(file, async () => {
-    if (isToml(file)) return (await import('./edit-toml.ts')).readTomlEntry(text, path)
-    return (await import('./edit-json.ts')).readJsonEntry(text, path)
-  })
+  const { readEntry } = await editorOf(file)
+  const path = { section: sectionOf(targets[target]!), name }
+  return refusing(file, () => readEntry(text.replace(/^\ufeff/, ''), path))
 }
+
+const editorOf = (file: string) => (isToml(file) ? import('./edit-toml.ts') : import('./edit-json.ts'))
 
 /** Whether our members of the entry are as they should be. */
 export function isCurrent(target: Target, found: unknown, entry: ServerEntry): boolean {
@@ -135,12 +130,12 @@ export function isCurrent(target: Target, found: unknown, entry: ServerEntry): b
   return isDeepStrictEqual({ ...Object.fromEntries(ours) }, entry)
 }
 
-async function refusing<T>(file: string, work: () => Promise<T>): Promise<T> {
+function refusing<T>(file: string, work: () => T): T {
   try {
-    return await work()
+    return work()
   } catch (error) {
-    if ((error as Error).name !== 'Unreadable') throw error
-    throw new CliError('settings_broken', `${file} was not changed: ${(error as Error).message}.`, {
+    if (!(error instanceof Unreadable)) throw error
+    throw new CliError('settings_broken', `${file} was not changed: ${error.message}.`, {
       hint: 'Fix the file, or move it away, and try again.',
     })
   }

@@ -6,6 +6,14 @@ import { CliError } from '../core/errors.ts'
 import { followLinks, replaceFile } from '../core/replace-file.ts'
 import type { TargetScope } from './targets.ts'
 
+export interface EntryPath {
+  section: string
+  name: string
+}
+
+/** A file that cannot be edited, in words that name the place. */
+export class Unreadable extends Error {}
+
 /** @returns undefined when there is none @throws {CliError} `settings_broken` */
 export function readSettings(file: string): string | undefined {
   try {

@@ -354,28 +354,3 @@ test('fields are picked from each of a list, and what stands beside it stays', a
   const { entries, path } = (await user.run(['files', 'ls', '--json=name', 'notes.txt'])).json()
   expect({ entries, path }).toEqual({ entries: [{ name: 'notes.txt' }], path: '/workspace/notes.txt' })
 })
-
-describe('a session that is not there', () => {
-  test('is looked for among those that are near: a letter wrong, a beginning, a name', async () => {
-    using owner = await users.newUser()
-    const id = (await owner.run(['session', 'create', '--name', 'build', '--async'])).stdout.trim()
-    const wrong = `${id.slice(0, -1)}${id.endsWith('x') ? 'y' : 'x'}`
-    for (const typed of [wrong, id.slice(0, 12), 'buidl', 'Build']) {
-      const { code, stderr, json } = await owner.run(['session', 'get', typed, '--json'])
-      expect(code).toBe(3)
-      expect(stderr).toContain(`Did you mean ${id} (build)?`)
-      expect(json().error).toMatchObject({ session: typed, did_you_mean: [{ id, name: 'build' }] })
-    }
-    expect((await owner.run(['exec', '-s', 'buidl', 'true'])).stderr).toContain(`Did you mean ${id}`)
-    expect((await owner.run(['secrets', 'ls', '-s', wrong])).stderr).toContain(`Did you mean ${id}`)
-    const far = await owner.run(['session', 'get', 'sbx_nothing', '--json'])
-    expect(far.json().error.did_you_mean).toBeUndefined()
-    await owner.run(['session', 'rm', '--yes'])
-  })
-
-  test("is not somebody else's that is near", async () => {
-    using other = await users.newUser()
-    const { stderr } = await other.run(['session', 'get', user.id])
-    expect(stderr).not.toContain('Did you mean')
-  })
-})

@@ -52,36 +52,6 @@ test('--json=PATH prints a part of a field, and of each in a list', async () => 
     expect(await home.run(['whoami', `--json=${wrong}`], { env: env(peer.url) })).toMatchObject({ code: 2 })
 })
 
-test('--template prints the result through it, unescaped, and errors only on stderr', async () => {
-  using home = new Home()
-  const session = { state: 'active', name: null, image: 'debian', created_at: '', expires_at: '' }
-  const data = [
-    { ...session, id: 'sbx_<1>', metadata: { a: 1 } },
-    { ...session, id: 'sbx_2' },
-  ]
-  await using peer = await startPeer((_, response) =>
-    response.end(JSON.stringify({ data, next_cursor: null })),
-  )
-  const list = (template: string, url = peer.url) =>
-    home.run(['session', 'ls', '--template', template], { env: env(url) })
-  expect(await list('{{#data}}{{id}}\\t{{metadata}}\\n{{/data}}')).toMatchObject({
-    code: 0,
-    stdout: 'sbx_<1>\t{"a":1}\nsbx_2\t\n',
-    stderr: '',
-  })
-  expect((await list('{{data.length}} \\\\n {{nothing}}')).stdout).toBe('2 \\n \n')
-  const away = await list('{{id}}', 'http://127.0.0.1:1')
-  expect(away).toMatchObject({ code: 8, stdout: '', stderr: expect.stringContaining('Nothing listens') })
-  peer.asked.length = 0
-  const broken = await list('{{#data}}')
-  expect(broken).toMatchObject({
-    code: 2,
-    stdout: '',
-    stderr: expect.stringContaining('Unclosed section "data"'),
-  })
-  expect(peer.asked).toEqual([])
-})
-
 test('an unknown field is wrong usage, which names the known fields before any request', async () => {
   using home = new Home()
   await using peer = await answerAccount()

@@ -10,6 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { parse } from 'jsonc-parser'
 import { describe, expect, test } from 'vitest'
 import { clientPath, Home, type Ran } from './client.ts'
 
@@ -118,9 +119,6 @@ const traceOf = (file: string) => {
   return { ino, mtimeMs, mode, text: readFileSync(file, 'utf8') }
 }
 
-const printed = (value: unknown, indent: string, unit: string | number = 2) =>
-  JSON.stringify(value, null, unit).replaceAll('\n', `\n${indent}`)
-
 describe.each(shapes)('$target', ({ target, section, user, project, entry, http }) => {
   test('gets a file of its own where it has none, which only its user may read', async () => {
     using home = new Place()
@@ -130,30 +128,37 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       stderr: '',
       stdout: `sandlot written to ${file}\n`,
     })
-    expect(readFileSync(file, 'utf8')).toBe(`${printed({ [section]: { sandlot: entry } }, '')}\n`)
+    expect(readFileSync(file, 'utf8')).toBe(`${JSON.stringify({ [section]: { sandlot: entry } }, null, 2)}\n`)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(existsSync(`${file}.sandlot-backup`)).toBe(false)
   })
 
-  test('keeps comments, tabs, trailing commas and other servers byte for byte', async () => {
+  test('keeps comments, tabs and other servers, and the former text as a backup', async () => {
     using home = new Place()
-    const golden = (ours: string) => `// my servers
+    const other = { command: 'x', args: [1, 2] }
+    const before = `// my servers
 {
 \t"theme": "dark", // as it should be
 \t"${section}": {
 \t\t/* the first */
-\t\t"other": {"command": "x",   "args": [1,2,],}, // dense${ours}
+\t\t"other": {"command": "x",   "args": [1,2,],}, // dense
 \t},
 }
 `
-    const file = home.write(user, golden(''))
+    const file = home.write(user, before)
+    const shows = (servers: object) => {
+      const text = readFileSync(file, 'utf8')
+      expect(parse(text)).toEqual({ theme: 'dark', [section]: servers })
+      for (const comment of ['// my servers', '// as it should be', '/* the first */', '// dense'])
+        expect(text).toContain(comment)
+    }
     expect(await home.init(target)).toMatchObject({ code: 0 })
-    const after = golden(`\n\t\t"sandlot": ${printed(entry, '\t\t', '\t')},`)
-    expect(readFileSync(file, 'utf8')).toBe(after)
-    expect(readFileSync(`${file}.sandlot-backup`, 'utf8')).toBe(golden(''))
+    shows({ other, sandlot: entry })
+    expect(readFileSync(file, 'utf8')).toContain('\n\t\t"sandlot": {\n\t\t\t"')
+    expect(readFileSync(`${file}.sandlot-backup`, 'utf8')).toBe(before)
     expect(await home.init(target)).toMatchObject({ code: 0, stdout: `${file}: nothing to change\n` })
     expect(await home.init(target, '--remove')).toMatchObject({ code: 0 })
-    expect(readFileSync(file, 'utf8')).toBe(golden(''))
+    shows({ other })
   })
 
   test('refuses a broken file and leaves it untouched', async () => {
@@ -191,6 +196,7 @@ describe.each(shapes)('$target', ({ target, section, user, project, entry, http 
       const text = readFileSync(join(home.folder, user), 'utf8')
       expect(JSON.parse(text)[section].sandlot).toEqual(http)
       expect(text).not.toContain('sandlot_live')
+      expect(await home.init(target, '--http', '--check')).toMatchObject({ code: 0 })
     })
   else
     test('is refused with --http, since the key would have to be written out', async () => {

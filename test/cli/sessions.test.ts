@@ -317,7 +317,7 @@ describe('sessions', () => {
     expect(await user.run(['session', 'rm', '--yes', 'twin one', 'biuld'])).toMatchObject({
       code: 3,
       stdout: '',
-      stderr: expect.stringContaining(`Did you mean ${build} (build)?`),
+      stderr: expect.stringContaining('No active session has the name "biuld".'),
     })
     expect(await user.run(['session', 'rm', '--yes', 'build'])).toMatchObject({ stdout: `${build}\n` })
     expect(await user.run(['session', 'rm', '--yes', 'build'])).toMatchObject({ code: 3 })
