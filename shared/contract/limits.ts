@@ -15,8 +15,8 @@ export const limits = {
   graceMs: { default: 2_000, most: 24 * 60 * 60 * 1000 },
   /** The most content of one files/view answer. */
   viewBytes: 1024 * 1024,
-  /** The largest file that files/edit changes. */
-  editBytes: 10 * 1024 * 1024,
+  /** The largest file that files/edit changes, before and after. */
+  editBytes: 16 * 1024 * 1024,
   /** The most of an argv, an environment, or one string of them; Linux refuses more with E2BIG. */
   argumentsBytes: 2 * 1024 * 1024 - 64 * 1024,
   argumentBytes: 128 * 1024 - 1,
