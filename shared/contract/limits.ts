@@ -24,6 +24,8 @@ export const limits = {
   execTimeoutMs: 60_000,
   /** What one answer of files/ls, glob or grep lists at most, and its bytes of JSON. */
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
+  /** Characters of a glob, and of all alternatives of its braces together. The worst path then takes less than 0.1 s. */
+  globCharacters: 1024,
   /** Where a line of files/grep is cut. */
   grepLineBytes: 2_000,
   /** Streamed answers of one account that one worker sends at once, and as many uploads that it receives. */
