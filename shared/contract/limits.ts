@@ -39,8 +39,8 @@ export const limits = {
   blankedBytes: 8,
   /** A secret's value; all values of an account together, with their names; how many secrets it may have. */
   secretBytes: 32 * 1024,
-  secretsBytes: 512 * 1024,
-  secrets: 500,
+  secretsBytes: 64 * 1024,
+  secrets: 64,
   /** Stored API keys of an account; revoked and expired ones make room for new ones. */
   apiKeys: 100,
   /** Seconds that a replaced key goes on: by default, and at most. */
