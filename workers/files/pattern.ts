@@ -77,7 +77,7 @@ function expandBraces(text: string, refuse: (reason: string) => Problem): string
       return []
     })
     if (next.length + found > alternativesMost) throw refuse(`has more than ${alternativesMost} alternatives`)
-    const characters = [...next, ...done].reduce((sum, one) => sum + one.length, 0)
+    const characters = [...next, ...done].reduce((sum, one) => sum + [...one].length, 0)
     // What stands before the braces counts in each alternative, because it takes time in each.
     if (characters > limits.globCharacters) {
       throw refuse(`has alternatives of more than ${limits.globCharacters} characters in all`)
