@@ -45,7 +45,7 @@ const notBoth = { path: ['path'], message: 'and path_base64 do not go together' 
 const located = { path: z.string(), path_base64: z.string().optional() }
 const NamesBase64 = z.record(z.string(), z.string()).optional()
 /** Also what has braces: the worker looks at each of their alternatives. */
-const Glob = characters(Text, 0, 4096)
+const Glob = characters(Text, 0, limits.globCharacters)
   .regex(/^(?!\/)/, 'must be relative; `path` says to what')
   .regex(/^(?!([\s\S]*\/)?\.\.(\/|$))/, 'must not leave its folder; `path` says where it begins')
   .regex(/(^|\/)(?!\.?(\/|$))/, 'names nothing')

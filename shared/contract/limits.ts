@@ -15,8 +15,8 @@ export const limits = {
   graceMs: { default: 2_000, most: 24 * 60 * 60 * 1000 },
   /** The most content of one files/view answer. */
   viewBytes: 1024 * 1024,
-  /** The largest file that files/edit changes. */
-  editBytes: 10 * 1024 * 1024,
+  /** The largest file that files/edit changes, before and after. */
+  editBytes: 16 * 1024 * 1024,
   /**
    * The most of an argv and an environment in one request, and of one string of them. With the environment of the sandbox
    * and the secrets, an argv then fits into the 2 MiB that Linux accepts.
@@ -27,6 +27,8 @@ export const limits = {
   execTimeoutMs: 60_000,
   /** What one answer of files/ls, glob or grep lists at most, and its bytes of JSON. */
   listed: { entries: 10_000, paths: 10_000, matches: 1_000, bytes: 4 * 1024 * 1024 },
+  /** Characters of a glob, and of all alternatives of its braces together. The worst path then takes less than 0.1 s. */
+  globCharacters: 1024,
   /** Where a line of files/grep is cut. */
   grepLineBytes: 2_000,
   /** Streamed answers of one account that one worker sends at once, and as many uploads that it receives. */
@@ -40,8 +42,8 @@ export const limits = {
   blankedBytes: 8,
   /** A secret's value; all values of an account together, with their names; how many secrets it may have. */
   secretBytes: 32 * 1024,
-  secretsBytes: 512 * 1024,
-  secrets: 500,
+  secretsBytes: 64 * 1024,
+  secrets: 64,
   /** Stored API keys of an account; revoked and expired ones make room for new ones. */
   apiKeys: 100,
   /** Seconds that a replaced key goes on: by default, and at most. */

@@ -39,7 +39,7 @@ test('thousands of paths of any depth give a bounded answer, and slow a neighbou
 
 test('patterns of many alternatives over long names, eight at once, stop nobody', async () => {
   // Each alternative gets far into each name before it fails.
-  const alternatives = Array.from({ length: 99 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
+  const alternatives = Array.from({ length: 60 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
   const { result } = await withNeighbour(world, async (hostile) => {
     await prepare(hostile, `n=$(printf '%0240d' 0 | tr 0 a); seq -f "$n%g" 5000 | xargs touch`)
     return await Promise.all(Array.from({ length: 8 }, () => glob(hostile, `{${alternatives},*7}`)))
@@ -50,24 +50,27 @@ test('patterns of many alternatives over long names, eight at once, stop nobody'
   }
 })
 
-test('replacing each byte of the largest file, again and again, stops nobody', async () => {
+test('replacing each byte of large files, as many at once as memory allows, stops nobody', async () => {
   const { result } = await withNeighbour(
     world,
     async (hostile) => {
       const { account, params } = hostile
       await prepare(
         hostile,
-        `for f in 1 2 3; do head -c ${limits.editBytes} /dev/zero | tr '\\0' a > $f; done`,
+        `for f in 1 2 3 4; do head -c ${limits.editBytes / 2} /dev/zero | tr '\\0' a > $f; done`,
       )
-      const edits = ['1', '2', '3'].map((path) =>
+      const edits = ['1', '2', '3', '4'].map((path) =>
         account.call('editFile', { params, body: { path, old: 'a', new: 'bc', replace_all: true } }),
       )
-      return await Promise.all(edits)
+      return await Promise.allSettled(edits)
     },
     { growthMiB: 512 },
   )
-  for (const { body } of result) {
-    expect(body).toMatchObject({ size: 2 * limits.editBytes, replacements: limits.editBytes })
+  const edited = result.filter(({ status }) => status === 'fulfilled')
+  expect(edited.length).toBeGreaterThan(1)
+  for (const one of result) {
+    if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'rate_limited' })
+    else expect(one.value.body).toMatchObject({ size: limits.editBytes, replacements: limits.editBytes / 2 })
   }
 })
 

@@ -34,16 +34,16 @@ test('100 followers of one loop that prints without end', async () => {
   )
 })
 
-test('secrets of 500 KiB that change before each of 40 commands', async () => {
+test('secrets of 64 KiB that change before each of 100 commands', async () => {
   await withNeighbour(
     world,
     async ({ account, params }) => {
-      const names = Array.from({ length: 60 }, (_, at) => `SECRET_${at}`)
+      const names = Array.from({ length: 7 }, (_, at) => `SECRET_${at}`)
       const change = (name: string, round: number) =>
-        account.call('createSecret', { body: { name, value: `${round} ${'s'.repeat(8_000)}${name}` } })
+        account.call('createSecret', { body: { name, value: `${round} ${'s'.repeat(9_000)}${name}` } })
       for (const name of names) await change(name, 0)
       const codes: Promise<string>[] = []
-      for (let round = 1; round <= 40; round++) {
+      for (let round = 1; round <= 100; round++) {
         await change(names[round % names.length]!, round)
         const body = { command: 'sleep 600', background: true }
         const code = account.call('execCommand', { params, body }).then(
@@ -51,12 +51,11 @@ test('secrets of 500 KiB that change before each of 40 commands', async () => {
           (refusal) => refusal.code as string,
         )
         codes.push(code)
-        // One that waits for room does so for 10 s.
-        await Promise.race([code, sleep(1_000)])
+        await code
       }
       const told = await Promise.all(codes)
       expect(new Set(told)).toEqual(new Set(['started', 'rate_limited']))
-      expect(told.filter((code) => code === 'started').length).toBeLessThan(20)
+      expect(told.filter((code) => code === 'started').length).toBeLessThan(60)
     },
     bounds,
   )

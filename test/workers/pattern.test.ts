@@ -38,12 +38,13 @@ test.each(['/etc/*', '../x', 'a/../b', '.', '{a,b}'.repeat(8)])('%j is refused',
   expect(() => readPattern(pattern)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
 })
 
-test('a pattern that would take a regular expression for ever is quick', () => {
+test('a pattern that would take most regular expressions for ever is quick', () => {
   const matching = () => {
-    expect(matches('*a'.repeat(60), `${'a'.repeat(250)}b`)).toBe(false)
-    expect(matches(`${'**/a/'.repeat(60)}b`, 'a/'.repeat(250).slice(0, -1))).toBe(false)
+    expect(matches('*a'.repeat(500), `${'a'.repeat(250)}b`)).toBe(false)
+    expect(matches(`${'**/a/'.repeat(200)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
+    expect(matches(`**/${'*/'.repeat(500)}b`, 'a/'.repeat(2_000).slice(0, -1))).toBe(false)
   }
-  expect(processorMs(matching)).toBeLessThan(500)
+  expect(processorMs(matching)).toBeLessThan(1_000)
 })
 
 test('find starts as deep and goes as deep as the pattern allows', () => {
@@ -109,13 +110,13 @@ function readOrNot(text: string) {
 }
 
 test('every pattern is read quickly, and one of many alternatives matches quickly', () => {
-  const braces = '{'.repeat(4096)
-  const brackets = `${'{a,b}'.repeat(3)}${'['.repeat(4000)}\\]`
+  const braces = '{'.repeat(1024)
+  const brackets = `${'{a,b}'.repeat(3)}${'['.repeat(120)}\\]`
   const reading = () => [braces, brackets].map((text) => matches(text, 'a'))
   expect(processorMs(reading)).toBeLessThan(500)
-  expect(() => readPattern(`${'a'.repeat(1000)}{${'b,'.repeat(90)}c}`)).toThrow(/more than 32768 characters/)
+  expect(() => readPattern(`${'a'.repeat(100)}{${'b,'.repeat(90)}c}`)).toThrow(/more than 1024 characters/)
 
-  const alternatives = Array.from({ length: 100 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
+  const alternatives = Array.from({ length: 60 }, (_, index) => `*a*a*a*a*a*a*${index}b`)
   const match = makeMatcher(readPattern(`{${alternatives}}`), { dots: false })
   const matching = () => {
     for (let index = 0; index < 10_000; index++) match(`${'a'.repeat(240)}${index}`)

@@ -12,7 +12,7 @@ import type { Wire } from '../rpc/call.ts'
 import { ExecElsewhere } from '../rpc/problem.ts'
 import { type EnteredSandbox, enter, environmentOf, exhausted, openSlotIn } from '../sandbox/enter.ts'
 import { type Secrets, secretsFor } from '../secrets/index.ts'
-import type { SecretPatterns } from '../secrets/patterns.ts'
+import { buildPatterns, type SecretPatterns } from '../secrets/patterns.ts'
 import type { ShellCommand } from '../shell/script.ts'
 import type { Slot } from '../shell/slot.ts'
 import { Command, type CommandFacts, unknownEnd } from './command.ts'
@@ -33,35 +33,35 @@ type CallWire = Pick<Wire, 'isAwaited' | 'held'>
  */
 export async function startCommand(worker: ExecContext, args: StartExec, wire: CallWire): Promise<Command> {
   const inside = await enter(worker, args)
-  const opening = secretsFor(worker, inside.sandbox)
-  const letGo = () => {
-    opening.then(({ release }) => release()).catch(() => {})
-  }
+  const memory = worker.ledger.open(args.accountId, 'requests')
   try {
-    const command = await startInside(worker, args, inside, opening, wire)
-    void command.ended.then(letGo)
+    const command = await startInside(worker, args, inside, memory, wire)
+    void command.ended.then(() => memory.free())
     return command
   } catch (error) {
-    letGo()
+    memory.free()
     throw error
   }
 }
 
-/** @param opening the secrets, which are being opened already because that takes time */
+/** @param memory counts what finds the secrets in the output */
 async function startInside(
   worker: ExecContext,
   args: StartExec,
   { sandbox, leftMs, clock }: EnteredSandbox,
-  opening: ReturnType<typeof secretsFor>,
+  memory: Holding,
   wire: CallWire,
 ): Promise<Command> {
+  // They are opened at once because that takes time.
+  const opening = secretsFor(worker, sandbox)
   opening.catch(() => {})
-  if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), (await opening).value.values)
+  if (args.isListed) mustNotSteer(environmentOf(worker, sandbox), await opening)
   const slot = args.request.tty ? undefined : await openSlotIn(worker, sandbox)
   // Writing the row is the last thing that is waited for, so the command cannot get lost between it and its start.
   const prepare = async () => {
-    const { values, patterns } = (await opening).value
-    const blanked = args.request.reveal ? undefined : await patterns()
+    const values = await opening
+    const blanked = args.request.reveal ? undefined : await buildPatterns(values)
+    if (blanked) memory.add(blanked.automaton.bytes)
     return { values, blanked, known: await recordStart(worker, args, { pid: slot?.pid ?? null, clock }) }
   }
   const preparing = prepare()

@@ -75,7 +75,7 @@ const problemOfExit: Partial<Record<number, [ErrorCode, string]>> = {
   ],
   [exits.tooLarge]: [
     'invalid_request',
-    `The file has more than the ${limits.editBytes} bytes that an edit takes. files/raw takes any size.`,
+    `The file has more than the ${limits.editBytes / 2 ** 20} MiB that an edit takes. Read it from files/raw, change it, and write it back there.`,
   ],
   [exits.busy]: [
     'unavailable',

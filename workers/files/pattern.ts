@@ -1,9 +1,9 @@
 /**
  * Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `\` before a literal character, and `**` as a whole part of a
  * path for any number of parts. As in a shell, a name that begins with a dot is matched only by a dot. Patterns are
- * read and matched by hand (matcher.ts), not by a regular expression: a pattern is a stranger's, and its time must stay
- * bounded.
+ * read by hand, and each alternative becomes one regular expression (matcher.ts).
  */
+import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 
 export interface Pattern {
@@ -21,8 +21,6 @@ export type Token =
   | { kind: 'set'; ranges: [number, number][]; negated: boolean }
 
 const alternativesMost = 100
-/** Characters of all alternatives together. What stands before the braces counts in each, because it takes time in each. */
-const charactersMost = 32 * 1024
 
 /** @throws {Problem} `invalid_request` for a pattern that leaves its folder, or has too many alternatives */
 export function readPattern(text: string, field = 'pattern'): Pattern {
@@ -79,9 +77,10 @@ function expandBraces(text: string, refuse: (reason: string) => Problem): string
       return []
     })
     if (next.length + found > alternativesMost) throw refuse(`has more than ${alternativesMost} alternatives`)
-    const characters = [...next, ...done].reduce((sum, one) => sum + one.length, 0)
-    if (characters > charactersMost) {
-      throw refuse(`has alternatives of more than ${charactersMost} characters in all`)
+    const characters = [...next, ...done].reduce((sum, one) => sum + [...one].length, 0)
+    // What stands before the braces counts in each alternative, because it takes time in each.
+    if (characters > limits.globCharacters) {
+      throw refuse(`has alternatives of more than ${limits.globCharacters} characters in all`)
     }
     open = next
   }
@@ -184,7 +183,8 @@ function readSet(
 
 const codeOf = (character: string) => character.codePointAt(0)!
 
-const startsWithDot = ([first]: Token[]): boolean => first?.kind === 'character' && first.character === '.'
+export const startsWithDot = ([first]: Token[]): boolean =>
+  first?.kind === 'character' && first.character === '.'
 
 function plainName(part: Part): string | undefined {
   if (part === 'any depth') return undefined

@@ -10,6 +10,7 @@ import { headersOf, rangeOf, write } from '../rpc/bytes.ts'
 import type { StreamHandler } from '../rpc/call.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import { redactBytes, secretsFor } from '../secrets/index.ts'
+import { buildPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { wholeCharacters } from '../shell/output.ts'
 import { probes, runFileScript, streamMs } from './file-script.ts'
@@ -187,15 +188,17 @@ fi`
 export const readShown: StreamHandler<'readShown', SandboxContext> = async (
   args,
   worker,
-  { response, signal },
+  { response, signal, held },
 ) => {
   const { startLine: from = 1, endLine } = args
   const count = countOf(from, endLine)
   const sandbox = { id: args.sandboxId, account_id: args.accountId }
-  const secrets = args.reveal === 'true' ? undefined : await secretsFor(worker, sandbox)
+  const byLine = from > 1 || count !== 'all'
+  const secrets = args.reveal === 'true' ? {} : await secretsFor(worker, sandbox)
+  const patterns = await buildPatterns(secrets, { byLine })
+  if (patterns) held.add(patterns.automaton.bytes)
   try {
-    const byLine = from > 1 || count !== 'all'
-    const redactor = new Redactor(await secrets?.value.patterns(byLine))
+    const redactor = new Redactor(patterns)
     const onStdout = async (chunk: Buffer) => {
       const bytes = response.headersSent ? chunk : chunk.subarray(1)
       if (!response.headersSent) response.writeHead(200, shownHeaders)
@@ -214,8 +217,6 @@ export const readShown: StreamHandler<'readShown', SandboxContext> = async (
     if (!response.headersSent) throw error
     // The client must see that the answer is not whole.
     response.destroy()
-  } finally {
-    secrets?.release()
   }
 }
 

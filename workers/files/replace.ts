@@ -1,7 +1,7 @@
 /** Replaces exact text in bytes, in small steps. The time is in proportion to the lengths, whatever the bytes are. */
 import { limits } from '../../shared/contract/limits.ts'
 import { Problem } from '../../shared/platform/problem.ts'
-import { asTheyAre, copyLines, countBareNewlines, makeEndings, withNewlines } from './line-endings.ts'
+import { isBareNewline, makeEndings } from './line-endings.ts'
 import type { Steps } from './slices.ts'
 
 export interface Replacement {
@@ -16,6 +16,18 @@ const similarNamed = 10
 
 /** Bytes that one step handles: less than a millisecond. */
 const stride = 16 * 1024
+const newline = 10
+const carriageReturn = 13
+
+/** Bytes that `replaceExact` allocates at most, beside copies of the two texts. */
+export const memoryToReplace = (content: Buffer, text: Replacement): number =>
+  maxResultBytes(content, text) + Buffer.byteLength(text.old) * Int32Array.BYTES_PER_ELEMENT
+
+/** Each newline of `new` may become two bytes. */
+function maxResultBytes(content: Buffer, { old, new: other, replaceAll }: Replacement): number {
+  const matches = replaceAll ? content.length / Buffer.byteLength(old) : 1
+  return Math.min(limits.editBytes, content.length + Math.ceil(matches * 2 * Buffer.byteLength(other)))
+}
 
 /**
  * A newline in `old` and `new` stands for the end of a line, LF or CR LF, and each line keeps its own. Only an `old` with
@@ -25,101 +37,101 @@ const stride = 16 * 1024
  */
 export function* replaceExact(
   content: Buffer,
-  { old, new: other, replaceAll }: Replacement,
+  text: Replacement,
 ): Steps<{ content: Buffer; replacements: number }> {
-  const needle = Buffer.from(old)
+  const [needle, replacement] = [Buffer.from(text.old), Buffer.from(text.new)]
   const isExact = needle.includes('\r\n')
-  const lines = isExact ? asTheyAre(content) : yield* withNewlines(content)
-  const { text } = lines
-  // A text that is longer than the file is not in it, and looking for it would take memory.
-  const borders = needle.length > text.length ? undefined : yield* bordersOf(needle)
-  const found = borders ? yield* countMatches(text, needle, borders) : { all: 0, apart: 0, first: [] }
-  if (!borders || found.all === 0) throw yield* noMatch(content, needle, isExact)
-  if (!replaceAll && found.all > 1) throw notUnique(found.all, yield* linesOf(text, found.first))
-  const replacements = replaceAll ? found.apart : 1
-  const replacement = Buffer.from(other)
-  // Each of its newlines may become two bytes, where the file has such lines.
-  const returns = content.includes('\r\n') ? yield* countBareNewlines(replacement) : 0
-  const most = content.length + replacements * (replacement.length + returns - needle.length)
-  if (most > 2 * limits.editBytes) {
-    throw new Problem('invalid_request', `The file would have ${most} bytes; files/raw takes any size.`)
+  const endingsOf = content.includes('\r\n') && replacement.includes('\n') ? makeEndings(content) : undefined
+  const result = Buffer.allocUnsafeSlow(maxResultBytes(content, text))
+  const lines: number[] = []
+  let [all, replacements, from, to] = [0, 0, 0, 0]
+
+  function put(source: Buffer, start: number, end: number): void {
+    if (to + end - start > result.length) throw tooLarge()
+    // Few bytes are copied one by one, because a call costs more.
+    if (end - start > 32) to += source.copy(result, to, start, end)
+    else for (let at = start; at < end; at++) result[to++] = source[at]!
   }
-  const result = Buffer.allocUnsafeSlow(most)
-  const locate = lines.makeLocator()
-  const endingsOf = makeEndings(content)
-  let from = 0
-  let to = 0
-  let apartFrom = 0
-  function* putLines(start: number, end: number): Steps<void> {
-    to = yield* copyLines(result, to, replacement, endingsOf(start, end))
+  function putLines(isNextCrLf: () => boolean): void {
+    for (let at = 0; at < replacement.length; at++) {
+      if (isBareNewline(replacement, at) && isNextCrLf()) result[to++] = carriageReturn
+      result[to++] = replacement[at]!
+    }
+    // Bytes behind the end of a buffer are dropped.
+    if (to > result.length) throw tooLarge()
   }
-  yield* eachMatch(text, needle, borders, (at) => {
-    if (at < apartFrom) return
-    apartFrom = at + needle.length
-    const [start, end] = [locate(at), locate(apartFrom)]
-    to = put(result, to, content, from, start)
+  yield* eachMatch(content, needle, isExact, ({ start, end, line }) => {
+    all++
+    if (lines.length < linesNamed) lines.push(line)
+    if (start === undefined || (all > 1 && !text.replaceAll)) return 0
+    replacements++
+    put(content, from, start)
+    if (endingsOf) putLines(endingsOf(start, end))
+    else put(replacement, 0, replacement.length)
     from = end
-    if (returns === 0) to = put(result, to, replacement, 0, replacement.length)
-    else return putLines(start, end)
+    return replacement.length
   })
-  to = put(result, to, content, from, content.length)
+  if (all === 0) throw yield* noMatch(content, text.old, isExact)
+  if (all > 1 && !text.replaceAll) throw notUnique(all, lines)
+  put(content, from, content.length)
   return { content: result.subarray(0, to), replacements }
 }
 
-/** Up to this many bytes are copied one by one, because a call costs more. */
-const fewBytes = 32
+const tooLarge = () =>
+  new Problem(
+    'invalid_request',
+    `The file would have more than the ${limits.editBytes / 2 ** 20} MiB that an edit takes; files/raw takes any size.`,
+  )
 
-/** @returns the index after what was put */
-function put(target: Buffer, at: number, source: Buffer, from: number, to: number): number {
-  if (to - from > fewBytes) return at + source.copy(target, at, from, to)
-  for (let next = from; next < to; next++) target[at++] = source[next]!
-  return at
-}
-
-interface MatchCount {
-  /** Matches, overlapping ones included: with those, it is not clear which one is meant. */
-  all: number
-  /** How many of them would be replaced, one after the other. */
-  apart: number
-  /** Offsets of the first of them. */
-  first: number[]
-}
-
-function* countMatches(content: Buffer, needle: Buffer, borders: Int32Array): Steps<MatchCount> {
-  const found: MatchCount = { all: 0, apart: 0, first: [] }
-  let end = 0
-  yield* eachMatch(content, needle, borders, (at) => {
-    found.all++
-    if (found.first.length < linesNamed) found.first.push(at)
-    if (at < end) return
-    found.apart++
-    end = at + needle.length
-  })
-  return found
+interface Match {
+  /** Undefined for a match that overlaps the last one that had a start. */
+  start: number | undefined
+  end: number
+  /** The line of its start; the first line is 1. */
+  line: number
 }
 
 /**
- * Calls back with each offset of `needle`, overlapping ones too, and takes the steps that it gets back. Knuth, Morris and Pratt: Buffer.indexOf may take time
- * in proportion to the product of the lengths.
+ * Calls back with each match, overlapping ones too: with those, it is not clear which one is meant. Knuth, Morris and
+ * Pratt: Buffer.indexOf may take time in proportion to the product of the lengths.
+ * @param isExact otherwise a newline of the needle matches a CR LF too
+ * @param onMatch returns how many bytes it handled
  */
 function* eachMatch(
   content: Buffer,
   needle: Buffer,
-  borders: Int32Array,
-  onMatch: (at: number) => Steps<void> | void,
+  isExact: boolean,
+  onMatch: (match: Match) => number,
 ): Steps<void> {
-  let matched = 0
-  for (let from = 0; from < content.length; from += stride) {
-    const to = Math.min(from + stride, content.length)
-    for (let at = from; at < to; at++) {
-      while (matched > 0 && content[at] !== needle[matched]) matched = borders[matched - 1]!
-      if (content[at] === needle[matched]) matched++
-      if (matched < needle.length) continue
-      const more = onMatch(at - needle.length + 1)
-      if (more) yield* more
-      matched = borders[matched - 1]!
+  // A text that is longer than the file is not in it, and looking for it would take memory.
+  if (needle.length > content.length) return
+  const borders = yield* bordersOf(needle)
+  const isReturn = (at: number) => !isExact && content[at] === carriageReturn && content[at + 1] === newline
+  let newlines = 0
+  for (const byte of needle) if (byte === newline) newlines++
+  let [matched, line, work] = [0, 1, 0]
+  /** Bytes without the CRs that are passed over: up to here, and to the end of the last match with a start. */
+  let [passed, apartFrom] = [0, 0]
+  for (let at = 0; at < content.length; at++) {
+    if (++work >= stride) {
+      work = 0
+      yield
     }
-    yield
+    if (isReturn(at)) continue
+    passed++
+    const byte = content[at]
+    while (matched > 0 && byte !== needle[matched]) matched = borders[matched - 1]!
+    if (byte === needle[matched]) matched++
+    if (byte === newline) line++
+    if (matched < needle.length) continue
+    matched = borders[matched - 1]!
+    const isApart = passed - needle.length >= apartFrom
+    let start = at + 1
+    if (isApart) {
+      apartFrom = passed
+      for (let left = needle.length; left > 0; left--) if (isReturn(--start - 1)) start--
+    }
+    work += onMatch({ start: isApart ? start : undefined, end: at + 1, line: line - newlines })
   }
 }
 
@@ -136,23 +148,15 @@ function* bordersOf(needle: Buffer): Steps<Int32Array> {
   return borders
 }
 
-const newline = 10
-
-/** The line numbers of these offsets, in their order; the first line is 1. */
-function* linesOf(content: Buffer, places: number[]): Steps<number[]> {
-  const lines: number[] = []
-  let line = 1
-  for (let at = 0; lines.length < places.length; at++) {
-    if (at === places[lines.length]) lines.push(line)
-    if (content[at] === newline) line++
-    if (at % stride === 0) yield
+function* noMatch(content: Buffer, old: string, isExact: boolean): Steps<Problem> {
+  let isThere = false
+  if (isExact) {
+    yield* eachMatch(content, Buffer.from(old.replaceAll('\r\n', '\n')), false, () => {
+      isThere = true
+      return 0
+    })
   }
-  return lines
-}
-
-function* noMatch(content: Buffer, needle: Buffer, isExact: boolean): Steps<Problem> {
-  const isThere = isExact && (yield* hasOtherEndings(content, needle))
-  const similar = isThere ? [] : yield* similarLines(content, needle)
+  const similar = isThere ? [] : yield* similarLines(content, old)
   const hint = isThere
     ? ' It is there with other line endings: send \\n, which stands for any.'
     : similar.length > 0
@@ -161,13 +165,6 @@ function* noMatch(content: Buffer, needle: Buffer, isExact: boolean): Steps<Prob
   return new Problem('edit_no_match', `The text to replace is not in the file.${hint}`, {
     members: { matches: 0, lines: [], similar_lines: similar },
   })
-}
-
-function* hasOtherEndings(content: Buffer, needle: Buffer): Steps<boolean> {
-  const { text } = yield* withNewlines(content)
-  const plain = (yield* withNewlines(needle)).text
-  if (plain.length > text.length) return false
-  return (yield* countMatches(text, plain, yield* bordersOf(plain))).all > 0
 }
 
 function notUnique(all: number, lines: number[]): Problem {
@@ -181,11 +178,10 @@ function notUnique(all: number, lines: number[]): Problem {
 }
 
 /** Lines that equal the first line of what was looked for, except for white space around it. */
-function* similarLines(content: Buffer, needle: Buffer): Steps<number[]> {
-  if (Math.max(content.length, needle.length) > limits.viewBytes) return []
-  const wanted = needle.toString('latin1').trim().split('\n', 1)[0]!.trim()
+function* similarLines(content: Buffer, old: string): Steps<number[]> {
   const similar: number[] = []
-  if (wanted === '') return similar
+  const wanted = Buffer.from(old).toString('latin1').trim().split('\n', 1)[0]!.trim()
+  if (Math.max(content.length, old.length) > limits.viewBytes || wanted === '') return similar
   let line = 0
   for (let from = 0; from <= content.length && similar.length < similarNamed; ) {
     const end = content.indexOf(newline, from)
