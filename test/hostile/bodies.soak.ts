@@ -51,7 +51,7 @@ describe.concurrent('one API process', () => {
     expect((memoryOf(world.apis[0]!) - before) / mebibyte).toBeLessThan(300)
     await Promise.all(stalled.map(({ closed }) => closed))
     // Nothing of it is held against her any more.
-    await expect(nineMebibytes(alice)).rejects.toMatchObject({ status: 404 })
+    await expect(largeFile(alice)).rejects.toMatchObject({ status: 404 })
   })
 
   test('gives strangers some seconds for their few bytes', async () => {

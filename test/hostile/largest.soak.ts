@@ -11,7 +11,7 @@ const { world, alice, params } = shareSandbox()
 /** Bytes of a JSON body without its other fields. */
 const large = limits.bodyBytes - 64 * 1024
 const text = 'x'.repeat(large)
-const values = JSON.stringify(Array.from({ length: 90_000 }, () => 'abcdefgh'))
+const values = JSON.stringify(Array.from({ length: 60_000 }, () => 'abcdefgh'))
 const variables = Object.fromEntries(
   Array.from({ length: 7 }, (_, at) => [`A${at}`, 'x'.repeat(limits.argumentBytes - 100)]),
 )
