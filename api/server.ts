@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Router, { type RouterContext } from '@koa/router'
 import Koa from 'koa'
 import helmet from 'koa-helmet'
+import { withTimeout } from '../shared/lib/timeout.ts'
 import type { Context } from '../shared/platform/context.ts'
-import { within } from '../shared/platform/patience.ts'
 import { Problem } from '../shared/platform/problem.ts'
 import { limitRequest } from '../shared/platform/sockets.ts'
 import { commonChecks, listen, openInternalServer, workerChecks } from '../shared/rpc/internal-server.ts'
@@ -115,7 +115,7 @@ export function openApi(context: Context) {
 
 /** Waits for the first connection, or its failure, so that the first requests do not fail on one that is being made. */
 async function triedOnce(redis: Context['redis']): Promise<void> {
-  if (redis.status !== 'ready') await within(firstTryMs, once(redis, 'ready')).catch(() => {})
+  if (redis.status !== 'ready') await withTimeout(firstTryMs, once(redis, 'ready')).catch(() => {})
 }
 
 function makeKoa(app: App, requests: OpenRequests): Koa {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Migrator } from '@mikro-orm/migrations'
 import { makeOrm } from '../shared/data/database.ts'
 import { advisoryLocks } from '../shared/data/locks.ts'
-import { within } from '../shared/platform/patience.ts'
+import { withTimeout } from '../shared/lib/timeout.ts'
 import { type Listed, migrationsList } from './list.ts'
 import { lockMs, retryLocks } from './locks.ts'
 import { Online, type Say } from './online.ts'
@@ -81,7 +81,7 @@ export async function migrate(
   } catch (error) {
     throw current && !applied.includes(current) ? new MigrationFailed(current, error as Error) : error
   } finally {
-    await within(
+    await withTimeout(
       closeMs,
       orm.close(true).catch(() => {}),
     )

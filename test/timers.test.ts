@@ -1,7 +1,7 @@
 /** Timers whose delay is what is left of a time: it may have run out before they are set. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { within } from '../shared/platform/patience.ts'
+import { withTimeout } from '../shared/lib/timeout.ts'
 import { assertNoTimerWarnings } from './support/leftovers.ts'
 
 /** What Node warns of while the work is done. */
@@ -23,8 +23,8 @@ const never = new Promise<never>(() => {})
 test('a wait whose time has run out already ends at once, without a warning', async () => {
   const results: unknown[] = []
   const wait = async () => {
-    for (const ms of [-0.0003, -0.38, -5, 0]) results.push(await within(ms, never, () => 'late'))
-    results.push(await within(-1, Promise.resolve('done')))
+    for (const ms of [-0.0003, -0.38, -5, 0]) results.push(await withTimeout(ms, never, () => 'late'))
+    results.push(await withTimeout(-1, Promise.resolve('done')))
   }
   expect(await warningsOf(wait)).toEqual([])
   expect(results).toEqual(['late', 'late', 'late', 'late', 'done'])

@@ -4,9 +4,9 @@ import { isIPv6 } from 'node:net'
 import type { Database } from '../shared/data/database.ts'
 import { newWorkerId } from '../shared/data/ids.ts'
 import { readInstallation } from '../shared/data/installation.ts'
+import { withTimeout } from '../shared/lib/timeout.ts'
 import { type Context, openContext } from '../shared/platform/context.ts'
 import type { Logger } from '../shared/platform/log.ts'
-import { within } from '../shared/platform/patience.ts'
 import { connectRedis } from '../shared/platform/redis.ts'
 import { makeOpener } from '../shared/platform/seal.ts'
 import type { Settings } from '../shared/platform/settings.ts'
@@ -78,12 +78,12 @@ export async function startWorker(settings: Settings, { reach = () => {} }: Work
     async stop(mostMs = settings.drainSeconds * 1000) {
       stopping.abort()
       const end = performance.now() + mostMs
-      await within(tellMs, announcement.drain())
-      await within(
+      await withTimeout(tellMs, announcement.drain())
+      await withTimeout(
         end - performance.now(),
         Promise.allSettled([finishJobs(queue, jobsRedis), serveCommands(end), sweeping, keeping]),
       )
-      await within(closeMs, close())
+      await withTimeout(closeMs, close())
     },
   }
 

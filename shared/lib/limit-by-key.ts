@@ -6,9 +6,9 @@ interface Line {
 }
 
 /**
- * Lets only so many pieces of work under each key run at once. The others wait in the order in which they came.
- * @param waitMs milliseconds that a piece of work waits in line at most; without it, as long as it takes
- * @returns runs work under a key. It throws what `work` throws, or that its turn did not come in time
+ * Limits how many pieces of work under each key run at the same time. The others wait, in order of arrival.
+ * @param waitMs milliseconds that a piece of work may wait; without it, there is no limit
+ * @returns a function that runs work under a key. It throws what the work throws, or that the wait took too long
  */
 export function limitByKey(atOnce = 1, waitMs?: number) {
   const lines = new Map<string, Line>()
@@ -33,7 +33,7 @@ export function limitByKey(atOnce = 1, waitMs?: number) {
     try {
       return await work()
     } finally {
-      // Hands the free turn to the next in line.
+      // The next one starts before a new one can take its place.
       const [next] = line.waiting
       if (next) {
         line.waiting.delete(next)

@@ -3,7 +3,7 @@
 const maxExcess = 1_024
 /** One piece of this many bytes is never in excess. */
 const paidBytes = 16
-/** A person who types, or a program that prints short lines, stays below this for as long as it likes. */
+/** A person who types, or a program that prints short lines, stays below this rate indefinitely. */
 const paidPerSecond = 200
 
 export class PieceLimit {

@@ -1,4 +1,4 @@
-/** Waiters for the same thing: groups take turns, and within a group the first comes first. */
+/** A round-robin queue: groups are served in rotation, and each group in order of arrival. */
 export type Turns<T> = Map<string, T[]>
 
 export function append<T>(turns: Turns<T>, group: string, one: T): void {
@@ -7,7 +7,7 @@ export function append<T>(turns: Turns<T>, group: string, one: T): void {
   else turns.set(group, [one])
 }
 
-/** @returns the next waiter, undefined when there is none; its group goes to the end of the line */
+/** Removes and returns the next waiter, if there is one, and moves its group to the end. */
 export function takeFirst<T>(turns: Turns<T>): T | undefined {
   const [first] = turns
   if (!first) return undefined

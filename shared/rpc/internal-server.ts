@@ -2,8 +2,8 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import { ping } from '../data/ping.ts'
 import { countByState } from '../data/sandbox-pods.ts'
+import { withTimeout } from '../lib/timeout.ts'
 import type { Context } from '../platform/context.ts'
-import { within } from '../platform/patience.ts'
 import { wrongEvictionPolicy } from '../platform/redis.ts'
 import { SettingsError } from '../platform/settings.ts'
 import { limitRequest } from '../platform/sockets.ts'
@@ -51,7 +51,7 @@ async function tellReadiness(checks: Record<string, HealthCheck>, response: Serv
 
 async function stateOf(check: HealthCheck): Promise<string> {
   try {
-    await within(checkMs, check(), () => {
+    await withTimeout(checkMs, check(), () => {
       throw new Error(`no answer within ${checkMs / 1000} s`)
     })
     return 'ok'

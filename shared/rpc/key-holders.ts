@@ -7,8 +7,8 @@ import { hostname } from 'node:os'
 import type { Redis } from 'ioredis'
 import * as z from 'zod'
 import { parseJson } from '../contract/json.ts'
+import { withTimeout } from '../lib/timeout.ts'
 import type { Context } from '../platform/context.ts'
-import { within } from '../platform/patience.ts'
 import { deriveKey, publicKeyOf } from '../platform/seal.ts'
 import type { Role, Settings } from '../platform/settings.ts'
 
@@ -45,7 +45,7 @@ export function tellKeys({ redis, settings }: Pick<Context, 'redis' | 'settings'
   return async () => {
     clearInterval(timer)
     redis.off('ready', tell)
-    await within(withdrawMs, redis.del(key)).catch(() => {})
+    await withTimeout(withdrawMs, redis.del(key)).catch(() => {})
   }
 }
 

@@ -75,7 +75,6 @@ export class Clone {
     mkdirSync(join(folder, 'cli'), { recursive: true })
     const platform = [
       'keys.ts',
-      'patience.ts',
       'process-stat.mjs',
       'seal.ts',
       'settings-pools.ts',
@@ -92,6 +91,7 @@ export class Clone {
       'LICENSE',
       'cli/package.json',
       'cli/sandlot.mjs',
+      'shared/lib',
       ...shared.map((name) => `shared/${name}`),
     ]) {
       cpSync(join(root, name), join(folder, name), { recursive: true })

@@ -1,6 +1,6 @@
 /** The output of a process, from the one connection that carries all of it. */
 import { Readable } from 'node:stream'
-import { GrowingBuffer } from './growing-buffer.ts'
+import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
 /** Bytes. A larger piece is kept as it is: the object that it costs is much less than a copy. */
 const smallBytes = 4 * 1024

@@ -1,5 +1,5 @@
 /** The calls about commands that answer JSON. */
-import { untilAborted } from '../../shared/platform/patience.ts'
+import { untilAborted } from '../../shared/lib/timeout.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import type { CallHandler } from '../rpc/call.ts'
 import type { Command } from './command.ts'

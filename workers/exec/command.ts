@@ -6,7 +6,7 @@ import type { Writable } from 'node:stream'
 import type { ExecEnd, ExecResult } from '../../shared/contract/exec.ts'
 import { clientLeft } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { within } from '../../shared/platform/patience.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { SecretPatterns } from '../secrets/patterns.ts'
 import { Redactor } from '../secrets/redactor.ts'
 import { BoundedOutput } from '../shell/output.ts'
@@ -111,7 +111,7 @@ export class Command {
   async left(untakenMs: number): Promise<void> {
     await this.ended
     const ms = untakenMs - (performance.now() - this.endedAt)
-    if (ms > 0) await within(ms, this.taken.promise)
+    if (ms > 0) await withTimeout(ms, this.taken.promise)
   }
 
   begin(body: Body, stdin: Writable): void {

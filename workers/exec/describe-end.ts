@@ -1,7 +1,7 @@
 /** The exit status of a command, as its client sees it. */
 import type { ExecEnd } from '../../shared/contract/exec.ts'
 import { findSandbox } from '../../shared/data/sandboxes.ts'
-import { within } from '../../shared/platform/patience.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalOf } from '../shell/exit-code.ts'
 import type { CommandEnd, CommandProcesses } from '../shell/slot.ts'
 import { type Command, type Ending, unknownEnd } from './command.ts'
@@ -53,7 +53,7 @@ async function endBeforeAnswer(
   // Also if they have ended: the shell may have been killed because the sandbox is being destroyed.
   await news
   if ((await lookUp(worker, sandboxId))?.destroyed_at) return false
-  return await within(until - performance.now(), ending, () => false)
+  return await withTimeout(until - performance.now(), ending, () => false)
 }
 
 const lookUp = (worker: ExecContext, sandboxId: string) =>

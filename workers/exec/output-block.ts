@@ -1,5 +1,5 @@
 /** A block of output: the bytes of both streams in the order in which they came, and where one follows the other. */
-import { firstIndex } from '../shell/first-index.ts'
+import { firstIndex } from '../../shared/lib/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 
 export type StreamName = 'stdout' | 'stderr'

@@ -6,7 +6,7 @@
 
 import type { OutputOffset } from '../../shared/contract/exec-events.ts'
 import { limits } from '../../shared/contract/limits.ts'
-import { firstIndex } from '../shell/first-index.ts'
+import { firstIndex } from '../../shared/lib/first-index.ts'
 import { wholeLength } from '../shell/output.ts'
 import { Block, type StreamName } from './output-block.ts'
 

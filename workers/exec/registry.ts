@@ -1,7 +1,7 @@
 /** The commands that this worker runs or has run, by id, as long as their sandboxes live. */
 import { limits } from '../../shared/contract/limits.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Ledger } from '../../shared/platform/ledger.ts'
-import { within } from '../../shared/platform/patience.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { OneExec } from '../../shared/rpc/calls.ts'
 import type { Command, Ending } from './command.ts'
@@ -97,7 +97,7 @@ export class Commands {
 
   /** Resolves when none is held any more, at the latest after `ms`. */
   async drain(ms: number): Promise<void> {
-    await within(ms, Promise.all(this.held().map((command) => command.left(untakenMs))))
+    await withTimeout(ms, Promise.all(this.held().map((command) => command.left(untakenMs))))
   }
 
   private held = (): Command[] => [...this.byId.values()].filter((command) => command.isHeld(untakenMs))

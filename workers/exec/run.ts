@@ -1,6 +1,6 @@
 /** A command while it runs: its output goes to its readers, and signals reach it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { within } from '../../shared/platform/patience.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { signalGroup } from '../shell/kill.ts'
 import { endGroup } from '../shell/run.ts'
 import type { ShellCommand } from '../shell/script.ts'
@@ -73,7 +73,7 @@ export function bodyOf(
       const isDone = await signalGroup(worker.driver, processes, name)
       if (!isDone || name !== 'KILL') return
       // Kubernetes may not report the end of a process with much unread stdin (drivers/kubernetes/exec.ts).
-      void within(killedMs, ended).then(() => closeable.close())
+      void withTimeout(killedMs, ended).then(() => closeable.close())
     },
     async end() {
       await endGroup(worker.driver, processes, ended)

@@ -4,11 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import { limits } from '../../shared/contract/limits.ts'
+import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 import { limitByKey } from '../../shared/lib/limit-by-key.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
 import { Problem } from '../../shared/platform/problem.ts'
 import type { Calls } from '../../shared/rpc/calls.ts'
-import { GrowingBuffer } from '../drivers/growing-buffer.ts'
 import type { SandboxContext } from '../sandbox/enter.ts'
 import { exits, probes, runFileScript } from './file-script.ts'
 import { type Location, locate } from './location.ts'

@@ -7,8 +7,8 @@
 import { limits } from '../../shared/contract/limits.ts'
 import { dropWarmPod, markAssigned, markUsed } from '../../shared/data/sandbox-writes.ts'
 import { findSandbox, podOf, type SandboxRow } from '../../shared/data/sandboxes.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { notify } from '../../shared/platform/notify.ts'
-import { within } from '../../shared/platform/patience.ts'
 import { PodGone } from '../drivers/driver.ts'
 import type { Slot } from '../shell/slot.ts'
 import type { PodsContext } from './context.ts'
@@ -95,7 +95,7 @@ export async function awaitReplacement(
     // Another worker may do the same: creating a pod is safe beside itself, and ends when the pod is ready.
     await createPod(worker, sandboxId)
   }
-  await within(limits.startingWaitMs, replacing())
+  await withTimeout(limits.startingWaitMs, replacing())
 }
 
 /**

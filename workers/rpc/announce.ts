@@ -1,7 +1,7 @@
 /** Announces this worker to the API processes, every second: that it is there and whether it can make sandboxes. */
 
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
-import { within } from '../../shared/platform/patience.ts'
 import { announceEveryMs, announceWorker, withdrawWorker } from '../../shared/rpc/directory.ts'
 
 /** Milliseconds until a Redis that is away, or not yet connected, is tried again. */
@@ -52,7 +52,7 @@ export async function announce({ id, redis, driver, log, settings }: Announced, 
   let timer: NodeJS.Timeout | undefined
   const first = Promise.withResolvers<void>()
   void beat()
-  await within(firstMs, first.promise)
+  await withTimeout(firstMs, first.promise)
 
   return {
     /** From here on the API sends nothing new. The worker stays listed, so that its commands are not taken for lost. */

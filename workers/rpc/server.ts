@@ -2,9 +2,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { limits } from '../../shared/contract/limits.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Context } from '../../shared/platform/context.ts'
 import type { Holding } from '../../shared/platform/ledger.ts'
-import { within } from '../../shared/platform/patience.ts'
 import { unavailable } from '../../shared/platform/problem.ts'
 import { stillMs } from '../../shared/platform/silence.ts'
 import { limitRequest } from '../../shared/platform/sockets.ts'
@@ -67,7 +67,7 @@ export class CallServer<Worker extends ServerContext> {
   async idle(ms: number): Promise<void> {
     const end = performance.now() + ms
     while (!this.isIdle && performance.now() < end) {
-      await within(end - performance.now(), Promise.allSettled(this.running))
+      await withTimeout(end - performance.now(), Promise.allSettled(this.running))
     }
   }
 

@@ -1,5 +1,5 @@
 /** Signals and ends the processes of a command, through another shell in the same pod. */
-import { within } from '../../shared/platform/patience.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { type CommandProcesses, LineReader, startQuietly } from './slot.ts'
 
@@ -85,7 +85,7 @@ async function runToLine(
   words: readonly string[],
 ): Promise<string | undefined> {
   const process = await startQuietly(driver, pod, ['/bin/sh', '-c', ...words])
-  const line = await within(driver.silence.shell, new LineReader(process.stdout).next())
+  const line = await withTimeout(driver.silence.shell, new LineReader(process.stdout).next())
   process.close()
   return line
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { GrowingBuffer } from '../drivers/growing-buffer.ts'
+import { GrowingBuffer } from '../../shared/lib/growing-buffer.ts'
 
 /** Keeps the head and the tail of a stream of unknown length, and counts all of it. */
 export class BoundedOutput {

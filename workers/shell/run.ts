@@ -1,5 +1,5 @@
 /** Runs a command to its end, its time-out or its cancellation, whichever comes first. */
-import { untilAborted, within } from '../../shared/platform/patience.ts'
+import { untilAborted, withTimeout } from '../../shared/lib/timeout.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { endSessions, signalGroup } from './kill.ts'
 import type { ShellCommand } from './script.ts'
@@ -36,7 +36,7 @@ export async function runCommand(
       if (!signal.aborted) throw error
       return 'cancelled' as const
     })
-    const first = await within(timeoutMs, whileAwaited, () => 'timed_out' as const)
+    const first = await withTimeout(timeoutMs, whileAwaited, () => 'timed_out' as const)
     if (first !== 'timed_out' && first !== 'cancelled') return first
     await endGroup(driver, slot.processes, ended)
     return { kind: first }
@@ -58,5 +58,5 @@ export async function endGroup(driver: Driver, processes: CommandProcesses, ende
 }
 
 async function settles(work: Promise<unknown>, ms: number): Promise<boolean> {
-  return (await within(ms, Promise.allSettled([work]))) !== undefined
+  return (await withTimeout(ms, Promise.allSettled([work]))) !== undefined
 }

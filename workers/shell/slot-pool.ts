@@ -4,9 +4,10 @@
  * process in 2 ms and needs none. Nothing relies on them: a command that finds no slot opens one. `bench/slots.ts` and
  * `bench/exec.ts` measure it.
  */
+
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { Logger } from '../../shared/platform/log.ts'
 import type { Metrics } from '../../shared/platform/metrics.ts'
-import { within } from '../../shared/platform/patience.ts'
 import { type Driver, PodGone, type PodName } from '../drivers/driver.ts'
 import { isShort, type Shelf, Shelves, type SlotOpening } from './shelves.ts'
 import { openSlot, type Slot } from './slot.ts'
@@ -167,7 +168,7 @@ export class SlotPool {
    */
   private async openPatiently(shelf: Shelf): Promise<Slot> {
     const first = this.join(shelf) ?? this.open(shelf.pod)
-    const inTime = await within(this.silentMs, first)
+    const inTime = await withTimeout(this.silentMs, first)
     if (inTime) return inTime
     const second = this.open(shelf.pod)
     const used = await Promise.any([first, second]).catch(() => second)

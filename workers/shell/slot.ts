@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Readable, Writable } from 'node:stream'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import { untilAny } from '../../shared/lib/until-any.ts'
-import { within } from '../../shared/platform/patience.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -81,7 +81,7 @@ export async function startQuietly(
 export async function openSlot(driver: Driver, pod: PodName): Promise<Slot> {
   const process = await startQuietly(driver, pod, shellThatWaits)
   const lines = new LineReader(process.stdout)
-  const first = await within(driver.silence.shell, lines.next())
+  const first = await withTimeout(driver.silence.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   if (first !== undefined && /^[1-9]\d{0,9}$/.test(first)) {
     return new Slot(pod, Number(first), process, lines, driver.silence.shell)
@@ -101,7 +101,7 @@ export async function whySilent(
   { ended }: Pick<Process, 'ended'>,
   said = '',
 ): Promise<DriverUnavailable> {
-  const end = await within(endMs, ended)
+  const end = await withTimeout(endMs, ended)
   const words = end?.kind === 'lost' ? end.why : said
   const resource =
     usedUpBy(words) ?? (await findUsedUp(driver, pod)) ?? (endedRuntime(words) ? 'processes' : undefined)
@@ -121,8 +121,8 @@ export async function findUsedUp(driver: Driver, pod: PodName): Promise<Resource
   try {
     const process = await startQuietly(driver, pod, probe)
     const words = new LineReader(process.stderr).next()
-    const answer = await within(driver.silence.shell, new LineReader(process.stdout).next())
-    const said = answer === 'room' ? undefined : await within(endMs, words)
+    const answer = await withTimeout(driver.silence.shell, new LineReader(process.stdout).next())
+    const said = answer === 'room' ? undefined : await withTimeout(endMs, words)
     process.close()
     return usedUpBy(said ?? '') ?? (answer === 'none' ? 'processes' : undefined)
   } catch (error) {
@@ -185,7 +185,7 @@ export class Slot {
   private async follow(mark: string, noStdin: boolean | undefined, io: CommandIo): Promise<CommandEnd> {
     const { process, lines } = this
     try {
-      const first = await within(this.answerMs, lines.next())
+      const first = await withTimeout(this.answerMs, lines.next())
       // A signal ended that process before it said anything.
       if (first?.startsWith(`${markStart}${mark} `)) {
         return { kind: 'exited', code: Number(first.slice(mark.length + 2)) }
@@ -193,7 +193,7 @@ export class Slot {
       const started = first?.startsWith(mark) ? startedLine.exec(first.slice(mark.length)) : null
       if (!started) {
         // The command's own process confirms it, so a shell that ended before that could not start one.
-        const end = await within(endMs, process.ended)
+        const end = await withTimeout(endMs, process.ended)
         const usedUp = end?.kind === 'exited' && end.code === cannotFork && ({ usedUp: 'processes' } as const)
         return { kind: 'lost', why: 'the sandbox did not confirm that the command started', ...usedUp }
       }

@@ -5,7 +5,7 @@
  * The shell waits until its pid is written down, so no command runs that nobody could find again. Until then its argv
  * names the file, and the file the command: that is how {@link endWaiting} finds a shell whose worker died.
  */
-import { within } from '../../shared/platform/patience.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import {
   type Driver,
   DriverUnavailable,
@@ -74,7 +74,7 @@ async function connect(
 ) {
   const { stdin, stdout, ended, close, resize } = process
   const lines = new LineReader(stdout)
-  const first = await within(driver.silence.shell, lines.next())
+  const first = await withTimeout(driver.silence.shell, lines.next())
   // The pid comes from inside the sandbox, so it is checked.
   const [, pid, place] = /^([1-9]\d{0,9})( \/)?\r?$/.exec(first ?? '') ?? []
   if (pid === undefined) throw await whySilent(driver, pod, { ended }, first)
@@ -82,7 +82,7 @@ async function connect(
   stdin.write('\n')
   // The terminal echoes the line before the shell has read it, so this comes before the command's output. Without it the
   // connection is dead, and nobody knows whether the command runs.
-  const isEchoed = await within(
+  const isEchoed = await withTimeout(
     driver.silence.shell,
     lines.next().then(() => true),
   )

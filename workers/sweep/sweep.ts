@@ -11,7 +11,7 @@ import { takeSweep } from '../../shared/data/installation.ts'
 import { findUnreaped } from '../../shared/data/sandbox-pods.ts'
 import { findSandbox, podOf, type SandboxRow, startOf } from '../../shared/data/sandboxes.ts'
 import { findWarmPods, type WarmPodRow as WarmPod } from '../../shared/data/warm-pods.ts'
-import { within } from '../../shared/platform/patience.ts'
+import { withTimeout } from '../../shared/lib/timeout.ts'
 import type { PodState } from '../drivers/driver.ts'
 import { makeOrphanSweep } from '../exec/orphans.ts'
 import { assignPod, replacePod } from '../pods/claimed-pod.ts'
@@ -198,7 +198,7 @@ function makeMender(worker: PodsContext): (actions: Action[]) => Promise<void> {
       const key = `${action.kind} ${'pod' in action ? action.pod.uid : action.sandboxId}`
       if (!underWay.has(key)) underWay.set(key, limit(begin, action, key))
     }
-    await within(passMs, Promise.all(underWay.values()))
+    await withTimeout(passMs, Promise.all(underWay.values()))
   }
 }
 

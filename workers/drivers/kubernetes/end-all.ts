@@ -1,6 +1,6 @@
 /** Ends the processes of a pod that may have no room for one more. */
 import { once } from 'node:events'
-import { within } from '../../../shared/platform/patience.ts'
+import { withTimeout } from '../../../shared/lib/timeout.ts'
 import { DriverUnavailable, PodExhausted, type Process } from '../driver.ts'
 import { usedUpBy } from '../exhausted.ts'
 
@@ -33,7 +33,11 @@ export async function endAllProcesses(process: Process): Promise<void> {
   process.stderr.resume()
   try {
     const word = once(process.stdout, 'data').then(() => undefined)
-    const end = await within(roundsMs, Promise.race([word.catch(() => process.ended), process.ended]), late)
+    const end = await withTimeout(
+      roundsMs,
+      Promise.race([word.catch(() => process.ended), process.ended]),
+      late,
+    )
     if (end === undefined) return
     const why = end.kind === 'lost' ? end.why : `it ended with status ${end.code}`
     const resource = usedUpBy(why)

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { CoreV1Api } from '@kubernetes/client-node'
+import { withTimeout } from '../../../shared/lib/timeout.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
-import { within } from '../../../shared/platform/patience.ts'
 import type { Silence } from '../../../shared/platform/silence.ts'
 import {
   type Driver,
@@ -79,7 +79,7 @@ export class KubernetesDriver implements Driver {
       throw new DOMException('', 'TimeoutError')
     }
     const asked = [api.listNamespacedPod({ namespace, limit: 1 }), this.cluster.setup.check()]
-    await within(this.silence.ping, Promise.all(asked), late).catch(async (error) => {
+    await withTimeout(this.silence.ping, Promise.all(asked), late).catch(async (error) => {
       // The credential may have ended, and another have been put in its place: the next ping tries that.
       if (await this.connection.readAgain()) {
         this.cluster.log.info('the kubeconfig was replaced, and read again')

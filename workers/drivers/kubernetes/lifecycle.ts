@@ -1,8 +1,8 @@
 /** The life of a pod: create, assign, wait until it is ready, delete. Each function may run twice, or late. */
 import { addAbortListener } from 'node:events'
 import { type CoreV1Api, PatchStrategy, setHeaderOptions, type V1Pod } from '@kubernetes/client-node'
+import { untilAborted } from '../../../shared/lib/timeout.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
-import { untilAborted } from '../../../shared/platform/patience.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   DriverUnavailable,

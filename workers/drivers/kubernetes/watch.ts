@@ -1,8 +1,8 @@
 /** The pods of this installation, as the cluster reports them, kept up to date by two watches a process. */
 import { EventEmitter, once } from 'node:events'
 import { CoreV1Api, type CoreV1Event, type V1Pod } from '@kubernetes/client-node'
+import { withTimeout } from '../../../shared/lib/timeout.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
-import { within } from '../../../shared/platform/patience.ts'
 import type { PodDeath, PodState } from '../driver.ts'
 import type { ClusterConnection } from './client.ts'
 import { podDeath } from './death.ts'
@@ -68,7 +68,7 @@ export class PodWatch {
     const waiting = new AbortController()
     const end = AbortSignal.any([waiting.signal, ...(signal ? [signal] : [])])
     try {
-      await within(ms, once(this.news, name, { signal: end }))
+      await withTimeout(ms, once(this.news, name, { signal: end }))
     } finally {
       waiting.abort()
     }

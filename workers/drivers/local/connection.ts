@@ -5,7 +5,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { type Duplex, type Readable, Writable } from 'node:stream'
-import { within } from '../../../shared/platform/patience.ts'
+import { withTimeout } from '../../../shared/lib/timeout.ts'
 import {
   DriverUnavailable,
   PodExhausted,
@@ -70,7 +70,7 @@ async function ask(path: string, what: unknown, ms: number, hasTerminal: boolean
   const socket = openSocket(path)
   const process = new AgentProcess(socket, words, hasTerminal)
   try {
-    await within(ms, process.opened, () => {
+    await withTimeout(ms, process.opened, () => {
       throw new Error(`the agent did not answer within ${ms} ms`)
     })
     return process

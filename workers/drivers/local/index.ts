@@ -8,8 +8,8 @@ import { mkdirSync } from 'node:fs'
 import { access, constants, statfs } from 'node:fs/promises'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { untilAborted } from '../../../shared/lib/timeout.ts'
 import type { Logger } from '../../../shared/platform/log.ts'
-import { untilAborted } from '../../../shared/platform/patience.ts'
 import type { Settings } from '../../../shared/platform/settings.ts'
 import {
   type Driver,

@@ -1,12 +1,16 @@
-/** Waits for work for a bounded time. Work that cannot be cancelled goes on by itself. */
+/** Awaits work with a deadline. Work that cannot be cancelled continues after it. */
 import { addAbortListener } from 'node:events'
 
 /**
- * Waits for work, `ms` milliseconds at most. What is left of a time may have run out meanwhile: less than 0 is none.
+ * Waits for work, at most `ms` milliseconds. A negative time counts as 0.
  * @param late returns or throws in place of work that takes longer; without it the result is undefined
  * @throws what the work throws within that time
  */
-export async function within<T, L = undefined>(ms: number, work: Promise<T>, late?: () => L): Promise<T | L> {
+export async function withTimeout<T, L = undefined>(
+  ms: number,
+  work: Promise<T>,
+  late?: () => L,
+): Promise<T | L> {
   const { promise: over, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, Math.max(0, ms))
   try {

@@ -1,4 +1,4 @@
-/** The first of so many indexes for which it holds, as it does for all behind; their number when it holds for none. */
+/** Binary search: the first index below `count` for which `holds`, as it does for all later ones, or `count`. */
 export function firstIndex(count: number, holds: (index: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {
