@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildPatterns } from '../../workers/secrets/patterns.ts'
 import { Redactor } from '../../workers/secrets/redactor.ts'
+import { eventually } from '../support/eventually.ts'
 import { processorMs } from '../support/measure.ts'
 import { collectGarbage } from '../support/memory.ts'
 
@@ -184,12 +185,15 @@ test.each(kinds)(
     const before = process.memoryUsage().arrayBuffers
     const stops = followStops()
     const sought = await buildPatterns(secrets, { byLine: true })
-    expect(stops.end()).toBeLessThan(200)
-    collectGarbage()
-    const grown = process.memoryUsage().arrayBuffers - before
+    expect(stops.end()).toBeLessThan(500)
+    // V8 frees the memory of collected buffers on another thread, some time after the collection.
+    const grown = () => {
+      collectGarbage()
+      return process.memoryUsage().arrayBuffers - before
+    }
     // Buffers come from a pool of Node's.
-    expect(grown).toBeLessThanOrEqual(sought!.automaton.bytes + 64 * 1024)
-    expect(grown).toBeLessThan(6 * 1024 * 1024)
+    await eventually(() => grown() <= sought!.automaton.bytes + 64 * 1024, 5_000)
+    expect(grown()).toBeLessThan(6 * 1024 * 1024)
     const shown = new Redactor(sought).push(Buffer.from(`x${secrets.S1}\0`)).toString('latin1')
     expect(shown).not.toContain(secrets.S1!.slice(0, 20))
   },
