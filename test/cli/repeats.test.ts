@@ -31,7 +31,7 @@ test.each([
   [['account', 'end-sessions', ...credentials], 'DELETE /v1/account/sessions', 'old password'],
   [['kill', '--signal', 'INT', execId], `DELETE /v1/sandboxes/sbx_a/exec/${execId}`, ''],
   [['keys', 'rotate', 'key_a', ...credentials], 'POST /v1/api-keys/key_a/rotate', 'old password'],
-  [['files', 'create', 'a', '--content', 'x'], 'POST /v1/sandboxes/sbx_a/files/create', ''],
+  [['files', 'create', 'a', '--content', 'x'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
   [['files', 'put', '/dev/null', 'a', '--no-overwrite'], 'PUT /v1/sandboxes/sbx_a/files/raw', ''],
 ])('%j is sent once, and its end is not known', async (args, lost, input) => {
   await using peer = await startForgetful(lost, 401, 'invalid_credentials')

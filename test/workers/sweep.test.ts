@@ -12,6 +12,7 @@ const ago = (seconds: number) => new Date(now.getTime() - seconds * 1000)
 const row = (changes: Partial<SandboxRow>): SandboxRow =>
   ({
     id: 'sbx_1',
+    pod_name: 'sbx-1',
     created_at: ago(100),
     ready_at: ago(99),
     expires_at: ago(-100),
@@ -68,7 +69,7 @@ test('a ready sandbox whose pod is gone is ended, but not when the cluster canno
 })
 
 test('of many lost pods, one list more says which are there after all', () => {
-  const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, ready_at: ago(99) }))
+  const rows = ['1', '2', '3'].map((end) => row({ id: `sbx_${end}`, pod_name: `sbx-${end}` }))
   const planned = decided([...rows, row({ id: 'sbx_4', ready_at: null })], [])
   const endOf = (end: string) => ({
     kind: 'end',
